@@ -1,0 +1,54 @@
+# The one door: every target works on a fresh clone with Python 3.11+, make and git.
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench docs lock clean
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DISTRIBUTIONS := platform $(sort $(wildcard plugins/*))
+INSTALLED := $(VENV)/installed
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 10
+
+# The lock is complete, so nothing is resolved; a package's needs that we leave out stay out (see requirements.overrides).
+$(INSTALLED): requirements.lock $(addsuffix /pyproject.toml,$(DISTRIBUTIONS))
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Switchboard needs Python 3.11 or newer, found " + sys.version.split()[0])'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation $(addprefix -e ./,$(DISTRIBUTIONS))
+	@touch $@
+
+run: $(INSTALLED) ## start everything in the foreground, seeded with a demo organization
+	@exec $(BIN)/switchboard run
+
+check: $(INSTALLED) ## linters and type checker
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+test: check ## linters, type checker and every test
+	$(BIN)/python -m pytest
+
+bench: $(INSTALLED) ## the benchmarks as tables; NAME=calls runs one
+	$(BIN)/python -m bench $(NAME)
+
+docs: $(INSTALLED) ## write the generated pages of docs/ anew
+	$(BIN)/switchboard docs
+
+# UV is a resolver that can pin for every platform at once; only whoever relocks needs it (pip install uv).
+# Releases younger than a week are left out: most malicious ones are found by then.
+UV ?= uv
+lock: ## pin requirements.in anew
+	$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+		--exclude-newer "$$(date -u -d '7 days ago' +%F)" --override requirements.overrides requirements.in \
+		$(foreach p,voice voice-llm voice-offline,--no-emit-package switchboard-$(p)) \
+		$(foreach p,$(UNUSED),--no-emit-package $(p)) -o requirements.lock
+
+# What only the overridden sentence-transformers would bring.
+UNUSED := sentence-transformers torch transformers annotated-doc cloudpickle joblib mpmath narwhals networkx scikit-learn scipy \
+	shellingham sympy threadpoolctl typer
+
+clean: ## remove what the other targets made; data stays
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

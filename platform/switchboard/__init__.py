@@ -1,0 +1,1 @@
+"""Switchboard: a self-hosted voice-agent platform."""

@@ -1,0 +1,1 @@
+"""The live call engine: audio in, turns, thinking, audio out."""

@@ -1,0 +1,61 @@
+"""What every provider has, whatever its capability."""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+
+class ProviderSettings(BaseModel):
+    """A provider's settings, as an operator writes them in a tenant file. Secrets are `SecretStr`: encrypted at rest, never shown."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ProviderError(Exception):
+    """A provider refused or failed; `message` is the provider's own and reaches the API's `detail` (502 `provider_error`).
+
+    `code` is the provider's own error code. `retryable` says that the same request may succeed later, or with the next provider in the
+    organization's list.
+    """
+
+    def __init__(self, message: str, *, code: str | None = None, retryable: bool = True) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.retryable = retryable
+
+
+SettingsT = TypeVar("SettingsT", bound=ProviderSettings)
+
+
+class Provider(ABC, Generic[SettingsT]):
+    """A provider of one capability. One instance serves one organization and all of its calls at once.
+
+    `name` is what the API and the tenant file say (`llm_provider = "openai"`), unique within its capability; `title` is for people.
+    Making an instance must be cheap and touch nothing outside; `open()` connects, `close()` lets go. An instance is replaced, never
+    changed, when its settings change.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    Settings: ClassVar[type[ProviderSettings]] = ProviderSettings
+
+    def __init__(self, settings: SettingsT) -> None:
+        self.settings = settings
+
+    async def open(self) -> None:
+        """Get ready to serve. Called once, before anything else.
+
+        Raises `ProviderError` where the provider cannot serve at all.
+        """
+
+    async def close(self) -> None:
+        """Let go of everything. Called once; nothing is called after it."""
+
+    @abstractmethod
+    async def check(self) -> None:
+        """See whether the settings work (that the credential is accepted, say) without spending money.
+
+        Raises `ProviderError` with a message that an operator can act on. Used by `switchboard doctor`, `tenants check` and the dashboard.
+        """

@@ -1,0 +1,5 @@
+"""Contract suites: one pytest class for each capability, which a plugin's own tests subclass. See docs/plugins/testing.md."""
+
+from switchboard.plugins.testing.contract import ProviderContract
+
+__all__ = ["ProviderContract"]

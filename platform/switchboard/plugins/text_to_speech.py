@@ -1,0 +1,55 @@
+"""Capability `text_to_speech`: an agent's voice."""
+
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from switchboard.plugins.audio import PHONE_PCM, AudioFormat, Word
+from switchboard.plugins.provider import Provider, SettingsT
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechRequest:
+    """One sentence or two to be spoken. `voice_id` and `model` are the provider's own names, None for its defaults; `speed` 1.0 is normal."""
+
+    text: str
+    voice_id: str | None = None
+    model: str | None = None
+    language: str = "en-US"
+    speed: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechChunk:
+    """Audio in the provider's `audio_format`, to be played after the chunk before it. `words` are timed from this chunk's start."""
+
+    audio: bytes
+    words: tuple[Word, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """A voice that `tts_voice_id` may name."""
+
+    id: str
+    name: str
+    language: str
+    gender: str | None = None
+
+
+class TextToSpeechProvider(Provider[SettingsT]):
+    """Speaks text. `audio_format` is what it yields; the engine converts from it."""
+
+    audio_format: ClassVar[AudioFormat] = PHONE_PCM
+
+    @abstractmethod
+    def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
+        """Yield the spoken text, the first chunk as early as it can be had. Closing the iterator stops the work.
+
+        Raises `ProviderError`; where it does so before the first chunk, the organization's next provider is tried.
+        """
+
+    @abstractmethod
+    async def voices(self) -> Sequence[Voice]:
+        """List the voices that `SpeechRequest.voice_id` may name. Raises `ProviderError`."""
