@@ -6,7 +6,7 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, PostgresDsn, RedisDsn, SecretStr, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, SecretStr, TypeAdapter, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 PREFIX = "SWITCHBOARD_"
@@ -31,8 +31,12 @@ class Settings(BaseSettings):
     public_url: str = Field(
         "", description="The address that providers and browsers reach; empty means http://HOST:PORT.", pattern=r"^(https?://[^/?#]+/?)?$"
     )
-    database_url: PostgresDsn | None = Field(None, description="A PostgreSQL server of your own (`postgresql://…`); empty means the embedded one.")
-    redis_url: RedisDsn | None = Field(None, description="A Redis server of your own (`redis://…`); empty means the embedded one.")
+    database_url: str | None = Field(
+        None, pattern=r"^postgres(ql)?://", description="A PostgreSQL server of your own (`postgresql://…`); empty means the embedded one."
+    )
+    redis_url: str | None = Field(
+        None, pattern=r"^(rediss?|unix)://", description="A Redis server of your own (`redis://…`); empty means the embedded one."
+    )
     secret_keys: Annotated[list[SecretStr], NoDecode, BeforeValidator(_comma_list)] = Field(
         [],
         description="Comma list of keys that encrypt secrets at rest; the first encrypts, all decrypt. Empty means one made once in DATA_DIR.",

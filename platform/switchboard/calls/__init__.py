@@ -1,0 +1,1 @@
+"""Calls: placed and answered, held by the engine, ended, written down."""

@@ -1,0 +1,1 @@
+"""What happened, written down in the transaction of the fact itself."""

@@ -1,0 +1,86 @@
+"""Organizations, API keys, users, OAuth clients, and the audit log."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ARRAY, CheckConstraint, Index, LargeBinary, Text, UniqueConstraint
+from sqlmodel import Field, SQLModel
+
+from switchboard.database import TenantTable, json_column, new_id, now
+
+
+class Organization(SQLModel, table=True):
+    """A tenant. `slug` is the name of its tenant file, None for one made on the command line; `policy` is what that file sets (`Policy`)."""
+
+    __tablename__ = "organization"
+
+    id: UUID = Field(default_factory=new_id, primary_key=True)
+    name: str
+    slug: str | None = Field(default=None, unique=True)
+    timezone: str = "UTC"
+    policy: dict[str, Any] = json_column()
+    created_at: datetime = Field(default_factory=now)
+
+
+class ApiKey(TenantTable, table=True):
+    """An API key. Only its hash is kept; `hint` is its last four characters, for people who look for it in a list."""
+
+    __tablename__ = "api_key"
+    __table_args__ = (Index(None, "organization_id", "created_at"),)
+
+    name: str
+    key_hash: bytes = Field(sa_type=LargeBinary, unique=True)
+    hint: str
+    scopes: list[str] = Field(sa_type=ARRAY(Text))
+    last_used_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+
+class User(SQLModel, table=True):
+    """A person who signs in to the dashboard. `email` is lower-case."""
+
+    __tablename__ = "user_account"
+
+    id: UUID = Field(default_factory=new_id, primary_key=True)
+    email: str = Field(unique=True)
+    password_hash: str
+    is_superadmin: bool = False
+    created_at: datetime = Field(default_factory=now)
+
+
+class Membership(TenantTable, table=True):
+    """A user's role in an organization."""
+
+    __tablename__ = "membership"
+    __table_args__ = (
+        UniqueConstraint("organization_id", "user_id"),
+        CheckConstraint("role in ('owner', 'member')", name="role"),
+    )
+
+    user_id: UUID = Field(foreign_key="user_account.id", ondelete="CASCADE", index=True)
+    role: str = "member"
+
+
+class OAuthClient(SQLModel, table=True):
+    """An application that may ask users for access."""
+
+    __tablename__ = "oauth_client"
+
+    id: UUID = Field(default_factory=new_id, primary_key=True)
+    client_id: str = Field(unique=True)
+    secret_hash: bytes = Field(sa_type=LargeBinary)
+    name: str
+    redirect_uris: list[str] = Field(sa_type=ARRAY(Text))
+    created_at: datetime = Field(default_factory=now)
+
+
+class AuditEntry(TenantTable, table=True):
+    """Who changed which key, secret, role or provider. `actor` is `key:<id>`, `user:<id>` or `operator`; never a value of a secret."""
+
+    __tablename__ = "audit_entry"
+    __table_args__ = (Index(None, "organization_id", "created_at"),)
+
+    actor: str
+    action: str
+    subject: str

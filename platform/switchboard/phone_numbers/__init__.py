@@ -1,0 +1,1 @@
+"""Phone numbers: bought from a carrier, answered by agents, given back."""

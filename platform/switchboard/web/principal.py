@@ -1,0 +1,52 @@
+"""Who makes a request, and what a credential may do."""
+
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+SCOPES: dict[str, str] = {
+    "agents:read": "list and view agents",
+    "agents:write": "create, update, delete agents",
+    "calls:read": "list calls, transcripts, recordings",
+    "calls:write": "initiate outbound calls",
+    "phone-numbers:read": "list and view phone numbers",
+    "phone-numbers:write": "purchase, update, release numbers",
+    "sms:read": "list SMS conversations and messages",
+    "sms:write": "send SMS",
+    "contacts:read": "list and view contacts",
+    "contacts:write": "create and update contacts",
+    "campaigns:read": "list campaigns and their contacts",
+    "campaigns:write": "create, edit and run outbound campaigns",
+    "calendar:read": "view calendar integrations and availability",
+    "calendar:write": "book appointments on connected calendars",
+    "analytics:read": "view analytics and reports",
+    "billing:read": "view balance and usage",
+    "webhooks:read": "list webhook configurations",
+    "webhooks:write": "create and update webhook endpoints",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A rate: so many requests a second on average, so many at once."""
+
+    per_second: float
+    burst: int
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A credential that was found valid: its organization, what it may do, and how fast. `actor` names it in the audit log."""
+
+    organization_id: UUID
+    credential_id: UUID
+    actor: str
+    scopes: frozenset[str]
+    read_limit: Limit
+    write_limit: Limit
+
+
+class Resolver(Protocol):
+    """Finds the principal of a bearer credential; None where it is not valid. The application injects it, so that `web` knows no tables."""
+
+    async def __call__(self, credential: str) -> Principal | None: ...

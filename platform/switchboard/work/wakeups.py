@@ -1,0 +1,71 @@
+"""Wake-ups over SAQ on Redis. They make due work start at once; what is due is a row, so a lost wake-up costs seconds, never work."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+import structlog
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+from saq.job import CronJob
+from saq.queue.redis import RedisQueue
+from saq.types import Context, PartialTimersDict
+from saq.worker import Worker
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.database import after_commit
+
+logger = structlog.get_logger()
+
+Job: TypeAlias = Callable[..., Awaitable[None]]
+"""A job: `async def dial_call(context, *, call_id: str)`. Its name is what `wake` says; it may run twice, so it must be idempotent."""
+
+JOB_TIMEOUT = 120
+TIMERS = PartialTimersDict(schedule=1, worker_info=10, sweep=20, abort=1)
+JOB_RETRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Clockwork:
+    """A job that the clock starts: `every` is a cron line, its sixth field seconds. One process runs it per period, however many there are."""
+
+    job: Job
+    every: str
+
+
+class Queue:
+    """The one queue of wake-ups."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._queue = RedisQueue(redis, name="switchboard")
+
+    async def enqueue(self, job: str, **arguments: str) -> None:
+        """Have a worker run a job now. A queue that cannot be reached is logged and forgotten: the clock's sweep finds the work."""
+        try:
+            await self._queue.enqueue(job, timeout=JOB_TIMEOUT, retries=JOB_RETRIES, **arguments)
+        except (RedisError, OSError) as error:
+            logger.warning("wake-up lost, the sweep will find the work", job=job, error=type(error).__name__)
+
+    def worker(self, *, jobs: Sequence[Job], clock: Sequence[Clockwork], context: object, concurrency: int = 20) -> Worker[Context]:
+        """A worker that gives `context` to each job as its first argument. The caller starts it and stops it."""
+        functions = [(job.__name__, _with_context(job, context)) for job in jobs]
+        crons = []
+        for entry in clock:
+            function = _with_context(entry.job, context)
+            crons.append(CronJob(function, entry.every, timeout=JOB_TIMEOUT, retries=JOB_RETRIES, ttl=1))
+        return Worker(self._queue, functions, cron_jobs=crons, concurrency=concurrency, shutdown_grace_period_s=5, timers=TIMERS)
+
+
+def wake(session: AsyncSession, job: str, **arguments: str) -> None:
+    """Have a job run once the session's transaction has been committed."""
+    queue = session.info["queue"]
+    after_commit(session, partial(queue.enqueue, job, **arguments))
+
+
+def _with_context(job: Job, context: object) -> Job:
+    async def run(_saq: Context, **arguments: str) -> None:
+        await job(context, **arguments)
+
+    run.__name__ = run.__qualname__ = job.__name__
+    return run
