@@ -60,6 +60,7 @@ class Call(TenantTable, table=True):
     dialing_at: datetime | None = None
     watch_at: datetime | None = None
     analysis_due_at: datetime | None = Field(default=None, index=True)
+    analysis_attempts: int = 0
     started_at: datetime | None = None
     ended_at: datetime | None = None
 

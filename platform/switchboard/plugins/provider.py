@@ -44,6 +44,11 @@ class Provider(ABC, Generic[SettingsT]):
     def __init__(self, settings: SettingsT) -> None:
         self.settings = settings
 
+    @classmethod
+    def initial_settings(cls) -> dict[str, str]:
+        """Settings made up once, when an organization first gets this provider: secrets that are ours and not the vendor's."""
+        return {}
+
     async def open(self) -> None:
         """Get ready to serve. Called once, before anything else.
 

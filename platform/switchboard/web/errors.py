@@ -66,6 +66,12 @@ class InsufficientScope(ApiError):
     status, code, title = 403, "insufficient_scope", "Forbidden"
 
 
+class Forbidden(ApiError):
+    """403: whoever asks may not do this."""
+
+    status, code, title = 403, "forbidden", "Forbidden"
+
+
 class NotFound(ApiError):
     """404: there is no such thing, or none of this organization."""
 

@@ -1,0 +1,116 @@
+"""Agents on the wire (specification, "Agent")."""
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import ConfigDict, Field
+
+from switchboard.agents.models import Agent, AgentVersion
+from switchboard.web.schemas import Answer, Moment, Name, PageQuery, RequestBody
+
+Label = Annotated[str, Field(min_length=1, max_length=255)]
+Prompt = Annotated[str, Field(max_length=100_000)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Secret = Annotated[str, Field(min_length=1, max_length=255)]
+Url = Annotated[str, Field(max_length=2048, examples=["https://example.com/hooks/agent"])]
+Status = Literal["active", "paused"]
+
+
+class AgentFields(RequestBody):
+    """What create and update have in common; a field that is left out keeps its default, or its value."""
+
+    system_prompt: Prompt = Field("", description="What the agent is told; `{{name}}` stands for a value of the call's `metadata`.")
+    llm_provider: Label = Field("", description="One of the organization's providers; the first one where left out.")
+    llm_model: Label | None = None
+    llm_temperature: float = Field(0.7, ge=0, le=2)
+    tts_provider: Label = ""
+    tts_voice_id: Label | None = None
+    tts_model: Label | None = None
+    voice_speed: float = Field(1.0, ge=0.5, le=2.0)
+    stt_provider: Label = ""
+    stt_model: Label | None = None
+    stt_language: str = Field("en-US", pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$", max_length=35, description="BCP 47.")
+    greeting_message: Prompt = Field("", description="What the agent says first; empty: it waits for the caller.")
+    end_call_silence_seconds: int = Field(30, ge=5, le=600)
+    max_call_duration_seconds: int = Field(1800, ge=30, le=14_400)
+    allow_interruptions: bool = True
+    interruption_min_words: int = Field(1, ge=0, le=10, description="How many words interrupt the agent; 0: any voice does.")
+    vad_confidence: Share = 0.7
+    vad_start_secs: Share = 0.2
+    vad_min_volume: Share = 0.6
+    webhook_url: Url | None = Field(None, description="Receives this agent's call events, signed.")
+    webhook_secret: Secret | None = Field(None, description="Signs them; never given back.")
+
+
+class AgentCreate(AgentFields):
+    """A new agent."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"name": "Front desk", "system_prompt": "You answer the phone of a bakery.", "greeting_message": "Hello!"}]}
+    )
+
+    name: Name
+
+
+class AgentUpdate(AgentFields):
+    """Only the fields that are given change."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"greeting_message": "Good day, how can I help?"}]})
+
+    name: Name = ""
+    status: Status = "active"
+    timezone: str = Field("UTC", max_length=64, description="IANA; not returned.")
+
+
+class AgentQuery(PageQuery):
+    """Filters of the agent list."""
+
+    agent_type: str | None = Field(None, max_length=64)
+
+
+class AgentOut(Answer):
+    """An agent."""
+
+    id: UUID
+    name: str
+    agent_type: str
+    status: str
+    version: int = Field(description="Counts up with every update; an addition.")
+    llm_provider: str
+    llm_model: str | None
+    llm_temperature: float
+    system_prompt: str
+    tts_provider: str
+    tts_voice_id: str | None
+    tts_model: str | None
+    voice_speed: float
+    stt_provider: str
+    stt_model: str | None
+    stt_language: str
+    greeting_message: str
+    end_call_silence_seconds: int
+    max_call_duration_seconds: int
+    allow_interruptions: bool
+    interruption_min_words: int
+    vad_confidence: float
+    vad_start_secs: float
+    vad_min_volume: float
+    webhook_url: str | None
+    created_at: Moment
+    updated_at: Moment
+
+    @classmethod
+    def of(cls, agent: Agent) -> "AgentOut":
+        return cls.model_validate(agent)
+
+
+class AgentVersionOut(Answer):
+    """An agent as one update left it."""
+
+    version: int
+    settings: dict[str, object]
+    created_at: Moment
+
+    @classmethod
+    def of(cls, version: AgentVersion) -> "AgentVersionOut":
+        return cls.model_validate(version)

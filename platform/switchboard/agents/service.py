@@ -1,0 +1,111 @@
+"""Rules of agents."""
+
+from uuid import UUID
+from zoneinfo import available_timezones
+
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.agents.models import Agent, AgentVersion
+from switchboard.agents.schemas import AgentCreate, AgentFields, AgentUpdate
+from switchboard.database import new_id, now
+from switchboard.keyring import KeyRing
+from switchboard.outbound import ForbiddenAddress, OutboundClient
+from switchboard.plugins.registry import Capability
+from switchboard.providers import service as providers
+from switchboard.web.errors import NotFound, ValidationFailed
+
+PROVIDER_FIELDS = {
+    "llm_provider": Capability.LLM,
+    "tts_provider": Capability.TEXT_TO_SPEECH,
+    "stt_provider": Capability.SPEECH_TO_TEXT,
+}
+UNVERSIONED = {"id", "organization_id", "created_at", "updated_at", "webhook_secret", "version"}
+
+
+def listed(session: AsyncSession, *, agent_type: str | None = None) -> SelectOfScalar[Agent]:
+    """The organization's agents."""
+    rows = select(Agent).where(col(Agent.organization_id) == session.info["organization_id"])
+    return rows if agent_type is None else rows.where(col(Agent.agent_type) == agent_type)
+
+
+async def find(session: AsyncSession, agent_id: UUID) -> Agent | None:
+    """The agent of this id, None where the organization has none."""
+    return (await session.exec(listed(session).where(col(Agent.id) == agent_id))).one_or_none()
+
+
+async def get(session: AsyncSession, agent_id: UUID) -> Agent:
+    """Raises `NotFound`."""
+    agent = await find(session, agent_id)
+    if agent is None:
+        raise NotFound
+    return agent
+
+
+async def create(session: AsyncSession, data: AgentCreate, *, keyring: KeyRing, outbound: OutboundClient) -> Agent:
+    """Make an agent and its first version. Raises `ValidationFailed` for a provider or an address that cannot be used."""
+    organization_id = session.info["organization_id"]
+    agent = Agent(id=new_id(), organization_id=organization_id, name=data.name, llm_provider="", tts_provider="", stt_provider="")
+    for field, capability in PROVIDER_FIELDS.items():
+        setattr(agent, field, await providers.choose(session, capability, getattr(data, field) or None, field=field))
+    _change(agent, data, keyring=keyring, outbound=outbound, fields=data.model_fields_set - PROVIDER_FIELDS.keys())
+    session.add(agent)
+    await session.flush()
+    _write_version(session, agent)
+    return agent
+
+
+async def update(session: AsyncSession, agent_id: UUID, data: AgentUpdate, *, keyring: KeyRing, outbound: OutboundClient) -> Agent:
+    """Change the given fields and publish the agent as a new version. Raises `NotFound` and what `create` raises."""
+    rows = listed(session).where(col(Agent.id) == agent_id).with_for_update()
+    agent = (await session.exec(rows)).one_or_none()
+    if agent is None:
+        raise NotFound
+    given = data.model_fields_set
+    for field in given & PROVIDER_FIELDS.keys():
+        await providers.choose(session, PROVIDER_FIELDS[field], getattr(data, field), field=field)
+    if "timezone" in given and data.timezone not in available_timezones():
+        raise ValidationFailed.field("timezone", f"{data.timezone} is not an IANA time zone")
+    _change(agent, data, keyring=keyring, outbound=outbound, fields=given)
+    agent.version += 1
+    agent.updated_at = now()
+    _write_version(session, agent)
+    return agent
+
+
+async def delete(session: AsyncSession, agent_id: UUID) -> None:
+    """Delete an agent for good; its calls stay, its numbers stop answering. Raises `NotFound`."""
+    await session.delete(await get(session, agent_id))
+
+
+def versions(session: AsyncSession, agent_id: UUID) -> SelectOfScalar[AgentVersion]:
+    """An agent's versions."""
+    return select(AgentVersion).where(col(AgentVersion.organization_id) == session.info["organization_id"], col(AgentVersion.agent_id) == agent_id)
+
+
+def _change(agent: Agent, data: AgentFields, *, keyring: KeyRing, outbound: OutboundClient, fields: set[str]) -> None:
+    for field in fields - {"webhook_url", "webhook_secret"}:
+        setattr(agent, field, getattr(data, field))
+    if "webhook_url" in fields:
+        agent.webhook_url = None if data.webhook_url is None else _checked(outbound, data.webhook_url)
+    if "webhook_secret" in fields:
+        secret = data.webhook_secret
+        agent.webhook_secret = None if secret is None else keyring.encrypt(secret, webhook_secret_label(agent))
+
+
+def webhook_secret_label(agent: Agent) -> str:
+    """What an agent's encrypted webhook secret is bound to."""
+    return f"agent|webhook_secret|{agent.id}|{agent.organization_id}"
+
+
+def _checked(outbound: OutboundClient, url: str) -> str:
+    try:
+        return outbound.check_url(url)
+    except ForbiddenAddress as error:
+        raise ValidationFailed.field("webhook_url", str(error)) from None
+
+
+def _write_version(session: AsyncSession, agent: Agent) -> None:
+    settings = agent.model_dump(mode="json", exclude=UNVERSIONED)
+    session.add(AgentVersion(organization_id=agent.organization_id, agent_id=agent.id, version=agent.version, settings=settings))

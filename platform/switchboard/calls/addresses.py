@@ -1,0 +1,36 @@
+"""The addresses that a carrier gets for one call: its callbacks, and its media socket."""
+
+from uuid import UUID
+
+from itsdangerous import BadSignature, URLSafeSerializer
+
+from switchboard.keyring import KeyRing
+from switchboard.plugins import CallbackUrls
+from switchboard.settings import Settings
+
+PURPOSE = "media socket"
+
+
+def media_url(settings: Settings, keyring: KeyRing, *, organization_id: UUID, call_id: UUID) -> str:
+    """The call's media socket: whoever has this address, and nobody else, can open it. In the path, because Twilio drops query strings."""
+    scheme, _, rest = settings.base_url.partition("://")
+    token = _serializer(keyring).dumps([organization_id.hex, call_id.hex])
+    return f"{'wss' if scheme == 'https' else 'ws'}://{rest}/media/{token}"
+
+
+def read_token(keyring: KeyRing, token: str) -> tuple[UUID, UUID] | None:
+    """Organization and call of a media socket's token, None for one that is not ours."""
+    try:
+        organization_id, call_id = _serializer(keyring).loads(token)
+        return UUID(organization_id), UUID(call_id)
+    except (BadSignature, ValueError, TypeError, AttributeError):
+        return None
+
+
+def call_callbacks(settings: Settings, *, carrier: str, organization_id: UUID, call_id: UUID) -> CallbackUrls:
+    """Where a carrier tells what becomes of one call. It names the call by our id, because a callback may overtake the carrier's answer."""
+    return CallbackUrls(events=f"{settings.base_url}/carriers/{carrier}/{organization_id}/calls/{call_id}")
+
+
+def _serializer(keyring: KeyRing) -> URLSafeSerializer:
+    return URLSafeSerializer(keyring.derive(PURPOSE), salt=PURPOSE)

@@ -1,0 +1,91 @@
+"""After the call: summary, success, sentiment and extracted data, from one structured request to the agent's model."""
+
+from datetime import timedelta
+from typing import Literal
+from uuid import UUID
+
+import structlog
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from switchboard.agents import service as agents
+from switchboard.calls import service as calls
+from switchboard.calls.models import Call, TranscriptLine
+from switchboard.calls.states import event_data
+from switchboard.database import now
+from switchboard.events.catalog import CallTranscriptReady
+from switchboard.events.outbox import publish
+from switchboard.plugins import ChatRequest, Message, ModelUsage, ProviderError, TextDelta
+from switchboard.runtime import Runtime
+
+logger = structlog.get_logger()
+MAX_ATTEMPTS = 3
+RETRY_AFTER = timedelta(seconds=60)
+INSTRUCTION = (
+    "You analyse a phone call between an agent and a caller. Answer with one JSON object of the given schema and nothing else. "
+    "The agent's instructions were:\n{prompt}\n\nThe transcript follows."
+)
+
+
+class Analysis(BaseModel):
+    """What is found out about a call."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    summary: str = Field(max_length=10_000, description="Two or three sentences: what the caller wanted and what came of it.")
+    successful: bool = Field(description="Whether the caller got what they called for, or the agent reached its goal.")
+    sentiment: Literal["positive", "neutral", "negative", "unknown"] = Field(description="The caller's mood.")
+    extracted_data: dict[str, str | float | bool] = Field(description="Facts that the caller gave, by a short name in snake_case.")
+
+
+async def analyze(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
+    """Analyse a call that is over; its transcript is told to be ready whatever comes of it. Done twice, the first counts."""
+    async with runtime.database.tenant(organization_id) as session:
+        call = await calls.get(session, call_id, lock=True)
+        if call.analysis_due_at is None:
+            return
+        call.analysis_attempts += 1
+        call.analysis_due_at = now() + RETRY_AFTER
+        lines = await calls.transcript(session, call_id)
+    spoken = [line for line in lines if line.role in ("user", "agent")]
+    try:
+        analysis = await _ask(runtime, call, spoken) if spoken else None
+    except (ProviderError, ValidationError) as error:
+        logger.warning("call not analysed", call_id=str(call_id), attempt=call.analysis_attempts, error=type(error).__name__)
+        if call.analysis_attempts < MAX_ATTEMPTS:
+            return
+        analysis = None
+    await _keep(runtime, call, analysis)
+
+
+async def _ask(runtime: Runtime, call: Call, lines: list[TranscriptLine]) -> Analysis:
+    async with runtime.database.tenant(call.organization_id) as session:
+        agent = await agents.find(session, call.agent_id) if call.agent_id else None
+    if agent is None:
+        raise ProviderError("the call's agent has been deleted")
+    transcript = "\n".join(f"{line.role}: {line.content}" for line in lines)
+    request = ChatRequest(
+        messages=(Message("system", INSTRUCTION.format(prompt=agent.system_prompt)), Message("user", transcript)),
+        model=agent.llm_model,
+        temperature=0.0,
+        response_schema=Analysis.model_json_schema(),
+    )
+    text = []
+    async with runtime.providers.conversation(call.organization_id, agent, served={}) as providers:
+        async for event in providers.llm.chat(request):
+            if isinstance(event, TextDelta):
+                text.append(event.text)
+            elif isinstance(event, ModelUsage):
+                logger.debug("call analysed", model=event.model)
+    return Analysis.model_validate_json("".join(text))
+
+
+async def _keep(runtime: Runtime, analysed: Call, analysis: Analysis | None) -> None:
+    async with runtime.database.tenant(analysed.organization_id) as session:
+        call = await calls.get(session, analysed.id, lock=True)
+        if call.analysis_due_at is None:
+            return
+        call.analysis_due_at = None
+        if analysis is not None:
+            call.call_summary, call.call_successful = analysis.summary, analysis.successful
+            call.user_sentiment, call.extracted_data = analysis.sentiment, dict(analysis.extracted_data)
+        publish(session, event_data(CallTranscriptReady, call))

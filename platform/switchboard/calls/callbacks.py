@@ -1,0 +1,70 @@
+"""What carriers tell us, applied to our calls. Callbacks may come late, twice, or in any order."""
+
+from uuid import UUID
+
+import structlog
+from sqlmodel import col
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.calls import service as calls
+from switchboard.calls.live import LiveMessage, tell
+from switchboard.calls.models import Call
+from switchboard.calls.states import finish, is_over, ring, start
+from switchboard.conversation.call import EndedReason
+from switchboard.plugins import CallAnswered, CallEnded, CallRinging, CarrierEvent, MachineDetected, RecordingReady
+from switchboard.runtime import Runtime
+
+logger = structlog.get_logger()
+
+CallTold = CallRinging | CallAnswered | MachineDetected | CallEnded | RecordingReady
+
+
+async def apply(runtime: Runtime, organization_id: UUID, carrier: str, event: CarrierEvent, *, call_id: UUID | None) -> None:
+    """Apply one event. `call_id` is ours, where the callback's address named it."""
+    if not isinstance(event, CallTold):
+        logger.info("carrier event without a use yet", kind=type(event).__name__)
+        return
+    async with runtime.database.tenant(organization_id) as session:
+        call = await _find(session, carrier, event.carrier_call_id, call_id)
+        if call is None:
+            logger.warning("callback for a call that is not ours", carrier=carrier)
+            return
+        holder = call.holder
+        call.carrier_call_id = call.carrier_call_id or event.carrier_call_id
+        _apply(session, call, event)
+        machine = call.answered_by == "machine" and call.direction == "outbound"
+    if machine and holder is not None and not isinstance(event, CallEnded):
+        await tell(runtime.redis, holder, LiveMessage(call_id=call.id, hang_up=EndedReason.VOICEMAIL))
+
+
+def _apply(session: AsyncSession, call: Call, event: CallTold) -> None:
+    if isinstance(event, CallRinging):
+        ring(session, call)
+    elif isinstance(event, CallAnswered):
+        call.answered_by = event.answered_by
+        start(session, call)
+    elif isinstance(event, MachineDetected):
+        call.answered_by = "machine"
+    elif isinstance(event, RecordingReady):
+        call.carrier_recording_id = event.recording_id
+    elif not is_over(call):
+        _end(session, call, event)
+
+
+def _end(session: AsyncSession, call: Call, event: CallEnded) -> None:
+    """The holder of the media socket ends its own calls, and knows why; the carrier's word ends those that nobody holds."""
+    if call.holder is not None:
+        return
+    if call.status == "in-progress" and event.outcome == "completed":
+        reason = EndedReason(call.ended_reason) if call.ended_reason else EndedReason.CALLER_HUNG_UP
+        finish(session, call, "completed", reason=reason)
+    elif event.outcome == "completed":
+        finish(session, call, "canceled" if call.direction == "inbound" else "no-answer")
+    else:
+        finish(session, call, event.outcome, error=event.error_message)
+
+
+async def _find(session: AsyncSession, carrier: str, carrier_call_id: str, call_id: UUID | None) -> Call | None:
+    rows = calls.listed(session).where(col(Call.carrier) == carrier)
+    rows = rows.where(col(Call.carrier_call_id) == carrier_call_id) if call_id is None else rows.where(col(Call.id) == call_id)
+    return (await session.exec(rows.with_for_update())).one_or_none()

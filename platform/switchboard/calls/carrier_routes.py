@@ -1,0 +1,71 @@
+"""Where carriers call back: `/carriers/<carrier>/<organization>/events…` and `…/calls/<call>…`. The provider verifies and translates."""
+
+from uuid import UUID
+
+import structlog
+from quart import Blueprint, Response, request
+
+from switchboard.calls import callbacks, inbound
+from switchboard.phone_numbers.purchase import callback_urls
+from switchboard.plugins import CarrierReply, CarrierRequest, IncomingCall, InvalidCallback, ProviderError, ProviderSettings, TelephonyProvider
+from switchboard.runtime import Runtime, current_runtime
+from switchboard.web.errors import Forbidden, NotFound, ProviderFailed
+from switchboard.web.schemas import parse_id
+
+logger = structlog.get_logger()
+blueprint = Blueprint("carriers", __name__)
+
+
+@blueprint.route("/carriers/<carrier>/<organization_id>/events", methods=["GET", "POST"], defaults={"path": ""})
+@blueprint.route("/carriers/<carrier>/<organization_id>/events/<path:path>", methods=["GET", "POST"])
+async def carrier_event(carrier: str, organization_id: str, path: str) -> Response:
+    """A callback about the organization's numbers."""
+    return await _receive(carrier, parse_id(organization_id), path, None)
+
+
+@blueprint.route("/carriers/<carrier>/<organization_id>/calls/<call_id>", methods=["GET", "POST"], defaults={"path": ""})
+@blueprint.route("/carriers/<carrier>/<organization_id>/calls/<call_id>/<path:path>", methods=["GET", "POST"])
+async def carrier_call_event(carrier: str, organization_id: str, call_id: str, path: str) -> Response:
+    """A callback about a call that we placed."""
+    return await _receive(carrier, parse_id(organization_id), path, parse_id(call_id))
+
+
+async def _receive(carrier: str, organization_id: UUID | None, path: str, call_id: UUID | None) -> Response:
+    runtime = current_runtime()
+    if organization_id is None:
+        raise NotFound
+    structlog.contextvars.bind_contextvars(organization_id=str(organization_id), carrier=carrier)
+    query = request.query_string.decode("latin-1")
+    callback = CarrierRequest(
+        method=request.method,
+        url=f"{runtime.settings.base_url}{request.path}{'?' + query if query else ''}",
+        path=path,
+        headers={name.lower(): value for name, value in request.headers.items()},
+        body=await request.get_data(as_text=False, cache=False, parse_form_data=False),
+    )
+    try:
+        async with runtime.providers.telephony(organization_id, carrier) as provider:
+            return _response(await _translate(runtime, organization_id, provider, callback, call_id))
+    except InvalidCallback as error:
+        logger.warning("callback refused", carrier=carrier, reason=str(error))
+        raise Forbidden("The callback's signature is not valid.") from None
+    except ProviderError as error:
+        raise ProviderFailed(error.message) from error
+
+
+async def _translate(
+    runtime: Runtime, organization_id: UUID, provider: TelephonyProvider[ProviderSettings], callback: CarrierRequest, call_id: UUID | None
+) -> CarrierReply:
+    received = await provider.receive(callback)
+    reply = received.reply
+    for event in received.events:
+        if isinstance(event, IncomingCall):
+            instruction = await inbound.answer(runtime, organization_id, provider.name, event)
+            reply = await provider.instruct(event, instruction, callback_urls(runtime, organization_id, provider.name))
+        else:
+            await callbacks.apply(runtime, organization_id, provider.name, event, call_id=call_id)
+    return reply
+
+
+def _response(reply: CarrierReply) -> Response:
+    return Response(reply.body, reply.status, content_type=reply.content_type)

@@ -1,0 +1,28 @@
+"""Calls across organizations: what has become due, and what a process holds. Run under the system role."""
+
+from uuid import UUID
+
+from sqlmodel import col, select, update
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.calls.models import Call
+from switchboard.database import now
+
+BATCH = 100
+
+
+async def unattended(session: AsyncSession) -> list[Call]:
+    """Calls to which nothing has happened for longer than it may take."""
+    rows = await session.exec(select(Call).where(col(Call.watch_at) < now()).order_by(col(Call.watch_at)).limit(BATCH))
+    return list(rows.all())
+
+
+async def unanalysed(session: AsyncSession) -> list[tuple[UUID, UUID]]:
+    """Organization and id of each call whose analysis is due."""
+    rows = await session.exec(select(Call.organization_id, Call.id).where(col(Call.analysis_due_at) < now()).limit(BATCH))
+    return list(rows.all())
+
+
+async def prolong(session: AsyncSession, node: str, until: object) -> None:
+    """Say that a process still holds its calls."""
+    await session.exec(update(Call).where(col(Call.holder) == node, col(Call.watch_at).is_not(None)).values(watch_at=until))

@@ -1,0 +1,21 @@
+"""What workers do for calls."""
+
+from uuid import UUID
+
+from switchboard.calls import analysis, dialing, sweep
+from switchboard.runtime import Runtime
+
+
+async def dial_call(runtime: Runtime, *, organization_id: str, call_id: str) -> None:
+    """Place a call that was just written down."""
+    await dialing.dial(runtime, UUID(organization_id), UUID(call_id))
+
+
+async def analyze_call(runtime: Runtime, *, organization_id: str, call_id: str) -> None:
+    """Analyse a call that has just ended."""
+    await analysis.analyze(runtime, UUID(organization_id), UUID(call_id))
+
+
+async def sweep_calls(runtime: Runtime) -> None:
+    """Look after calls whose wake-up was lost or whose process died."""
+    await sweep.sweep(runtime)

@@ -1,0 +1,156 @@
+"""Holding a call: from its media socket's first byte to its last word in the database."""
+
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from uuid import UUID
+
+import structlog
+
+from switchboard.agents import service as agents
+from switchboard.agents.models import Agent
+from switchboard.billing.costs import call_costs
+from switchboard.calls import service as calls
+from switchboard.calls.addresses import call_callbacks
+from switchboard.calls.log import DatabaseCallLog
+from switchboard.calls.models import Call
+from switchboard.calls.states import FinalStatus, finish, is_over, start
+from switchboard.conversation.call import AgentSettings, CallResult, EndedReason, LiveCall, MediaSocket, TurnLatency
+from switchboard.database import now
+from switchboard.identity.service import policy_of
+from switchboard.plugins import ProviderError, ProviderSettings, TelephonyProvider
+from switchboard.runtime import Runtime
+from switchboard.settings import Settings
+from switchboard.web.errors import NotFound
+from switchboard.work import wake
+
+logger = structlog.get_logger()
+LEASE = timedelta(seconds=10)
+LATENCY_FIELDS = tuple(field.name for field in fields(TurnLatency))
+FAILURES = {EndedReason.PROVIDER_FAILED, EndedReason.ERROR}
+"""Ends that make a call `failed`; every other end is a `completed` call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """The call at its carrier, as the engine may act on it."""
+
+    runtime: Runtime
+    call: Call
+    carrier: TelephonyProvider[ProviderSettings]
+
+    async def hang_up(self) -> None:
+        await self.carrier.hang_up(self._carrier_call_id)
+
+    async def transfer(self, to_number: str) -> None:
+        if not self.carrier.capabilities.transfer:
+            raise ProviderError(f"{self.carrier.title} cannot transfer calls", retryable=False)
+        callbacks = call_callbacks(self.runtime.settings, carrier=self.call.carrier, organization_id=self.call.organization_id, call_id=self.call.id)
+        own_number = self.call.to_number if self.call.direction == "inbound" else self.call.from_number
+        await self.carrier.transfer(self._carrier_call_id, to_number=to_number, caller_id=own_number, callbacks=callbacks)
+
+    async def send_digits(self, digits: str) -> None:
+        if not self.carrier.capabilities.send_digits:
+            raise ProviderError(f"{self.carrier.title} cannot press keys", retryable=False)
+        await self.carrier.send_digits(self._carrier_call_id, digits)
+
+    @property
+    def _carrier_call_id(self) -> str:
+        if self.call.carrier_call_id is None:
+            raise ProviderError("the carrier has not named the call yet")
+        return self.call.carrier_call_id
+
+
+async def hold(runtime: Runtime, organization_id: UUID, call_id: UUID, socket: MediaSocket) -> None:
+    """Hold one call to its end. A socket for a call that is over, held already, or unknown is closed at once."""
+    try:
+        call, agent = await _take(runtime, organization_id, call_id)
+    except NotFound:
+        await socket.close()
+        return
+    structlog.contextvars.bind_contextvars(organization_id=str(organization_id), call_id=str(call_id))
+    try:
+        async with runtime.providers.telephony(organization_id, call.carrier) as carrier:
+            leg = Leg(runtime, call, carrier)
+            if call.answered_by == "machine" and call.direction == "outbound":
+                await leg.hang_up()
+                await _fail(runtime, call, EndedReason.VOICEMAIL, None)
+                return
+            await _converse(runtime, call, agent, leg, socket)
+    except ProviderError as error:
+        await _fail(runtime, call, EndedReason.PROVIDER_FAILED, error.message)
+    finally:
+        await socket.close()
+
+
+async def _take(runtime: Runtime, organization_id: UUID, call_id: UUID) -> tuple[Call, Agent]:
+    async with runtime.database.tenant(organization_id) as session:
+        call = await calls.get(session, call_id, lock=True)
+        agent = await agents.find(session, call.agent_id) if call.agent_id else None
+        if is_over(call) or call.holder is not None or agent is None:
+            raise NotFound
+        start(session, call)
+        call.holder, call.watch_at = runtime.node, now() + LEASE
+        return call, agent
+
+
+async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket: MediaSocket) -> None:
+    served: dict[str, str] = {"telephony": call.carrier}
+    log = DatabaseCallLog(runtime.database, call)
+    async with runtime.providers.conversation(call.organization_id, agent, served=served) as providers, log:
+        live = LiveCall(
+            call_id=call.id,
+            organization_id=call.organization_id,
+            direction="inbound" if call.direction == "inbound" else "outbound",
+            from_number=call.from_number,
+            to_number=call.to_number,
+            agent=agent_settings(agent),
+            speech_to_text=providers.speech_to_text,
+            text_to_speech=providers.text_to_speech,
+            llm=providers.llm,
+            codec=leg.carrier.media_codec(),
+            leg=leg,
+            log=log,
+            recording_path=recording_path(runtime.settings, call),
+            tools=[tool() for tool in runtime.registry.tools],
+            variables={name: str(value) for name, value in call.call_metadata.items()},
+            hints=tuple(providers.llm.expected_phrases(agent.system_prompt)),
+            voicemail=call.voicemail,
+            metadata=call.call_metadata,
+        )
+        result = await runtime.engine.hold(live, socket)
+    await _write_down(runtime, call, result, served)
+
+
+async def _write_down(runtime: Runtime, held: Call, result: CallResult, served: dict[str, str]) -> None:
+    async with runtime.database.tenant(held.organization_id) as session:
+        call = await calls.get(session, held.id, lock=True)
+        parts = call_costs((await policy_of(session, held.organization_id)).prices, result.usage, duration_seconds=result.duration_seconds)
+        call.cost_parts = {name: float(amount) for name, amount in parts.items()}
+        call.cost_total = sum(parts.values(), start=Decimal(0))
+        call.served_by = served
+        call.latencies = [{name: getattr(turn, name) for name in LATENCY_FIELDS} for turn in result.latencies]
+        call.has_recording = result.recording_path is not None and result.recording_path.exists()
+        call.transferred_to = result.transferred_to
+        status: FinalStatus = "failed" if result.ended_reason in FAILURES else "completed"
+        finish(session, call, status, reason=result.ended_reason, error=result.error_message)
+        call.analysis_due_at = now()
+        wake(session, "analyze_call", organization_id=str(call.organization_id), call_id=str(call.id))
+
+
+async def _fail(runtime: Runtime, held: Call, reason: EndedReason, error: str | None) -> None:
+    async with runtime.database.tenant(held.organization_id) as session:
+        call = await calls.get(session, held.id, lock=True)
+        finish(session, call, "failed" if reason in FAILURES else "completed", reason=reason, error=error)
+
+
+def recording_path(settings: Settings, call: Call) -> Path:
+    """Where a call's recording is kept."""
+    return settings.data_dir / "recordings" / str(call.organization_id) / f"{call.id}.wav"
+
+
+def agent_settings(agent: Agent) -> AgentSettings:
+    """The agent as the engine takes it."""
+    values = {field.name: getattr(agent, field.name) for field in fields(AgentSettings) if field.name != "agent_id"}
+    return AgentSettings(agent_id=agent.id, **values)

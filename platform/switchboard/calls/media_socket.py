@@ -1,0 +1,82 @@
+"""Carriers' media sockets, `/media/<token>`, as a bare ASGI application beside Quart.
+
+Bare, because a closed socket is then an answer ("closed") and not the cancellation of a task that still has a call to write down, and because
+it spares each frame Quart's share of the work.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from switchboard.calls.addresses import read_token
+from switchboard.calls.media import hold
+from switchboard.plugins import Frame
+from switchboard.runtime import Runtime
+
+if TYPE_CHECKING:
+    from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallable, Scope, WebsocketScope
+
+logger = structlog.get_logger()
+PREFIX: Final = "/media/"
+SEND_SECONDS = 5.0
+
+
+class AsgiMediaSocket:
+    """A carrier's WebSocket over ASGI (`MediaSocket`)."""
+
+    def __init__(self, receive: "ASGIReceiveCallable", send: "ASGISendCallable") -> None:
+        self._receive = receive
+        self._send = send
+        self._open = True
+
+    async def receive(self) -> Frame | None:
+        """The next message, None once the socket is closed."""
+        while self._open:
+            message = await self._receive()
+            if message["type"] == "websocket.receive":
+                text = message["text"]
+                return text if text is not None else message["bytes"]
+            self._open = message["type"] == "websocket.connect"
+        return None
+
+    async def send(self, message: Frame) -> None:
+        """Raises `ConnectionError` once the socket is closed, or when the carrier does not take it within 5 seconds."""
+        if not self._open:
+            raise ConnectionError("the media socket is closed")
+        text, data = (message, None) if isinstance(message, str) else (None, message)
+        try:
+            await asyncio.wait_for(self._send({"type": "websocket.send", "bytes": data, "text": text}), SEND_SECONDS)
+        except TimeoutError:
+            self._open = False
+            raise ConnectionError("the carrier does not take our audio") from None
+
+    async def close(self) -> None:
+        """Close it; harmless when done twice."""
+        if self._open:
+            self._open = False
+            await self._send({"type": "websocket.close", "code": 1000, "reason": None})
+
+
+def with_media(application: "ASGIFramework", runtime: Callable[[], Runtime]) -> "ASGIFramework":
+    """An application that holds media sockets itself and leaves everything else to the one given."""
+
+    async def serve(scope: "Scope", receive: "ASGIReceiveCallable", send: "ASGISendCallable") -> None:
+        if scope["type"] == "websocket" and scope["path"].startswith(PREFIX):
+            await _media(runtime(), scope, receive, send)
+        else:
+            await application(scope, receive, send)
+
+    return serve
+
+
+async def _media(runtime: Runtime, scope: "WebsocketScope", receive: "ASGIReceiveCallable", send: "ASGISendCallable") -> None:
+    await receive()
+    found = read_token(runtime.keyring, scope["path"].removeprefix(PREFIX))
+    if found is None:
+        logger.warning("media socket refused: its token is not ours")
+        await send({"type": "websocket.close", "code": 1008, "reason": None})
+        return
+    await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
+    await hold(runtime, *found, AsgiMediaSocket(receive, send))

@@ -1,0 +1,102 @@
+"""Rules of calls: which there are, and placing one."""
+
+from uuid import UUID
+
+from sqlalchemy import func
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.agents import service as agents
+from switchboard.agents.models import Agent
+from switchboard.calls.models import Call, TranscriptLine
+from switchboard.calls.schemas import CallCreate, CallQuery
+from switchboard.calls.states import ORDER
+from switchboard.database import new_id, now
+from switchboard.identity.service import policy_of
+from switchboard.phone_numbers import service as numbers
+from switchboard.web.errors import InvalidState, NotFound, ValidationFailed
+from switchboard.web.schemas import parse_id
+from switchboard.work import wake
+
+
+def listed(session: AsyncSession, query: CallQuery | None = None) -> SelectOfScalar[Call]:
+    """The organization's calls, filtered."""
+    rows = select(Call).where(col(Call.organization_id) == session.info["organization_id"])
+    if query is None:
+        return rows
+    if query.agent_id is not None:
+        rows = rows.where(col(Call.agent_id) == (parse_id(query.agent_id) or UUID(int=0)))
+    if query.direction is not None:
+        rows = rows.where(col(Call.direction) == query.direction)
+    if query.status is not None:
+        rows = rows.where(col(Call.status) == query.status)
+    return rows
+
+
+async def get(session: AsyncSession, call_id: UUID, *, lock: bool = False) -> Call:
+    """Raises `NotFound`."""
+    rows = listed(session).where(col(Call.id) == call_id)
+    call = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    if call is None:
+        raise NotFound
+    return call
+
+
+async def transcript(session: AsyncSession, call_id: UUID) -> list[TranscriptLine]:
+    """What was said, in order. Raises `NotFound`."""
+    await get(session, call_id)
+    rows = select(TranscriptLine).where(
+        col(TranscriptLine.organization_id) == session.info["organization_id"], col(TranscriptLine.call_id) == call_id
+    )
+    return list((await session.exec(rows.order_by(col(TranscriptLine.timestamp_ms), col(TranscriptLine.position)))).all())
+
+
+async def place(session: AsyncSession, data: CallCreate) -> Call:
+    """Write a call down to be placed; a job asks the carrier once this is committed.
+
+    Raises `ValidationFailed` for an agent or number that cannot be used, `InvalidState` for a paused agent or too many calls at once.
+    """
+    agent = await _agent(session, data.agent_id)
+    number = await numbers.require(session, data.from_number_id, field="from_number_id")
+    if agent.status != "active":
+        raise InvalidState("The agent is paused: it takes and places no calls.")
+    if await has_no_room(session):
+        raise InvalidState("The organization has as many calls running as it may.")
+    call = Call(
+        id=new_id(),
+        organization_id=session.info["organization_id"],
+        agent_id=agent.id,
+        phone_number_id=number.id,
+        direction="outbound",
+        from_number=number.phone_number,
+        to_number=data.to_number,
+        carrier=number.carrier,
+        call_metadata=data.metadata,
+        watch_at=now(),
+        **EMPTY,
+    )
+    session.add(call)
+    await session.flush()
+    wake(session, "dial_call", organization_id=str(call.organization_id), call_id=str(call.id))
+    return call
+
+
+EMPTY: dict[str, dict[str, object] | list[object]] = {"cost_parts": {}, "extracted_data": {}, "latencies": [], "served_by": {}}
+"""The JSON columns of a call to which nothing has happened yet."""
+
+
+async def has_no_room(session: AsyncSession) -> bool:
+    """Whether the organization has as many calls running as its policy allows."""
+    organization_id = session.info["organization_id"]
+    running = select(func.count()).select_from(Call).where(col(Call.organization_id) == organization_id, col(Call.ended_at).is_(None))
+    limit = (await policy_of(session, organization_id)).max_concurrent_calls
+    return (await session.exec(running.where(col(Call.status).in_(ORDER)))).one() >= limit
+
+
+async def _agent(session: AsyncSession, agent_id: str) -> Agent:
+    key = parse_id(agent_id)
+    agent = await agents.find(session, key) if key else None
+    if agent is None:
+        raise ValidationFailed.field("agent_id", "is not an agent of the organization")
+    return agent

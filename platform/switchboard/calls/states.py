@@ -1,0 +1,62 @@
+"""The states of a call, and how one ends (api-decisions, "States")."""
+
+from datetime import datetime, timedelta
+from typing import Literal
+
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.calls.models import Call
+from switchboard.conversation.call import EndedReason
+from switchboard.database import now
+from switchboard.events.catalog import CallCompleted, CallEvent, CallFailed, CallRinging, CallStarted
+from switchboard.events.outbox import publish
+
+FinalStatus = Literal["completed", "busy", "no-answer", "failed", "canceled"]
+ORDER = {"queued": 0, "ringing": 1, "in-progress": 2}
+RINGING_PATIENCE = timedelta(seconds=60)
+MEDIA_PATIENCE = timedelta(seconds=20)
+
+
+def is_over(call: Call) -> bool:
+    """Whether nothing more can happen to the call."""
+    return call.status not in ORDER
+
+
+def event_data(kind: type[CallEvent], call: Call) -> CallEvent:
+    """An event about the call as it is now."""
+    return kind.model_validate(
+        {
+            **{name: getattr(call, name) for name in CallEvent.model_fields if name not in ("call_id", "metadata")},
+            "call_id": call.id,
+            "metadata": call.call_metadata,
+        }
+    )
+
+
+def ring(session: AsyncSession, call: Call) -> None:
+    """The destination rings. Told late or twice, it changes nothing."""
+    if call.status == "queued":
+        call.status, call.watch_at = "ringing", now() + RINGING_PATIENCE
+        if call.direction == "outbound":
+            publish(session, event_data(CallRinging, call))
+
+
+def start(session: AsyncSession, call: Call) -> None:
+    """The call is connected. Told twice, it changes nothing."""
+    if call.status in ("queued", "ringing"):
+        call.status, call.started_at, call.watch_at = "in-progress", now(), now() + MEDIA_PATIENCE
+        publish(session, event_data(CallStarted, call))
+
+
+def finish(
+    session: AsyncSession, call: Call, status: FinalStatus, *, reason: EndedReason | None = None, error: str | None = None, at: datetime | None = None
+) -> None:
+    """The call is over. Told twice, the first counts."""
+    if is_over(call):
+        return
+    call.status, call.ended_at = status, at or now()
+    call.ended_reason, call.error_message = reason.value if reason else None, error
+    if call.started_at is not None:
+        call.duration_seconds = max(0, round((call.ended_at - call.started_at).total_seconds()))
+    call.watch_at = call.holder = None
+    publish(session, event_data(CallCompleted if status == "completed" else CallFailed, call))

@@ -1,0 +1,62 @@
+"""Calls that nobody looks after any more: each is carried on, or ended with a reason."""
+
+import structlog
+
+from switchboard.calls import analysis, crossing, dialing
+from switchboard.calls import service as calls
+from switchboard.calls.media import recording_path
+from switchboard.calls.models import Call
+from switchboard.calls.states import finish
+from switchboard.conversation.call import EndedReason
+from switchboard.database import now
+from switchboard.plugins import ProviderError
+from switchboard.runtime import Runtime
+
+logger = structlog.get_logger()
+
+
+async def sweep(runtime: Runtime) -> None:
+    """Look after every call that is due."""
+    async with runtime.database.system() as session:
+        unattended = await crossing.unattended(session)
+        unanalysed = await crossing.unanalysed(session)
+    for call in unattended:
+        await _look_after(runtime, call)
+    for organization_id, call_id in unanalysed:
+        await analysis.analyze(runtime, organization_id, call_id)
+
+
+async def _look_after(runtime: Runtime, call: Call) -> None:
+    if call.status == "queued" and call.dialing_at is None:
+        await dialing.dial(runtime, call.organization_id, call.id)
+    elif call.status == "queued" and call.carrier_call_id is None:
+        await dialing.reconcile(runtime, call.organization_id, call.id)
+    else:
+        await _end(runtime, call)
+
+
+async def _end(runtime: Runtime, unattended: Call) -> None:
+    async with runtime.database.tenant(unattended.organization_id) as session:
+        call = await calls.get(session, unattended.id, lock=True)
+        if call.watch_at is None or call.watch_at >= now():
+            return
+        if call.holder is not None:
+            finish(session, call, "failed", reason=EndedReason.ERROR, error="The server that held the call stopped.")
+            call.has_recording = recording_path(runtime.settings, call).exists()
+            call.analysis_due_at = now()
+        elif call.status == "in-progress":
+            finish(session, call, "failed", reason=EndedReason.ERROR, error="The carrier never connected the call's audio.")
+        else:
+            finish(session, call, "no-answer", error="The carrier never said what became of the call.")
+    logger.warning("call ended by the sweep", call_id=str(call.id), status=call.status)
+    await _hang_up(runtime, call)
+
+
+async def _hang_up(runtime: Runtime, call: Call) -> None:
+    if call.carrier_call_id is None:
+        return
+    try:
+        async with runtime.providers.telephony(call.organization_id, call.carrier) as carrier:
+            await carrier.hang_up(call.carrier_call_id)
+    except ProviderError as error:
+        logger.warning("carrier did not hang up", call_id=str(call.id), reason=error.message)

@@ -1,0 +1,49 @@
+"""Runs a server as a child that dies with us: `python launch.py <parent pid> <signal> COMMAND…`.
+
+A program of its own, because what it does must happen in the child: PostgreSQL refuses to run as root, so root's child first enters a user
+namespace in which it is an ordinary user (and outside still root, so that it reaches the data directory wherever it is, and no directory's
+rights need to be opened). Where namespaces are forbidden it becomes `nobody`, to whom the server's own directory was given.
+"""
+
+import ctypes
+import os
+import pwd
+import sys
+
+CLONE_NEWUSER = 0x10000000
+PR_SET_PDEATHSIG = 1
+ORDINARY_USER = 1000
+
+
+def _enter_namespace(libc: ctypes.CDLL) -> bool:
+    if libc.unshare(CLONE_NEWUSER) != 0:
+        return False
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{ORDINARY_USER} 0 1"), ("gid_map", f"{ORDINARY_USER} 0 1")):
+        with open(f"/proc/self/{name}", "w") as file:  # noqa: PTH123 - pathlib would double this program's start
+            file.write(text)
+    return True
+
+
+def _become_nobody() -> None:
+    nobody = pwd.getpwnam("nobody")
+    os.setgroups([])
+    os.setgid(nobody.pw_gid)
+    os.setuid(nobody.pw_uid)
+
+
+def main() -> None:
+    """Leave root behind, promise to die with the parent, become the command."""
+    parent, death_signal, command = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    os.setsid()
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None, use_errno=True)
+        if os.geteuid() == 0 and not _enter_namespace(libc):
+            _become_nobody()
+        libc.prctl(PR_SET_PDEATHSIG, death_signal)
+        if os.getppid() != parent:
+            sys.exit(1)
+    os.execv(command[0], command)  # noqa: S606 - the command is ours
+
+
+if __name__ == "__main__":
+    main()

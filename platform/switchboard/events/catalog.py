@@ -1,0 +1,66 @@
+"""Every event by name: its data and, as the class's docstring, when it fires. Documentation, OpenAPI and triggers are made from it."""
+
+from typing import ClassVar
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from switchboard.web.schemas import Dollars, Moment
+
+
+class EventData(BaseModel):
+    """The `data` of an event."""
+
+    model_config = ConfigDict(extra="forbid")
+    name: ClassVar[str]
+
+
+class CallEvent(EventData):
+    """What the six call events carry. `metadata` is the call's own, an addition to the specification."""
+
+    call_id: UUID
+    agent_id: UUID | None
+    direction: str
+    status: str
+    from_number: str
+    to_number: str
+    duration_seconds: int
+    cost_total: Dollars
+    error_message: str | None
+    started_at: Moment | None
+    ended_at: Moment | None
+    created_at: Moment
+    metadata: dict[str, JsonValue]
+
+
+class CallStarted(CallEvent):
+    """A call connected and started."""
+
+    name = "call.started"
+
+
+class CallRinging(CallEvent):
+    """An outbound call is ringing the destination."""
+
+    name = "call.ringing"
+
+
+class CallCompleted(CallEvent):
+    """A call ended normally."""
+
+    name = "call.completed"
+
+
+class CallFailed(CallEvent):
+    """A call failed to connect or errored."""
+
+    name = "call.failed"
+
+
+class CallTranscriptReady(CallEvent):
+    """The transcript of a completed call is available."""
+
+    name = "call.transcript.ready"
+
+
+CATALOG: dict[str, type[EventData]] = {kind.name: kind for kind in (CallStarted, CallRinging, CallCompleted, CallFailed, CallTranscriptReady)}

@@ -1,0 +1,124 @@
+"""Rules of organizations, keys, users and OAuth clients, used by the command line and the tenant files."""
+
+import re
+import secrets
+from collections.abc import Sequence
+from uuid import UUID
+
+from argon2 import PasswordHasher
+from sqlalchemy.exc import IntegrityError
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+from yarl import URL
+
+from switchboard.database import now
+from switchboard.identity.credentials import digest, new_api_key
+from switchboard.identity.models import ApiKey, AuditEntry, Membership, OAuthClient, Organization, User
+from switchboard.identity.policy import Policy
+from switchboard.web.principal import SCOPES
+
+OPERATOR = "operator"
+MIN_PASSWORD_LENGTH = 10
+
+
+class IdentityError(Exception):
+    """What was asked cannot be done; the message is one line for whoever asked."""
+
+
+async def create_organization(session: AsyncSession, *, name: str, slug: str | None = None, policy: Policy | None = None) -> Organization:
+    """Make an organization; its providers are configured by the caller. Raises `IdentityError` for an empty name."""
+    if not name.strip():
+        raise IdentityError("an organization needs a name")
+    organization = Organization(name=name.strip(), slug=slug, policy=(policy or Policy()).model_dump(mode="json"))
+    session.add(organization)
+    await session.flush()
+    return organization
+
+
+async def policy_of(session: AsyncSession, organization_id: UUID) -> Policy:
+    """An organization's policy."""
+    organization = await session.get_one(Organization, organization_id)
+    return Policy.model_validate(organization.policy)
+
+
+async def find_organization(session: AsyncSession, organization_id: UUID) -> Organization:
+    """Raises `IdentityError` where there is none."""
+    organization = await session.get(Organization, organization_id)
+    if organization is None:
+        raise IdentityError(f"there is no organization {organization_id}; `switchboard orgs list` shows them")
+    return organization
+
+
+async def create_api_key(
+    session: AsyncSession, *, organization_id: UUID, name: str, scopes: Sequence[str], actor: str = OPERATOR
+) -> tuple[ApiKey, str]:
+    """Make a key; its text is answered once and not kept. Raises `IdentityError` for an unknown scope or organization."""
+    unknown = sorted(set(scopes) - SCOPES.keys())
+    if unknown:
+        raise IdentityError(f"there is no scope {unknown[0]}; the scopes are {', '.join(SCOPES)}")
+    if not scopes:
+        raise IdentityError("a key needs at least one scope")
+    await find_organization(session, organization_id)
+    text = new_api_key()
+    key = ApiKey(organization_id=organization_id, name=name, key_hash=digest(text), hint=text[-4:], scopes=sorted(set(scopes)))
+    session.add(key)
+    session.add(AuditEntry(organization_id=organization_id, actor=actor, action="api_key.created", subject=f"{key.id} {name}"))
+    await session.flush()
+    return key, text
+
+
+async def revoke_api_key(session: AsyncSession, key_id: UUID, *, actor: str = OPERATOR) -> ApiKey:
+    """Revoke a key for good; harmless when done twice. The caller tells the rate limiter. Raises `IdentityError` where there is none."""
+    key = (await session.exec(select(ApiKey).where(col(ApiKey.id) == key_id).with_for_update())).one_or_none()
+    if key is None:
+        raise IdentityError(f"there is no API key {key_id}")
+    if key.revoked_at is None:
+        key.revoked_at = now()
+        session.add(AuditEntry(organization_id=key.organization_id, actor=actor, action="api_key.revoked", subject=str(key.id)))
+    return key
+
+
+async def create_user(
+    session: AsyncSession, *, email: str, password: str, superadmin: bool = False, organization_id: UUID | None = None, actor: str = OPERATOR
+) -> User:
+    """Make a user, an owner of the organization where one is named. Raises `IdentityError`."""
+    address = _email(email)
+    if len(password) < MIN_PASSWORD_LENGTH:
+        raise IdentityError(f"a password needs at least {MIN_PASSWORD_LENGTH} characters")
+    user = User(email=address, password_hash=PasswordHasher().hash(password), is_superadmin=superadmin)
+    session.add(user)
+    try:
+        await session.flush()
+    except IntegrityError:
+        raise IdentityError(f"there is a user {address} already") from None
+    if organization_id is not None:
+        await find_organization(session, organization_id)
+        session.add(Membership(organization_id=organization_id, user_id=user.id, role="owner"))
+        session.add(AuditEntry(organization_id=organization_id, actor=actor, action="member.added", subject=f"{user.id} owner"))
+    return user
+
+
+async def create_oauth_client(session: AsyncSession, *, name: str, redirect_uris: Sequence[str]) -> tuple[OAuthClient, str]:
+    """Register an application; its secret is answered once and not kept. Raises `IdentityError` for a redirect URI that cannot be used."""
+    for uri in redirect_uris:
+        url = URL(uri)
+        if (
+            not url.absolute
+            or url.scheme not in ("https", "http")
+            or url.fragment
+            or (url.scheme == "http" and url.host not in ("localhost", "127.0.0.1", "::1"))
+        ):
+            raise IdentityError(f"{uri} is not a redirect URI: use https (http only on this machine), absolute, without a fragment")
+    if not redirect_uris:
+        raise IdentityError("an OAuth client needs a redirect URI")
+    secret = secrets.token_urlsafe(32)
+    client = OAuthClient(client_id=secrets.token_urlsafe(16), secret_hash=digest(secret), name=name, redirect_uris=list(redirect_uris))
+    session.add(client)
+    await session.flush()
+    return client, secret
+
+
+def _email(text: str) -> str:
+    if not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", text) or len(text) > 254:
+        raise IdentityError(f"{text} is not an e-mail address")
+    return text.lower()

@@ -1,0 +1,82 @@
+"""Secrets at rest: AES-256-GCM under a ring of keys. The first key encrypts, all decrypt, so that keys can be changed without a pause.
+
+Each ciphertext is bound to its place (`table|column|row id|organization id`): copied into another row it does not decrypt.
+"""
+
+import base64
+import hashlib
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+KEY_FILE = "secret.key"
+VERSION = "v1"
+NONCE_BYTES = 12
+
+
+class SecretError(Exception):
+    """A secret cannot be decrypted: no key of the ring made it, or it was moved or altered. Tells nothing of it."""
+
+
+def _stretch(key: str, purpose: str) -> bytes:
+    return HKDF(algorithm=SHA256(), length=32, salt=None, info=f"switchboard {purpose}".encode()).derive(key.encode())
+
+
+class KeyRing:
+    """The keys, of any text form."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        """Raises `ValueError` for no key, or an empty one."""
+        if not keys or not all(keys):
+            raise ValueError("a key ring needs at least one key, and none that is empty")
+        self._keys = {hashlib.sha256(key.encode()).hexdigest()[:8]: _stretch(key, "encryption") for key in keys}
+        self._first = hashlib.sha256(keys[0].encode()).hexdigest()[:8]
+        self._root = keys[0]
+
+    def encrypt(self, plain: str, place: str) -> str:
+        """`v1.<key id>.<base64 of nonce and ciphertext>`."""
+        nonce = os.urandom(NONCE_BYTES)
+        sealed = AESGCM(self._keys[self._first]).encrypt(nonce, plain.encode(), place.encode())
+        return f"{VERSION}.{self._first}.{base64.urlsafe_b64encode(nonce + sealed).decode()}"
+
+    def decrypt(self, sealed: str, place: str) -> str:
+        """Raises `SecretError`."""
+        version, _, rest = sealed.partition(".")
+        key_id, _, text = rest.partition(".")
+        key = self._keys.get(key_id)
+        if version != VERSION or key is None:
+            raise SecretError("a secret was encrypted under a key that is not in SWITCHBOARD_SECRET_KEYS")
+        try:
+            data = base64.urlsafe_b64decode(text)
+            return AESGCM(key).decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], place.encode()).decode()
+        except (InvalidTag, ValueError):
+            raise SecretError("a secret cannot be decrypted: it was altered or moved") from None
+
+    def is_current(self, sealed: str) -> bool:
+        """Whether the ring's first key made it."""
+        return sealed.startswith(f"{VERSION}.{self._first}.")
+
+    def derive(self, purpose: str) -> str:
+        """A key for signing what we give out and take back, from the ring's first key."""
+        return _stretch(self._root, purpose).hex()
+
+
+def load_or_create(keys: Sequence[str], data_dir: Path) -> KeyRing:
+    """The operator's keys, or the one that is made once in the data directory, readable by its owner alone."""
+    if keys:
+        return KeyRing(keys)
+    path = data_dir / KEY_FILE
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return KeyRing([path.read_text().strip()])
+    with os.fdopen(descriptor, "w") as file:
+        file.write(secrets.token_urlsafe(32) + "\n")
+    return KeyRing([path.read_text().strip()])

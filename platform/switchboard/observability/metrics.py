@@ -1,0 +1,22 @@
+"""Metrics, as Prometheus reads them at `/metrics`. Labels are few-valued: never an id, a number or an organization."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+registry = CollectorRegistry()
+
+http_requests = Counter("switchboard_http_requests", "Requests answered", ["operation", "status"], registry=registry)
+http_seconds = Histogram("switchboard_http_request_seconds", "Time to answer a request", ["operation"], registry=registry)
+live_calls = Gauge("switchboard_live_calls", "Calls that this process holds", registry=registry)
+calls = Counter("switchboard_calls", "Calls that ended", ["direction", "status"], registry=registry)
+turn_latency = Histogram(
+    "switchboard_turn_latency_seconds",
+    "From the caller's last voiced audio to the first frame of the answer",
+    registry=registry,
+    buckets=(0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0),
+)
+provider_failures = Counter("switchboard_provider_failures", "Failures of providers", ["capability", "provider"], registry=registry)
+
+
+def render() -> bytes:
+    """All of them, in Prometheus' text format."""
+    return generate_latest(registry)

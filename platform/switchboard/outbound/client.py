@@ -1,0 +1,119 @@
+"""Sending: every address is decided again on the socket that is about to connect; one deadline for all; no redirects, cookies or proxies."""
+
+import ipaddress
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+from aiohttp.typedefs import LooseHeaders
+
+from switchboard.outbound.addresses import ForbiddenAddress, Network, check_url, is_allowed
+
+READ_LIMIT = 4096
+ErrorKind = Literal["timeout", "connection", "tls", "forbidden_address", "invalid_response"]
+MESSAGES: Mapping[ErrorKind, str] = {
+    "timeout": "no answer in time",
+    "connection": "the connection failed",
+    "tls": "the certificate is not valid",
+    "forbidden_address": "destination address is not allowed",
+    "invalid_response": "the answer is not valid HTTP",
+}
+
+
+class OutboundError(Exception):
+    """A request got no answer. The message is one constant sentence a kind, fit for tenants' eyes."""
+
+    def __init__(self, kind: ErrorKind) -> None:
+        super().__init__(MESSAGES[kind])
+        self.kind = kind
+
+
+class _Refused(OSError):
+    """Raised where a socket would be made, so that aiohttp takes it for a failed connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundAnswer:
+    """An answer: its status, and at most as much of its body as was asked for (never decompressed)."""
+
+    status: int
+    body: bytes
+
+
+class OutboundClient:
+    """One aiohttp session for all requests of a process."""
+
+    def __init__(self, allowed_networks: Sequence[Network], *, resolver: AbstractResolver | None = None) -> None:
+        self._exempt = tuple(allowed_networks)
+        self._resolver = resolver
+        self._session: aiohttp.ClientSession | None = None
+
+    def check_url(self, url: str) -> str:
+        """The URL as it will be sent, to be kept. Raises `ForbiddenAddress`."""
+        return str(check_url(url, self._exempt))
+
+    async def post(self, url: str, body: bytes, *, headers: Mapping[str, str], seconds: float, read_limit: int = READ_LIMIT) -> OutboundAnswer:
+        """POST. `seconds` are for everything from the name look-up to the body's end. Raises `OutboundError`."""
+        return await self.request("POST", url, body, headers=headers, seconds=seconds, read_limit=read_limit)
+
+    async def request(
+        self, method: str, url: str, body: bytes | None, *, headers: Mapping[str, str], seconds: float, read_limit: int = READ_LIMIT
+    ) -> OutboundAnswer:
+        """Send any request, likewise."""
+        try:
+            checked = check_url(url, self._exempt)
+        except ForbiddenAddress:
+            raise OutboundError("forbidden_address") from None
+        given: LooseHeaders = {"Accept-Encoding": "identity", **headers}
+        deadline = aiohttp.ClientTimeout(total=seconds)
+        try:
+            async with self._open().request(method, checked, data=body, headers=given, timeout=deadline, allow_redirects=False) as response:
+                return OutboundAnswer(response.status, await _read(response, read_limit))
+        except TimeoutError:
+            raise OutboundError("timeout") from None
+        except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientSSLError):
+            raise OutboundError("tls") from None
+        except aiohttp.ClientConnectorError as error:
+            raise OutboundError("forbidden_address" if isinstance(error.os_error, _Refused) else "connection") from None
+        except (aiohttp.ClientResponseError, aiohttp.ClientPayloadError, aiohttp.InvalidURL, ValueError):
+            raise OutboundError("invalid_response") from None
+        except (aiohttp.ClientError, OSError):
+            raise OutboundError("connection") from None
+
+    async def close(self) -> None:
+        """Close every connection."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            # No limit: a slot must not be waited for on the receiver's time; callers bound their own concurrency.
+            connector = aiohttp.TCPConnector(limit=0, use_dns_cache=False, resolver=self._resolver, socket_factory=self._socket)
+            self._session = aiohttp.ClientSession(
+                connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False, trust_env=False, requote_redirect_url=False
+            )
+        return self._session
+
+    def _socket(self, info: aiohttp.AddrInfoType) -> socket.socket:
+        """The second gate: the address that is really dialled."""
+        family, kind, protocol, _, address = info
+        if not is_allowed(ipaddress.ip_address(str(address[0])), self._exempt):
+            raise _Refused("destination address is not allowed")
+        return socket.socket(family=family, type=kind, proto=protocol)
+
+
+async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    """The start of a body. The status has decided already, so a body that breaks off is taken as far as it came."""
+    body = b""
+    try:
+        while len(body) < limit and (chunk := await response.content.read(limit - len(body))):
+            body += chunk
+    except aiohttp.ClientPayloadError:
+        return body
+    if len(body) == limit:
+        response.close()
+    return body

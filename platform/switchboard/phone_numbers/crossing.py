@@ -1,0 +1,33 @@
+"""Numbers across organizations: purchases left half done, and releases that have become due. Run under the system role."""
+
+from datetime import timedelta
+from uuid import UUID
+
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.database import now
+from switchboard.phone_numbers.models import PhoneNumber
+
+PURCHASE_PATIENCE = timedelta(minutes=1)
+BATCH = 50
+
+
+async def unfinished_purchases(session: AsyncSession) -> list[tuple[UUID, UUID]]:
+    """Organization and id of each number whose purchase was begun long enough ago that nobody can still be at it."""
+    rows = await session.exec(
+        select(PhoneNumber.organization_id, PhoneNumber.id)
+        .where(col(PhoneNumber.status) == "provisioning", col(PhoneNumber.created_at) < now() - PURCHASE_PATIENCE)
+        .limit(BATCH)
+    )
+    return list(rows.all())
+
+
+async def due_releases(session: AsyncSession) -> list[tuple[UUID, UUID]]:
+    """Organization and id of each number whose billing period is over."""
+    rows = await session.exec(
+        select(PhoneNumber.organization_id, PhoneNumber.id)
+        .where(col(PhoneNumber.status) == "pending_release", col(PhoneNumber.release_at) <= now())
+        .limit(BATCH)
+    )
+    return list(rows.all())

@@ -1,0 +1,43 @@
+"""Buying a number: the intent is committed, the carrier is asked, the outcome is committed. A crash in between is repaired by the clock."""
+
+from uuid import UUID
+
+import structlog
+
+from switchboard.phone_numbers import service as numbers
+from switchboard.phone_numbers.models import PhoneNumber
+from switchboard.phone_numbers.schemas import PhoneNumberBuy
+from switchboard.plugins import CallbackUrls, ProviderError
+from switchboard.plugins.registry import Capability
+from switchboard.providers import service as providers
+from switchboard.runtime import Runtime
+from switchboard.web.errors import ProviderFailed
+
+logger = structlog.get_logger()
+
+
+def callback_urls(runtime: Runtime, organization_id: UUID, carrier: str) -> CallbackUrls:
+    """Where a carrier reaches an organization about anything that is not a call of ours."""
+    return CallbackUrls(events=f"{runtime.settings.base_url}/carriers/{carrier}/{organization_id}/events")
+
+
+async def buy(runtime: Runtime, organization_id: UUID, data: PhoneNumberBuy) -> PhoneNumber:
+    """Buy a number. Raises `ValidationFailed`, `Conflict`, and `ProviderFailed` with the carrier's message."""
+    async with runtime.database.tenant(organization_id) as session:
+        carrier = await providers.choose(session, Capability.TELEPHONY, None, field="phone_number")
+        number = await numbers.begin_purchase(session, data, carrier=carrier)
+    return await ask_carrier(runtime, organization_id, number)
+
+
+async def ask_carrier(runtime: Runtime, organization_id: UUID, number: PhoneNumber) -> PhoneNumber:
+    """Ask the carrier for a number whose purchase was begun; safe to repeat. Raises `ProviderFailed`."""
+    try:
+        async with runtime.providers.telephony(organization_id, number.carrier) as carrier:
+            bought = await carrier.buy_number(number.phone_number, callback_urls(runtime, organization_id, number.carrier))
+    except ProviderError as error:
+        if not error.retryable:
+            async with runtime.database.tenant(organization_id) as session:
+                await numbers.fail_purchase(session, number.id)
+        raise ProviderFailed(error.message) from error
+    async with runtime.database.tenant(organization_id) as session:
+        return await numbers.finish_purchase(session, number.id, carrier_number_id=bought.carrier_number_id, sms=bought.sms)

@@ -1,0 +1,54 @@
+"""The providers of one call: the agent's own first, the organization's others behind them."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol, cast
+from uuid import UUID
+
+from switchboard.database import Database
+from switchboard.plugins import LLMProvider, ProviderSettings, SpeechToTextProvider, TextToSpeechProvider
+from switchboard.plugins.registry import Capability
+from switchboard.providers.failover import FailoverLLM, FailoverSpeechToText, FailoverTextToSpeech, Served
+from switchboard.providers.instances import AnyProvider, Providers
+from switchboard.providers.service import configured_names
+
+
+class Choice(Protocol):
+    """Whose providers: an agent."""
+
+    stt_provider: str
+    tts_provider: str
+    llm_provider: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationProviders:
+    """What a conversation needs; each is itself a provider that fails over."""
+
+    speech_to_text: SpeechToTextProvider[ProviderSettings]
+    text_to_speech: TextToSpeechProvider[ProviderSettings]
+    llm: LLMProvider[ProviderSettings]
+
+
+@asynccontextmanager
+async def conversation_providers(
+    database: Database, providers: Providers, organization_id: UUID, agent: Choice, *, served: Served
+) -> AsyncIterator[ConversationProviders]:
+    """Providers for one call; `served` is filled with the name of the provider that served each capability. Raises `ProviderError`."""
+    async with AsyncExitStack() as stack:
+
+        async def all_of(capability: Capability, first: str) -> list[AnyProvider]:
+            async with database.tenant(organization_id) as session:
+                names = await configured_names(session, capability)
+            ordered = [first, *(name for name in names if name != first)]
+            return [await stack.enter_async_context(providers.use(organization_id, capability, name)) for name in ordered]
+
+        transcribers = await all_of(Capability.SPEECH_TO_TEXT, agent.stt_provider)
+        voices = await all_of(Capability.TEXT_TO_SPEECH, agent.tts_provider)
+        models = await all_of(Capability.LLM, agent.llm_provider)
+        yield ConversationProviders(
+            FailoverSpeechToText(cast("list[SpeechToTextProvider[ProviderSettings]]", transcribers), served),
+            FailoverTextToSpeech(cast("list[TextToSpeechProvider[ProviderSettings]]", voices), served),
+            FailoverLLM(cast("list[LLMProvider[ProviderSettings]]", models), served),
+        )
