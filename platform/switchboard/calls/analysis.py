@@ -15,6 +15,7 @@ from switchboard.database import now
 from switchboard.events.catalog import CallTranscriptReady
 from switchboard.events.outbox import publish
 from switchboard.plugins import ChatRequest, Message, ModelUsage, ProviderError, TextDelta
+from switchboard.providers.conversation import conversation_providers
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
@@ -70,7 +71,7 @@ async def _ask(runtime: Runtime, call: Call, lines: list[TranscriptLine]) -> Ana
         response_schema=Analysis.model_json_schema(),
     )
     text = []
-    async with runtime.providers.conversation(call.organization_id, agent, served={}) as providers:
+    async with conversation_providers(runtime.database, runtime.providers, call.organization_id, agent, served={}) as providers:
         async for event in providers.llm.chat(request):
             if isinstance(event, TextDelta):
                 text.append(event.text)

@@ -92,8 +92,6 @@ async def _write(session: AsyncSession, carrier: str, incoming: IncomingCall, nu
         voicemail=route.voicemail,
         transferred_to=route.forward_to,
         watch_at=now() + MEDIA_PATIENCE,
-        call_metadata={},
-        **calls.EMPTY,
     )
     session.add(call)
     await session.flush()

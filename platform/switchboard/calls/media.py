@@ -20,6 +20,7 @@ from switchboard.conversation.call import AgentSettings, CallResult, EndedReason
 from switchboard.database import now
 from switchboard.identity.service import policy_of
 from switchboard.plugins import ProviderError, ProviderSettings, TelephonyProvider
+from switchboard.providers.conversation import conversation_providers
 from switchboard.runtime import Runtime
 from switchboard.settings import Settings
 from switchboard.web.errors import NotFound
@@ -98,7 +99,7 @@ async def _take(runtime: Runtime, organization_id: UUID, call_id: UUID) -> tuple
 async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket: MediaSocket) -> None:
     served: dict[str, str] = {"telephony": call.carrier}
     log = DatabaseCallLog(runtime.database, call)
-    async with runtime.providers.conversation(call.organization_id, agent, served=served) as providers, log:
+    async with conversation_providers(runtime.database, runtime.providers, call.organization_id, agent, served=served) as providers, log:
         live = LiveCall(
             call_id=call.id,
             organization_id=call.organization_id,

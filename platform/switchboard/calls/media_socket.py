@@ -5,7 +5,6 @@ it spares each frame Quart's share of the work.
 """
 
 import asyncio
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -59,12 +58,12 @@ class AsgiMediaSocket:
             await self._send({"type": "websocket.close", "code": 1000, "reason": None})
 
 
-def with_media(application: "ASGIFramework", runtime: Callable[[], Runtime]) -> "ASGIFramework":
+def with_media(application: "ASGIFramework", runtime: Runtime) -> "ASGIFramework":
     """An application that holds media sockets itself and leaves everything else to the one given."""
 
     async def serve(scope: "Scope", receive: "ASGIReceiveCallable", send: "ASGISendCallable") -> None:
         if scope["type"] == "websocket" and scope["path"].startswith(PREFIX):
-            await _media(runtime(), scope, receive, send)
+            await _media(runtime, scope, receive, send)
         else:
             await application(scope, receive, send)
 

@@ -74,16 +74,11 @@ async def place(session: AsyncSession, data: CallCreate) -> Call:
         carrier=number.carrier,
         call_metadata=data.metadata,
         watch_at=now(),
-        **EMPTY,
     )
     session.add(call)
     await session.flush()
     wake(session, "dial_call", organization_id=str(call.organization_id), call_id=str(call.id))
     return call
-
-
-EMPTY: dict[str, dict[str, object] | list[object]] = {"cost_parts": {}, "extracted_data": {}, "latencies": [], "served_by": {}}
-"""The JSON columns of a call to which nothing has happened yet."""
 
 
 async def has_no_room(session: AsyncSession) -> bool:

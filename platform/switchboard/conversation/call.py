@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 from uuid import UUID
 
 from switchboard.plugins import (
@@ -17,8 +17,10 @@ from switchboard.plugins import (
     ProviderSettings,
     SpeechToTextProvider,
     TextToSpeechProvider,
-    ToolParameters,
 )
+
+Tool: TypeAlias = AgentTool[Any]
+Role: TypeAlias = Literal["user", "agent", "tool", "system"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class EndedReason(StrEnum):
 class TranscriptEntry:
     """Something said. `started_ms` counts from the moment the media socket started; `content` is only what can have been heard."""
 
-    role: Literal["user", "agent", "tool", "system"]
+    role: Role
     content: str
     started_ms: int
     ended_ms: int
@@ -150,7 +152,7 @@ class LiveCall:
     leg: CarrierLeg
     log: CallLog
     recording_path: Path | None = None
-    tools: Sequence[AgentTool[ToolParameters]] = ()
+    tools: Sequence[Tool] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     hints: tuple[str, ...] = ()
     voicemail: bool = False

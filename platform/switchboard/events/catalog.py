@@ -1,9 +1,9 @@
 """Every event by name: its data and, as the class's docstring, when it fires. Documentation, OpenAPI and triggers are made from it."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, JsonValue, create_model
 
 from switchboard.web.schemas import Dollars, Moment
 
@@ -64,3 +64,9 @@ class CallTranscriptReady(CallEvent):
 
 
 CATALOG: dict[str, type[EventData]] = {kind.name: kind for kind in (CallStarted, CallRinging, CallCompleted, CallFailed, CallTranscriptReady)}
+
+
+def delivery_model(kind: type[EventData]) -> type[BaseModel]:
+    """The body of a delivery of an event: `event`, `data`, `timestamp`."""
+    name = "".join(part.title() for part in kind.name.split(".")) + "Delivery"
+    return create_model(name, event=(Literal[kind.name], ...), data=(kind, ...), timestamp=(Moment, ...))  # type: ignore[arg-type]

@@ -31,8 +31,8 @@ class PhoneNumber(TenantTable, table=True):
     friendly_name: str
     inbound_agent_id: UUID | None = Field(default=None, index=True)
     status: str = "provisioning"
-    schedule: dict[str, Any] | None = json_column(nullable=True)
-    sms_schedule: dict[str, Any] | None = json_column(nullable=True)
+    schedule: dict[str, Any] | None = json_column(None)
+    sms_schedule: dict[str, Any] | None = json_column(None)
     forward_number: str | None = None
     forward_webhook_url: str | None = None
     forward_webhook_secret: str | None = None

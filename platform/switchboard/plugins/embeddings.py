@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from switchboard.plugins.provider import Provider, SettingsT
+from switchboard.plugins.provider import Provider, SettingsT_co
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Embeddings:
     cost: float | None = None
 
 
-class EmbeddingProvider(Provider[SettingsT]):
+class EmbeddingProvider(Provider[SettingsT_co]):
     """Turns texts into vectors whose cosine is the texts' nearness in meaning."""
 
     @abstractmethod

@@ -8,20 +8,20 @@ classes. One that raises disables its plugin with one line in the log and in `sw
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 import click
 import pluggy
 
-from switchboard.plugins.actions import ActionParams, AutomationAction
+from switchboard.plugins.actions import AutomationAction
 from switchboard.plugins.embeddings import EmbeddingProvider
 from switchboard.plugins.llm import JsonObject, LLMProvider
 from switchboard.plugins.provider import ProviderSettings
 from switchboard.plugins.speech_to_text import SpeechToTextProvider
 from switchboard.plugins.telephony import TelephonyProvider
 from switchboard.plugins.text_to_speech import TextToSpeechProvider
-from switchboard.plugins.tools import AgentTool, ToolParameters
+from switchboard.plugins.tools import AgentTool
 from switchboard.plugins.vector_stores import VectorStore
 
 PROJECT = "switchboard"
@@ -70,7 +70,7 @@ class Hooks(Protocol):
         """Vector stores."""
 
     @hookspec
-    def automation_actions(self) -> Sequence[type[AutomationAction[ActionParams]]]:
+    def automation_actions(self) -> Sequence[type[AutomationAction[Any]]]:
         """Kinds of actions that automations can take."""
 
     @hookspec
@@ -78,7 +78,7 @@ class Hooks(Protocol):
         """Watch an event. Called in a worker, in a thread, after commit, at least once an event; what it raises is logged and forgotten."""
 
     @hookspec
-    def agent_tools(self) -> Sequence[type[AgentTool[ToolParameters]]]:
+    def agent_tools(self) -> Sequence[type[AgentTool[Any]]]:
         """Functions that every agent's model may call."""
 
     @hookspec

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
 
-from switchboard.plugins.provider import Provider, SettingsT
+from switchboard.plugins.provider import Provider, SettingsT_co
 
 JsonObject: TypeAlias = dict[str, JsonValue]
 
@@ -74,7 +74,7 @@ class ModelUsage:
 ChatEvent: TypeAlias = TextDelta | ToolCall | ModelUsage
 
 
-class LLMProvider(Provider[SettingsT]):
+class LLMProvider(Provider[SettingsT_co]):
     """Answers conversations, streaming."""
 
     @abstractmethod

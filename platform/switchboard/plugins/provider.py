@@ -26,10 +26,10 @@ class ProviderError(Exception):
         self.retryable = retryable
 
 
-SettingsT = TypeVar("SettingsT", bound=ProviderSettings)
+SettingsT_co = TypeVar("SettingsT_co", bound=ProviderSettings, covariant=True)
 
 
-class Provider(ABC, Generic[SettingsT]):
+class Provider(ABC, Generic[SettingsT_co]):
     """A provider of one capability. One instance serves one organization and all of its calls at once.
 
     `name` is what the API and the tenant file say (`llm_provider = "openai"`), unique within its capability; `title` is for people.
@@ -41,7 +41,7 @@ class Provider(ABC, Generic[SettingsT]):
     title: ClassVar[str]
     Settings: ClassVar[type[ProviderSettings]] = ProviderSettings
 
-    def __init__(self, settings: SettingsT) -> None:
+    def __init__(self, settings: SettingsT_co) -> None:
         self.settings = settings
 
     @classmethod

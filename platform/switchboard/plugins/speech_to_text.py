@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from switchboard.plugins.audio import PHONE_PCM, AudioFormat, Word
-from switchboard.plugins.provider import Provider, SettingsT
+from switchboard.plugins.provider import Provider, SettingsT_co
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class SpeechToTextStream(ABC):
         """End the stream and the iteration; harmless when called twice."""
 
 
-class SpeechToTextProvider(Provider[SettingsT]):
+class SpeechToTextProvider(Provider[SettingsT_co]):
     """Turns callers' audio into text. `audio_format` is what its streams take; the engine converts to it."""
 
     audio_format: ClassVar[AudioFormat] = PHONE_PCM

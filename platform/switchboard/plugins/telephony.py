@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
 from switchboard.plugins.audio import Encoding
-from switchboard.plugins.provider import Provider, SettingsT
+from switchboard.plugins.provider import Provider, SettingsT_co
 
 # --- what carriers tell us by callback ---
 
@@ -319,7 +319,7 @@ class TelephonyCapabilities:
     browser_calling: bool = True
 
 
-class TelephonyProvider(Provider[SettingsT]):
+class TelephonyProvider(Provider[SettingsT_co]):
     """A carrier. It never sees the database; what must be remembered is in the ids it gives out."""
 
     capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from switchboard.plugins.audio import PHONE_PCM, AudioFormat, Word
-from switchboard.plugins.provider import Provider, SettingsT
+from switchboard.plugins.provider import Provider, SettingsT_co
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Voice:
     gender: str | None = None
 
 
-class TextToSpeechProvider(Provider[SettingsT]):
+class TextToSpeechProvider(Provider[SettingsT_co]):
     """Speaks text. `audio_format` is what it yields; the engine converts from it."""
 
     audio_format: ClassVar[AudioFormat] = PHONE_PCM

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from switchboard.plugins.provider import Provider, SettingsT
+from switchboard.plugins.provider import Provider, SettingsT_co
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class ChunkMatch:
     score: float
 
 
-class VectorStore(Provider[SettingsT]):
+class VectorStore(Provider[SettingsT_co]):
     """Keeps chunks and finds them again. Every method is bound to one organization: another's chunks are never read or touched."""
 
     @abstractmethod

@@ -82,8 +82,9 @@ def _write(
         return []
     verb = "add" if row is None else "change"
     if row is None:
-        kept = {"capability": want.capability.value, "name": want.name, "position": position, "settings": {}, "secrets": ""}
-        row = ProviderConfiguration(id=new_id(), organization_id=organization_id, **kept)
+        row = ProviderConfiguration(
+            id=new_id(), organization_id=organization_id, capability=want.capability.value, name=want.name, position=position, secrets=""
+        )
     row.settings, row.position, row.updated_at = public, position, now()
     row.secrets = keyring.encrypt(json.dumps(secret), secrets_label(row))
     session.add(row)

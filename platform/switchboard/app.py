@@ -1,0 +1,103 @@
+"""The application: the one list of blueprints, and the one place where a process's parts are put together."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from quart import Quart
+from redis.asyncio import Redis
+
+from switchboard import keyring
+from switchboard.agents.routes import blueprint as agents
+from switchboard.calls.carrier_routes import blueprint as carriers
+from switchboard.calls.heartbeat import heartbeat
+from switchboard.calls.live import listen
+from switchboard.calls.media_socket import with_media
+from switchboard.calls.routes import blueprint as calls
+from switchboard.conversation.engine import CallEngine
+from switchboard.database import Database
+from switchboard.health import blueprint as health
+from switchboard.identity.authentication import Authenticator
+from switchboard.outbound import OutboundClient
+from switchboard.phone_numbers.routes import blueprint as phone_numbers
+from switchboard.plugins.registry import Registry
+from switchboard.providers.instances import Providers
+from switchboard.reference import blueprint as reference
+from switchboard.runtime import EXTENSION, Runtime
+from switchboard.settings import Settings
+from switchboard.web import context, problems
+from switchboard.web.endpoint import MAX_BODY_BYTES
+from switchboard.web.limits import RateLimiter
+from switchboard.work import Queue
+
+if TYPE_CHECKING:
+    from hypercorn.typing import ASGIFramework
+
+BLUEPRINTS = (agents, calls, carriers, health, phone_numbers, reference)
+
+
+@asynccontextmanager
+async def runtime(settings: Settings, *, database_url: str, redis_url: str, registry: Registry | None = None) -> AsyncIterator[Runtime]:
+    """A process's parts, connected when first used, let go of at the end."""
+    redis = Redis.from_url(redis_url)
+    queue = Queue(redis)
+    database = Database(database_url, info={"queue": queue})
+    ring = keyring.load_or_create([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
+    plugins = registry or Registry.discover(trace=settings.trace_plugins)
+    parts = Runtime(
+        node=secrets.token_hex(8),
+        settings=settings,
+        database=database,
+        redis=redis,
+        queue=queue,
+        limiter=RateLimiter(redis),
+        registry=plugins,
+        keyring=ring,
+        providers=Providers(database, plugins, ring),
+        outbound=OutboundClient(settings.webhook_allowed_networks),
+        engine=CallEngine(),
+    )
+    try:
+        yield parts
+    finally:
+        await parts.providers.close()
+        await parts.outbound.close()
+        await database.close()
+        await redis.aclose()
+
+
+def create_app(parts: Runtime) -> Quart:
+    """The HTTP application of a process. Its live calls are started and ended with it."""
+    app = Quart("switchboard")
+    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
+    app.extensions[EXTENSION] = parts
+    app.extensions[context.EXTENSION] = context.WebContext(parts.database, parts.limiter, Authenticator(parts.database))
+    problems.install(app)
+    for blueprint in BLUEPRINTS:
+        app.register_blueprint(blueprint)
+    _run_calls(app, parts)
+    return app
+
+
+def asgi(app: Quart, parts: Runtime) -> "ASGIFramework":
+    """The application with its carriers' media sockets, for any ASGI server."""
+    return with_media(app, parts)
+
+
+def _run_calls(app: Quart, parts: Runtime) -> None:
+    background: list[asyncio.Task[None]] = []
+
+    @app.before_serving
+    async def start() -> None:
+        await parts.engine.start()
+        background.append(asyncio.create_task(listen(parts.redis, parts.node, parts.engine)))
+        background.append(asyncio.create_task(heartbeat(parts)))
+
+    @app.after_serving
+    async def stop() -> None:
+        await parts.engine.close()
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)

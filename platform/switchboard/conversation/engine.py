@@ -1,0 +1,135 @@
+"""All live calls of a process: one clock of 10 ms drives voice activity detection, in one batch over all calls, and everything that is due."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from uuid import UUID
+
+import numpy as np
+import structlog
+
+from switchboard.conversation.call import CallResult, CallUsage, EndedReason, LiveCall, MediaSocket
+from switchboard.conversation.g711 import Samples, decode
+from switchboard.conversation.session import CallSession, Clock
+from switchboard.conversation.vad import WINDOW, VoiceDetector
+from switchboard.plugins import MediaStarted, ProviderError
+
+logger = structlog.get_logger()
+TICK_SECONDS = 0.01
+START_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class CallControl:
+    """What can be done to a live call from outside."""
+
+    session: CallSession
+
+    def hang_up(self, reason: EndedReason) -> None:
+        """End it."""
+        self.session.end(reason)
+
+    def say(self, text: str) -> None:
+        """Have the agent say something now."""
+        self.session.say(text)
+
+
+class CallEngine:
+    """Holds calls. One for each process."""
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._sessions: dict[UUID, CallSession] = {}
+        self._detector: VoiceDetector | None = None
+        self._ticking: asyncio.Task[None] | None = None
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    async def start(self) -> None:
+        """Load the model of voice activity and start the clock."""
+        self._detector = await asyncio.to_thread(VoiceDetector)
+        self._ticking = asyncio.create_task(self._tick(self._detector))
+
+    async def close(self) -> None:
+        """End what still runs and stop the clock."""
+        await self.drain(EndedReason.SHUTDOWN)
+        if self._ticking is not None:
+            self._ticking.cancel()
+            await asyncio.gather(self._ticking, return_exceptions=True)
+
+    async def drain(self, reason: EndedReason) -> None:
+        """Tell every call to end and wait until all have."""
+        for session in list(self._sessions.values()):
+            session.end(reason)
+        await self._empty.wait()
+
+    @property
+    def live_calls(self) -> int:
+        """How many calls are held."""
+        return len(self._sessions)
+
+    def control(self, call_id: UUID) -> CallControl | None:
+        """A live call, None where it is not held here."""
+        session = self._sessions.get(call_id)
+        return CallControl(session) if session else None
+
+    async def hold(self, call: LiveCall, socket: MediaSocket) -> CallResult:
+        """Hold one call from its media stream's start to its end; always answers how it went, and leaves no task behind."""
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                started = await _await_start(call, socket)
+        except TimeoutError:
+            started = None
+        if started is None:
+            return await _refuse(call, socket)
+        session = CallSession(call, socket, started.encoding, self._clock)
+        self._sessions[call.call_id] = session
+        self._empty.clear()
+        try:
+            return await session.run()
+        finally:
+            del self._sessions[call.call_id]
+            if not self._sessions:
+                self._empty.set()
+
+    async def _tick(self, detector: VoiceDetector) -> None:
+        due = self._clock()
+        while True:
+            due = max(due + TICK_SECONDS, self._clock())
+            await asyncio.sleep(due - self._clock())
+            try:
+                self._detect(detector)
+                now = self._clock()
+                for session in list(self._sessions.values()):
+                    session.tick(now)
+            except Exception:
+                logger.exception("tick failed")
+
+    def _detect(self, detector: VoiceDetector) -> None:
+        while ready := [session for session in self._sessions.values() if len(session.inbox) >= WINDOW]:
+            windows = [bytes(session.inbox[:WINDOW]) for session in ready]
+            samples: Samples = np.stack([decode(window, session.encoding) for window, session in zip(windows, ready, strict=True)])
+            changes = detector.detect([session.activity for session in ready], samples)
+            for session, window, change in zip(ready, windows, changes, strict=True):
+                del session.inbox[:WINDOW]
+                session.judged(window, change)
+
+
+async def _await_start(call: LiveCall, socket: MediaSocket) -> MediaStarted | None:
+    while (message := await socket.receive()) is not None:
+        try:
+            event = call.codec.decode(message)
+        except ValueError:
+            continue
+        if isinstance(event, MediaStarted):
+            return event
+    return None
+
+
+async def _refuse(call: LiveCall, socket: MediaSocket) -> CallResult:
+    try:
+        await call.leg.hang_up()
+    except ProviderError as error:
+        logger.warning("carrier did not hang up", call_id=str(call.call_id), reason=error.message)
+    await socket.close()
+    return CallResult(EndedReason.ERROR, "The carrier opened the call's audio but never started it.", 0.0, (), (), CallUsage(), None)

@@ -1,0 +1,151 @@
+"""The agent's mind: the conversation so far, the model's answer as it is written, and the tools that it calls."""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import structlog
+from pydantic import ValidationError
+
+from switchboard.conversation.call import LiveCall, Tool
+from switchboard.conversation.latency import TurnClock
+from switchboard.conversation.speaking import Reply, Speaker
+from switchboard.plugins import (
+    ChatRequest,
+    JsonObject,
+    Message,
+    ModelUsage,
+    ProviderError,
+    TextDelta,
+    ToolCall,
+    ToolContext,
+    ToolError,
+    ToolSpec,
+)
+
+logger = structlog.get_logger()
+Clock: TypeAlias = Callable[[], float]
+MAX_TOOL_ROUNDS = 8
+FILLER_SECONDS = 1.5
+FILLER = "One moment, please."
+APOLOGY = "I am sorry, something went wrong. Could you say that again?"
+MAX_FAILURES = 3
+SENTENCE_END = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|\n+")
+LONG_SENTENCE = 240
+
+
+def filled(text: str, variables: Mapping[str, str]) -> str:
+    """A prompt with its `{{name}}` filled in; a name without a value becomes nothing."""
+    return re.sub(r"\{\{\s*([\w.-]+)\s*\}\}", lambda match: variables.get(match[1], ""), text)
+
+
+def split_sentences(text: str) -> tuple[list[str], str]:
+    """The whole sentences at the start of a text, and the rest."""
+    *whole, rest = SENTENCE_END.split(text)
+    if len(rest) > LONG_SENTENCE and (cut := max(rest.rfind(", "), rest.rfind(" ", 0, LONG_SENTENCE))) > 0:
+        whole.append(rest[: cut + 1])
+        rest = rest[cut + 1 :]
+    return [sentence for sentence in whole if sentence.strip()], rest
+
+
+class Thinker:
+    """Answers turns, one at a time. The caller cancels an answer that is no longer wanted."""
+
+    def __init__(self, call: LiveCall, speaker: Speaker, tools: Sequence[Tool]) -> None:
+        self._call = call
+        self._speaker = speaker
+        self._tools = {tool.name: tool for tool in tools}
+        self._specs = tuple(ToolSpec(tool.name, tool.description, tool.Parameters.model_json_schema()) for tool in tools)
+        self._context = ToolContext(call.organization_id, call.agent.agent_id, call.call_id, call.from_number, call.to_number)
+        self._failures = 0
+        self.history: list[Message] = [Message("system", filled(call.agent.system_prompt, call.variables))]
+        self.usage: list[ModelUsage] = []
+        self.on_tool_used: Callable[[str, JsonObject], None] = lambda _name, _result: None
+
+    def heard(self, text: str) -> None:
+        """The caller said something."""
+        self.history.append(Message("user", text))
+
+    def said(self, text: str) -> None:
+        """The agent was heard to say something."""
+        if text:
+            self.history.append(Message("assistant", text))
+
+    async def answer(self, turn: TurnClock, now: Clock) -> None:
+        """Answer what was heard. Raises `ProviderError` when the model has failed several times in a row."""
+        reply = self._speaker.begin(turn)
+        try:
+            await self._think(reply, turn, now)
+            self._failures = 0
+        except ProviderError as error:
+            self._failures += 1
+            logger.warning("the model failed", reason=error.message, failures=self._failures)
+            if self._failures >= MAX_FAILURES:
+                raise
+            self._speaker.say(reply, APOLOGY)
+        finally:
+            reply.whole = True
+
+    async def _think(self, reply: Reply, turn: TurnClock, now: Clock) -> None:
+        for _ in range(MAX_TOOL_ROUNDS):
+            calls = await self._round(reply, turn, now)
+            if not calls:
+                return
+            spoken = " ".join(sentence.text for sentence in reply.sentences[reply.in_history :])
+            reply.in_history = len(reply.sentences)
+            self.history.append(Message("assistant", spoken, tool_calls=tuple(calls)))
+            for call in calls:
+                result = await self._with_filler(reply, call)
+                self.history.append(Message("tool", json.dumps(result), tool_call_id=call.id))
+        logger.warning("the model called tools without end")
+
+    async def _round(self, reply: Reply, turn: TurnClock, now: Clock) -> list[ToolCall]:
+        agent = self._call.agent
+        request = ChatRequest(tuple(self.history), agent.llm_model, agent.llm_temperature, tools=self._specs)
+        calls, rest = [], ""
+        async for event in self._call.llm.chat(request):
+            if isinstance(event, ModelUsage):
+                self.usage.append(event)
+                continue
+            turn.reach("first_token", now())
+            if isinstance(event, TextDelta):
+                sentences, rest = split_sentences(rest + event.text)
+                for sentence in sentences:
+                    self._speaker.say(reply, sentence)
+            else:
+                calls.append(event)
+        self._speaker.say(reply, rest)
+        return calls
+
+    async def _with_filler(self, reply: Reply, call: ToolCall) -> JsonObject:
+        running = asyncio.create_task(self._run(call))
+        try:
+            done, _ = await asyncio.wait((running,), timeout=FILLER_SECONDS)
+            if not done and not self._speaker.is_talking():
+                self._speaker.say(reply, FILLER)
+            return await running
+        finally:
+            running.cancel()
+
+    async def _run(self, call: ToolCall) -> JsonObject:
+        tool = self._tools.get(call.name)
+        if tool is None:
+            return {"error": f"there is no tool {call.name}"}
+        try:
+            parameters = tool.Parameters.model_validate(call.arguments)
+            async with asyncio.timeout(tool.time_limit_seconds):
+                result = await tool.run(self._context, parameters)
+        except ValidationError as error:
+            faults = error.errors(include_url=False, include_context=False, include_input=False)
+            result = {"error": "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults)}
+        except ToolError as error:
+            result = {"error": error.message}
+        except TimeoutError:
+            result = {"error": f"{call.name} took too long"}
+        except Exception:
+            logger.exception("tool failed", tool=call.name)
+            result = {"error": f"{call.name} failed"}
+        self.on_tool_used(call.name, result)
+        return result

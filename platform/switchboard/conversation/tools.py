@@ -1,0 +1,76 @@
+"""The tools that every agent has: ending the call, transferring it, pressing keys. They ask; the session does."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from switchboard.conversation.call import CarrierLeg
+from switchboard.plugins import AgentTool, JsonObject, ProviderError, ToolContext, ToolError, ToolParameters
+
+
+@dataclass(slots=True)
+class Wishes:
+    """What the agent wants done with the call once it has finished speaking."""
+
+    hang_up: bool = False
+    transfer_to: str | None = None
+
+
+class EndCall(AgentTool[ToolParameters]):
+    """Ends the call."""
+
+    name = "end_call"
+    description = "End the call, after what you say with it (a goodbye) has been heard."
+
+    def __init__(self, wishes: Wishes) -> None:
+        self._wishes = wishes
+
+    async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
+        self._wishes.hang_up = True
+        return {"ended": True}
+
+
+class TransferTo(ToolParameters):
+    """Where to transfer the call."""
+
+    to_number: Annotated[str, Field(pattern=r"^\+[1-9]\d{6,14}$", description="E.164 phone number, +15550100001")]
+
+
+class TransferCall(AgentTool[TransferTo]):
+    """Transfers the call."""
+
+    name = "transfer_call"
+    description = "Connect the caller to another phone number; you then leave the call. Say so first."
+    Parameters = TransferTo
+
+    def __init__(self, wishes: Wishes) -> None:
+        self._wishes = wishes
+
+    async def run(self, context: ToolContext, parameters: TransferTo) -> JsonObject:
+        self._wishes.transfer_to = parameters.to_number
+        return {"transferring_to": parameters.to_number}
+
+
+class Digits(ToolParameters):
+    """Which keys to press."""
+
+    digits: Annotated[str, Field(pattern=r"^[0-9*#w]{1,50}$", description="0-9, * and #; w waits half a second")]
+
+
+class PressDigits(AgentTool[Digits]):
+    """Presses keys."""
+
+    name = "press_digits"
+    description = "Press keys of the phone, for a menu that asks for them."
+    Parameters = Digits
+
+    def __init__(self, leg: CarrierLeg) -> None:
+        self._leg = leg
+
+    async def run(self, context: ToolContext, parameters: Digits) -> JsonObject:
+        try:
+            await self._leg.send_digits(parameters.digits)
+        except ProviderError as error:
+            raise ToolError(error.message) from error
+        return {"pressed": parameters.digits}

@@ -1,0 +1,48 @@
+"""`/healthz`: the process lives. `/readyz`: it can serve. `/metrics`: for Prometheus."""
+
+from quart import Blueprint, Response
+from redis.exceptions import RedisError
+from sqlalchemy.exc import SQLAlchemyError
+from sqlmodel import select
+
+from switchboard.observability import metrics
+from switchboard.runtime import current_runtime
+
+blueprint = Blueprint("health", __name__)
+
+
+@blueprint.get("/healthz")
+async def healthz() -> dict[str, str]:
+    """The process answers."""
+    return {"status": "ok"}
+
+
+@blueprint.get("/readyz")
+async def readyz() -> tuple[dict[str, str], int]:
+    """Database and Redis answer; 503 names the one that does not."""
+    parts = {"database": await _database(), "redis": await _redis()}
+    ready = set(parts.values()) == {"ok"}
+    return {"status": "ok" if ready else "unavailable", **parts}, 200 if ready else 503
+
+
+@blueprint.get("/metrics")
+async def show_metrics() -> Response:
+    """This process's metrics."""
+    return Response(metrics.render(), content_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def _database() -> str:
+    try:
+        async with current_runtime().database.system() as session:
+            await session.exec(select(1))
+    except (SQLAlchemyError, OSError):
+        return "unavailable"
+    return "ok"
+
+
+async def _redis() -> str:
+    try:
+        await current_runtime().redis.time()
+    except (RedisError, OSError):
+        return "unavailable"
+    return "ok"

@@ -1,0 +1,17 @@
+"""Alembic's entry: the one list of the files that hold tables."""
+
+from alembic import context
+from sqlmodel import SQLModel
+
+from switchboard.agents import models as agents
+from switchboard.calls import models as calls
+from switchboard.events import models as events
+from switchboard.identity import models as identity
+from switchboard.phone_numbers import models as phone_numbers
+from switchboard.providers import models as providers
+from switchboard.web import models as web
+
+TABLES = (agents, calls, events, identity, phone_numbers, providers, web)
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=SQLModel.metadata, compare_type=True)
+context.run_migrations()

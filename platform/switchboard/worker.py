@@ -1,0 +1,29 @@
+"""The worker process: the one list of jobs, and what the clock starts."""
+
+import asyncio
+
+from switchboard.calls.jobs import analyze_call, dial_call, sweep_calls
+from switchboard.housekeeping import forget_answers, tell_watchers
+from switchboard.phone_numbers.jobs import release_numbers, repair_purchases
+from switchboard.runtime import Runtime
+from switchboard.work import Clockwork, Job
+
+JOBS: tuple[Job, ...] = (analyze_call, dial_call, tell_watchers)
+CLOCK = (
+    Clockwork(sweep_calls, "* * * * * */2"),
+    Clockwork(tell_watchers, "* * * * * */5"),
+    Clockwork(repair_purchases, "* * * * * 30"),
+    Clockwork(release_numbers, "* * * * * 0"),
+    Clockwork(forget_answers, "17 * * * *"),
+)
+
+
+async def work(runtime: Runtime, stop: asyncio.Event) -> None:
+    """Run jobs until told to stop."""
+    worker = runtime.queue.worker(jobs=JOBS, clock=CLOCK, context=runtime)
+    running = asyncio.create_task(worker.start())
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    await worker.stop()
+    await asyncio.gather(running, return_exceptions=True)
