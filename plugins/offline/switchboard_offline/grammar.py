@@ -1,0 +1,45 @@
+"""From the phrases that an agent expects to a grammar that pocketsphinx decodes well, and back from its words to a phrase."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+DIGITS = dict(zip("0123456789", ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"), strict=True))
+MAX_PHRASES = 400
+MAX_WORDS = 20
+
+
+def spoken_words(text: str) -> tuple[str, ...]:
+    """A text as words of the dictionary: lower case, without punctuation, digits spelt out."""
+    spelled = re.sub(r"\d", lambda digit: f" {DIGITS[digit[0]]} ", text.lower().replace("’", "'"))
+    return tuple(word.strip("'") for word in re.findall(r"[a-z']+", spelled) if word.strip("'"))
+
+
+class PhraseGrammar:
+    """One phrase, or two in a row."""
+
+    def __init__(self, hints: Iterable[str], pronounceable: Callable[[str], bool]) -> None:
+        """Phrases with a word that the dictionary lacks are left out."""
+        self._phrases: dict[tuple[str, ...], str] = {}
+        for hint in hints:
+            words = spoken_words(hint)
+            if 0 < len(words) <= MAX_WORDS and all(map(pronounceable, words)) and len(self._phrases) < MAX_PHRASES:
+                self._phrases.setdefault(words, hint.strip())
+
+    def __bool__(self) -> bool:
+        return bool(self._phrases)
+
+    def jsgf(self) -> str:
+        """The grammar as pocketsphinx reads it (JSpeech Grammar Format)."""
+        alternatives = " | ".join(" ".join(words) for words in self._phrases)
+        return f"#JSGF V1.0;\ngrammar phrases;\n<phrase> = {alternatives};\npublic <heard> = <phrase> [<phrase>];\n"
+
+    def phrases(self, heard: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+        """The phrases that were heard, as they were given and as words. A beginning of one more (noise after the end) does not count."""
+        found, rest = [], tuple(heard)
+        while rest:
+            longest = max((words for words in self._phrases if rest[: len(words)] == words), key=len, default=None)
+            if longest is None:
+                break
+            found.append((self._phrases[longest], longest))
+            rest = rest[len(longest) :]
+        return found

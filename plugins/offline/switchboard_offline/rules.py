@@ -1,0 +1,155 @@
+"""The rules by which a `scripted` agent answers, as they stand in its prompt.
+
+    When the caller says "opening hours" or "when are you open": say "We are open from nine to five."
+    When the caller says "a human": say "I am connecting you." and call transfer_call(to_number="+15550100002")
+    When the caller says "goodbye": say "Goodbye!" and call end_call
+    Otherwise: say "I can tell you our opening hours."
+
+Case and punctuation do not count; of several rules the one with the most matching words wins. All other lines of the prompt are its knowledge.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from switchboard.plugins import JsonObject
+
+WHEN = re.compile(r"^\s*(?:[-*]\s*)?when the (?:caller|agent|other side) says (?P<phrases>.+?):\s*(?P<actions>(?:say|call)\b.*)$", re.IGNORECASE)
+OTHERWISE = re.compile(r"^\s*(?:[-*]\s*)?otherwise:\s*(?P<actions>(?:say|call)\b.*)$", re.IGNORECASE)
+QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"|“([^”]*)”')
+SAY = re.compile(r'\bsay\s+(?:"((?:[^"\\]|\\.)*)"|“([^”]*)”)', re.IGNORECASE)
+CALL = re.compile(r"\bcall\s+(?P<name>[A-Za-z_]\w*)\s*(?:\((?P<arguments>[^)]*)\))?", re.IGNORECASE)
+ARGUMENT = re.compile(r'(\w+)\s*=\s*("(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?|true|false)')
+COMMON = frozenset(
+    [
+        "a",
+        "an",
+        "and",
+        "are",
+        "can",
+        "could",
+        "do",
+        "does",
+        "for",
+        "have",
+        "i",
+        "in",
+        "is",
+        "it",
+        "me",
+        "my",
+        "of",
+        "on",
+        "or",
+        "please",
+        "so",
+        "that",
+        "the",
+        "this",
+        "to",
+        "was",
+        "what",
+        "when",
+        "where",
+        "who",
+        "will",
+        "with",
+        "you",
+        "your",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A tool to call."""
+
+    name: str
+    arguments: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What to say and which tools to call, when one of the phrases was said; without phrases, otherwise."""
+
+    phrases: tuple[str, ...]
+    say: str
+    calls: tuple[Action, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A prompt, read: its rules, what it does otherwise, and the sentences of everything else."""
+
+    rules: tuple[Rule, ...]
+    otherwise: Rule | None
+    sentences: tuple[str, ...]
+
+
+def words(text: str) -> list[str]:
+    """A text's words, lower case, without punctuation."""
+    return re.findall(r"[\w']+", text.lower().replace("’", "'"))
+
+
+def telling(text: str) -> set[str]:
+    """The words that tell what a text is about, without their endings."""
+    return {re.sub(r"(ing|ed|es|s)$", "", word) for word in words(text) if word not in COMMON and len(word) > 1}
+
+
+def read(prompt: str) -> Script:
+    """Read a prompt; a line that is no rule is knowledge."""
+    rules, otherwise, rest = [], None, []
+    for line in prompt.splitlines():
+        if (match := WHEN.match(line)) is not None:
+            phrases = tuple(straight or curly for straight, curly in QUOTED.findall(match["phrases"]))
+            rules.append(_rule(phrases, match["actions"]))
+        elif (match := OTHERWISE.match(line)) is not None:
+            otherwise = _rule((), match["actions"])
+        else:
+            rest.append(line)
+    sentences = re.split(r"(?<=[.!?])\s+|\n+", "\n".join(rest))
+    return Script(tuple(rules), otherwise, tuple(sentence.strip() for sentence in sentences if sentence.strip()))
+
+
+def best_rule(rules: Sequence[Rule], said: str) -> Rule | None:
+    """The rule that fits best: all words of a phrase were said, or most of its telling ones."""
+    scored = [(_score(phrase, said), index) for index, rule in enumerate(rules) for phrase in rule.phrases]
+    score, index = max(scored, key=lambda entry: (entry[0], -entry[1]), default=(0.0, 0))
+    return rules[index] if score > 0 else None
+
+
+def best_sentence(sentences: Sequence[str], said: str) -> str | None:
+    """The sentence of the prompt that shares the most telling words with what was said."""
+    wanted = telling(said)
+    scored = [(len(wanted & telling(sentence)), -index) for index, sentence in enumerate(sentences)]
+    shared, index = max(scored, default=(0, 0))
+    return sentences[-index] if shared > 0 else None
+
+
+def _score(phrase: str, said: str) -> float:
+    """How well a phrase fits: its words in a row count most, then all of them, then three quarters of its telling ones."""
+    wanted, heard = words(phrase), words(said)
+    if not wanted:
+        return 0.0
+    if f" {' '.join(wanted)} " in f" {' '.join(heard)} ":
+        return 2.0 + len(wanted)
+    key, present = telling(phrase), telling(said)
+    if key and len(key & present) >= 0.75 * len(key):
+        return 1.0 + len(key & present) / len(key)
+    return 0.0
+
+
+def _rule(phrases: tuple[str, ...], actions: str) -> Rule:
+    said = " ".join(_unescaped(straight or curly) for straight, curly in SAY.findall(actions))
+    unspoken = SAY.sub(" ", actions)
+    calls = tuple(Action(match["name"], _arguments(match["arguments"] or "")) for match in CALL.finditer(unspoken))
+    return Rule(phrases, said, calls)
+
+
+def _arguments(text: str) -> JsonObject:
+    return {name: json.loads(value) for name, value in ARGUMENT.findall(text)}
+
+
+def _unescaped(text: str) -> str:
+    return text.replace('\\"', '"')

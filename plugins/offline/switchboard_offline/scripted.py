@@ -1,0 +1,110 @@
+"""The provider `scripted`: a stand-in for a language model that answers by the rules in the agent's prompt. The same words, the same answer."""
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
+
+from switchboard.plugins import (
+    ChatEvent,
+    ChatRequest,
+    JsonObject,
+    LLMProvider,
+    Message,
+    ModelUsage,
+    ProviderSettings,
+    TextDelta,
+    ToolCall,
+)
+
+from switchboard_offline.rules import Action, Rule, best_rule, best_sentence, read
+from switchboard_offline.transcripts import analysed
+
+EVERYDAY: tuple[Rule, ...] = (
+    Rule(("goodbye", "bye", "bye bye", "that is all"), "Goodbye, and thank you for calling.", (Action("end_call"),)),
+    Rule(("thank you", "thanks", "thank you very much"), "You are welcome. Is there anything else?", ()),
+    Rule(("hello", "hi", "good morning", "good afternoon", "good evening"), "Hello! How can I help you?", ()),
+    Rule(("how are you",), "I am fine, thank you. How can I help you?", ()),
+    Rule(("can you help me", "i need help"), "Yes, I will do my best. What is it about?", ()),
+    Rule(("who are you", "what is your name", "are you a robot"), "I am an automated voice agent. How can I help you?", ()),
+    Rule(("can you repeat that", "say that again", "pardon"), "", (Action("repeat"),)),
+    Rule(("yes", "yes please"), "Good. What would you like to know?", ()),
+    Rule(("no", "no thank you"), "All right. Is there anything else?", ()),
+)
+QUESTIONS = ("what are your opening hours", "when are you open", "where are you", "how much does it cost", "can i speak to a human")
+OTHERWISE = "I am not sure that I understood. Could you say that in other words?"
+
+
+class ScriptedLLM(LLMProvider[ProviderSettings]):
+    """Rules from the prompt first, then everyday phrases, then the sentence of the prompt that fits best."""
+
+    name = "scripted"
+    title = "Scripted"
+
+    async def check(self) -> None:
+        """There is nothing that could fail."""
+
+    async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+        prompt = next((message.content for message in request.messages if message.role == "system"), "")
+        calls: list[ToolCall] = []
+        if request.response_schema is not None:
+            said = next((message.content for message in reversed(request.messages) if message.role == "user"), "")
+            text = json.dumps(analysed(said, request.response_schema))
+        else:
+            text, calls = _answer(prompt, request)
+        for piece in re.findall(r"\S+\s*", text):
+            yield TextDelta(piece)
+        for call in calls:
+            yield call
+        spent = sum(len(message.content.split()) for message in request.messages)
+        yield ModelUsage("scripted", input_tokens=spent, output_tokens=len(text.split()), cost=0.0)
+
+    def expected_phrases(self, system_prompt: str) -> Sequence[str]:
+        own = [phrase for rule in read(system_prompt).rules for phrase in rule.phrases]
+        everyday = [phrase for rule in EVERYDAY for phrase in rule.phrases]
+        return list(dict.fromkeys([*own, *everyday, *QUESTIONS]))
+
+
+def _answer(prompt: str, request: ChatRequest) -> tuple[str, list[ToolCall]]:
+    last = request.messages[-1]
+    if last.role == "tool":
+        return _after_tool(request.messages), []
+    said = last.content if last.role == "user" else ""
+    rule = _rule(prompt, said)
+    offered = {tool.name for tool in request.tools}
+    if any(action.name == "repeat" for action in rule.calls):
+        return _last_said(request.messages), []
+    return rule.say, list(_calls(rule, offered, len(request.messages)))
+
+
+def _rule(prompt: str, said: str) -> Rule:
+    script = read(prompt)
+    rule = best_rule(script.rules, said) or best_rule(EVERYDAY, said)
+    if rule is not None:
+        return rule
+    if script.otherwise is not None:
+        return script.otherwise
+    known = best_sentence(script.sentences, said)
+    return Rule((), known or OTHERWISE, ())
+
+
+def _calls(rule: Rule, offered: set[str], turn: int) -> Iterator[ToolCall]:
+    for index, action in enumerate(rule.calls):
+        if action.name in offered:
+            yield ToolCall(f"call_{turn}_{index}", action.name, dict(action.arguments))
+
+
+def _after_tool(messages: Sequence[Message]) -> str:
+    """What was said with the call stands; a tool that was called in silence is answered for, and a failure is owned up to."""
+    result: JsonObject = json.loads(messages[-1].content)
+    if "error" in result:
+        return "I am sorry, that did not work."
+    asked = next((message for message in reversed(messages) if message.tool_calls), None)
+    if asked is None or asked.content:
+        return ""
+    if isinstance(answer := result.get("answer", result.get("text")), str):
+        return answer
+    return ""
+
+
+def _last_said(messages: Sequence[Message]) -> str:
+    return next((message.content for message in reversed(messages) if message.role == "assistant" and message.content), OTHERWISE)
