@@ -43,8 +43,10 @@ class EmbeddedError(Exception):
 class EmbeddedServers:
     """PostgreSQL and Redis of one data directory, from entering the context to leaving it."""
 
-    def __init__(self, directory: DataDirectory) -> None:
+    def __init__(self, directory: DataDirectory, *, postgres: bool = True, redis: bool = True) -> None:
+        """`postgres` and `redis` say which of them are wanted: not the one of which the operator has a server."""
         self._directory = directory
+        self._starts = [start for wanted, start in ((postgres, self._start_postgres), (redis, self._start_redis)) if wanted]
         self._processes: list[tuple[str, asyncio.subprocess.Process, signal.Signals]] = []
 
     async def __aenter__(self) -> Self:
@@ -52,7 +54,7 @@ class EmbeddedServers:
         for path in (self._directory.sockets, self._directory.logs):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            await asyncio.gather(self._start_postgres(), self._start_redis())
+            await asyncio.gather(*(start() for start in self._starts))
         except BaseException:
             await self.stop()
             raise

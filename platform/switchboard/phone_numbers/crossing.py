@@ -31,3 +31,10 @@ async def due_releases(session: AsyncSession) -> list[tuple[UUID, UUID]]:
         .limit(BATCH)
     )
     return list(rows.all())
+
+
+async def owner(session: AsyncSession, phone_number: str) -> PhoneNumber | None:
+    """The number in use, whoever's it is."""
+    in_use = ("provisioning", "active", "pending_release")
+    rows = select(PhoneNumber).where(col(PhoneNumber.phone_number) == phone_number, col(PhoneNumber.status).in_(in_use))
+    return (await session.exec(rows)).one_or_none()

@@ -10,7 +10,7 @@ from sqlmodel import col, delete, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.database import new_id, now
-from switchboard.keyring import KeyRing
+from switchboard.keyring import KeyRing, SecretError
 from switchboard.plugins import Provider, ProviderSettings
 from switchboard.plugins.registry import Capability, Registry, parse_settings
 from switchboard.providers.models import ProviderConfiguration
@@ -72,7 +72,7 @@ def _write(
     kind = provider_class(registry, want)
     organization_id: UUID = session.info["organization_id"]
     label = f"{want.capability.value} {want.name}"
-    known: dict[str, JsonValue] = json.loads(keyring.decrypt(row.secrets, secrets_label(row))) if row else {}
+    known = _known_secrets(keyring, row)
     made_up = {name: known.get(name, value) for name, value in kind.initial_settings().items()}
     settings = {**made_up, **want.settings}
     parse_settings(kind, settings)
@@ -89,6 +89,17 @@ def _write(
     row.secrets = keyring.encrypt(json.dumps(secret), secrets_label(row))
     session.add(row)
     return [f"{verb} {label}"]
+
+
+def _known_secrets(keyring: KeyRing, row: ProviderConfiguration | None) -> dict[str, JsonValue]:
+    """What is kept; nothing where the key that encrypted it is gone, so that writing the settings anew repairs that."""
+    if row is None:
+        return {}
+    try:
+        secrets: dict[str, JsonValue] = json.loads(keyring.decrypt(row.secrets, secrets_label(row)))
+    except SecretError:
+        return {}
+    return secrets
 
 
 def _is_secret(kind: type[Provider[ProviderSettings]], name: str) -> bool:

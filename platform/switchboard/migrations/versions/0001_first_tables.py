@@ -303,7 +303,7 @@ def upgrade() -> None:
     protect("audit_entry", tenant="select, insert", system="select, insert")
     protect("user_account", tenant="", system="select, insert, update, delete")
     protect("oauth_client", tenant="", system="select, insert, update, delete")
-    protect("provider_configuration", system="select")
+    protect("provider_configuration", system="select, insert, update, delete")
     protect("agent")
     protect("agent_version")
     protect("phone_number", system="select")

@@ -21,4 +21,4 @@ def encode(pcm: bytes) -> bytes:
     exponent = np.floor(np.log2(magnitude)).astype(np.int32) - 7
     mantissa = magnitude >> exponent + 3 & 15
     codes = ~((samples < 0) << 7 | exponent << 4 | mantissa)
-    return codes.astype(np.uint8).tobytes()
+    return bytes(codes.astype(np.uint8))

@@ -7,7 +7,7 @@ and #; 57 talks over the agent; 58 stays silent; 59 asks for a person. Others an
 
 import asyncio
 import wave
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -28,7 +28,7 @@ FRIENDLY = ("Hello?", "Yes", "Thank you", "Goodbye")
 LEVEL = 0.5
 """Of espeak's: a voice on the phone lies near -20 dBFS."""
 
-Behaviour = Callable[[Line], Awaitable[None]]
+Behaviour = Callable[[Line], Coroutine[None, None, None]]
 
 
 @dataclass(frozen=True, slots=True)

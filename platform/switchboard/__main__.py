@@ -1,0 +1,5 @@
+"""`python -m switchboard`."""
+
+from switchboard.cli import main
+
+main()

@@ -1,0 +1,73 @@
+"""`run`, and the production processes, one role each: `serve`, `worker`, `migrate`."""
+
+import asyncio
+import sys
+
+import click
+import uvloop
+
+from switchboard import app
+from switchboard.cli.launch import Launch
+from switchboard.cli.session import Failure, urls
+from switchboard.conversation.call import EndedReason
+from switchboard.migrations import upgrade
+from switchboard.observability import logs
+from switchboard.serving import CannotListen, stop_on_signals
+from switchboard.serving import serve as serve_http
+from switchboard.settings import load
+from switchboard.worker import work
+
+
+@click.command()
+def run() -> None:
+    """Start everything in the foreground: servers, API, media, worker. What `make run` does."""
+    settings = load()
+    logs.configure(settings.log_level)
+    sys.exit(uvloop.run(Launch(settings).run()))
+
+
+@click.command()
+def serve() -> None:
+    """Serve the API and hold calls."""
+    try:
+        uvloop.run(_serve())
+    except CannotListen as error:
+        raise Failure(str(error)) from None
+
+
+@click.command()
+def worker() -> None:
+    """Do the work behind: dialling, analysis, sweeps."""
+    uvloop.run(_work())
+
+
+@click.command()
+def migrate() -> None:
+    """Bring the database up to date."""
+    settings = load()
+    logs.configure(settings.log_level)
+    asyncio.run(upgrade(urls(settings)[0]))
+    click.echo("The database is up to date.")
+
+
+async def _serve() -> None:
+    settings = load()
+    logs.configure(settings.log_level)
+    stop = stop_on_signals()
+    database_url, redis_url = urls(settings)
+    async with app.runtime(settings, database_url=database_url, redis_url=redis_url) as parts:
+
+        async def drain() -> None:
+            await parts.engine.drain(EndedReason.SHUTDOWN)
+
+        application = app.asgi(app.create_app(parts), parts)
+        await serve_http(application, host=settings.host, port=settings.port, stop=stop, drain=drain)
+
+
+async def _work() -> None:
+    settings = load()
+    logs.configure(settings.log_level)
+    stop = stop_on_signals()
+    database_url, redis_url = urls(settings)
+    async with app.runtime(settings, database_url=database_url, redis_url=redis_url) as parts:
+        await work(parts, stop)

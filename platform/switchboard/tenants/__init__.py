@@ -1,0 +1,1 @@
+"""The operator's organization files: read, checked, compared, applied."""
