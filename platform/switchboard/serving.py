@@ -1,6 +1,7 @@
 """One HTTP server in this process: hypercorn on asyncio, stopped by an event."""
 
 import asyncio
+import logging
 import signal
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -35,6 +36,7 @@ async def serve(application: "ASGIFramework", *, host: str, port: int, stop: asy
     config.bind = [f"{host}:{port}"]
     config.graceful_timeout = GRACE_SECONDS
     config.backlog = 2048
+    config.errorlog = logging.getLogger("hypercorn.error")
     config.include_server_header = False
     config.websocket_max_message_size = 1 << 20
     config.websocket_ping_interval = None

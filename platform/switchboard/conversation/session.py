@@ -187,7 +187,7 @@ class CallSession:
         elif isinstance(event, DigitPressed):
             self._patience.touch(self._clock())
             if (digits := self._digits.press(event.digit, self._clock())) is not None:
-                self._turn(f"DTMF: {digits}")
+                self._pressed(digits)
         elif isinstance(event, MediaStopped):
             self.end(EndedReason.CALLER_HUNG_UP)
 
@@ -200,6 +200,10 @@ class CallSession:
             self._listener.hear(window)
         if change is Change.STOPPED:
             self._speech_stopped()
+
+    def _pressed(self, digits: str) -> None:
+        self._speech_began = self._last_voice = self._clock()
+        self._turn(f"DTMF: {digits}")
 
     def _speech_started(self) -> None:
         now = self._clock()
@@ -321,7 +325,7 @@ class CallSession:
             self.activity.speaking = False
             self._speech_stopped()
         if (digits := self._digits.idle(now)) is not None:
-            self._turn(f"DTMF: {digits}")
+            self._pressed(digits)
         if self._speaker.is_talking() or self._is_thinking() or self.activity.speaking or self._transferring is not None:
             self._patience.touch(now)
         if (reason := self._patience.exhausted(now)) is not None:

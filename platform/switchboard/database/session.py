@@ -13,7 +13,8 @@ from uuid import UUID
 from sqlalchemy import event, make_url
 from sqlalchemy.engine import Connection
 from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
-from sqlalchemy.orm import Session, SessionTransaction
+from sqlalchemy.orm import SessionTransaction
+from sqlmodel import Session
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 Role = Literal["switchboard_tenant", "switchboard_system"]

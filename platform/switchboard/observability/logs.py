@@ -9,7 +9,7 @@ import sys
 import structlog
 
 # Libraries that tell at INFO what our own lines tell better.
-QUIET = ("hypercorn.error", "hypercorn.access", "saq", "LiteLLM", "httpx", "asyncio", "aiohttp.access")
+QUIET = ("alembic", "hypercorn.error", "hypercorn.access", "saq", "LiteLLM", "httpx", "asyncio", "aiohttp.access")
 
 
 def configure(level: str, *, json: bool | None = None) -> None:
@@ -26,8 +26,11 @@ def configure(level: str, *, json: bool | None = None) -> None:
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,
     )
+    # Plain tracebacks: richer ones would print local variables, and with them secrets.
     render: list[structlog.typing.Processor] = (
-        [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()] if as_json else [structlog.dev.ConsoleRenderer()]
+        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        if as_json
+        else [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(

@@ -4,9 +4,10 @@ A service raises one of these; the status and the machine-readable `code` come w
 """
 
 from collections.abc import Sequence
-from typing import ClassVar, TypedDict
+from typing import ClassVar
 
 from pydantic import BaseModel, Field, ValidationError
+from typing_extensions import TypedDict
 
 
 class FieldError(TypedDict):

@@ -124,9 +124,18 @@ class _Espeak:
         return 0
 
 
+_loading = threading.Lock()
+
+
 @cache
-def _espeak() -> _Espeak:
+def _loaded() -> _Espeak:
     return _Espeak()
+
+
+def _espeak() -> _Espeak:
+    # Two threads that load it at once would bring the process down.
+    with _loading:
+        return _loaded()
 
 
 def speak(text: str, *, voice: str = DEFAULT_VOICE, speed: float = 1.0, sample_rate: int = 8000) -> bytes:

@@ -66,6 +66,9 @@ class _Recognizer:
         return sum(len((self._decoder.lookup_word(word) or "").split()) for word in words)
 
 
+_loading = threading.Lock()
+
+
 @lru_cache(maxsize=16)
 def _with_phrases(hints: tuple[str, ...]) -> _Recognizer:
     return _Recognizer(hints)
