@@ -53,6 +53,4 @@ def _pass_on(engine: CallEngine, data: bytes) -> None:
     except ValidationError:
         logger.warning("message to a live call not understood")
         return
-    control = engine.control(message.call_id)
-    if control is not None:
-        control.hang_up(message.hang_up)
+    engine.hang_up(message.call_id, message.hang_up)

@@ -23,7 +23,6 @@ from switchboard.providers.models import ProviderConfiguration
 from switchboard.runtime import Runtime
 
 REACH_SECONDS = 10.0
-SILENCE = 0xFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +149,12 @@ async def _ring(runtime: Runtime, phone_number: str) -> str:
     async with simulated_carrier(runtime, phone_number) as (carrier, callbacks, organization_id):
         lines = [SpokenLine(text="Hello")]
         call = await carrier.simulate_call(from_number="+15550100000", to_number=phone_number, lines=lines, callbacks=callbacks)
-        if call.refused is not None:
-            return f"{phone_number} did not answer ({call.refused}): see that an active agent is set for it, and its schedule."
+        if not call.answered:
+            return f"{phone_number} did not answer ({call.refused_reason}): see that an active agent is set for it, and its schedule."
         written = await settled_call(runtime, organization_id, call.carrier_call_id)
     if written.error_message:
         return f"The call failed: {written.error_message}"
-    if all(code in (SILENCE, 0x7F) for code in call.heard):
+    if call.heard_seconds == 0:
         return "The caller heard nothing: check the text-to-speech provider, and that /media/ is let through as a WebSocket."
     if not written.latencies:
         return "The agent did not answer what the caller said: check the speech-to-text provider and the model."

@@ -50,8 +50,8 @@ async def dial(from_number: str, to_number: str, texts: tuple[str, ...], files: 
             )
         except ProviderError as error:
             raise Failure(error.message) from error
-        if simulated.refused is not None:
-            raise Failure(f"the call was not answered: {simulated.refused}")
+        if not simulated.answered:
+            raise Failure(f"the call was not answered: {simulated.refused_reason}")
         call = await settled_call(runtime, organization_id, simulated.carrier_call_id)
         async with runtime.database.tenant(organization_id) as session:
             transcript = [TranscriptEntryOut.of(line) for line in await calls.transcript(session, call.id)]
@@ -114,4 +114,4 @@ async def settled_call(runtime: Runtime, organization_id: UUID, carrier_call_id:
 
 def _show_progress(progress: CallProgress) -> None:
     if sys.stderr.isatty():
-        click.echo(f"{progress.step} {progress.line}".rstrip(), err=True)
+        click.echo(f"{progress.stage.replace('_', ' ')} {progress.line or ''}".rstrip(), err=True)

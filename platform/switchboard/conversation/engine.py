@@ -17,6 +17,7 @@ from switchboard.plugins import MediaStarted, ProviderError
 logger = structlog.get_logger()
 TICK_SECONDS = 0.01
 START_SECONDS = 10.0
+MAX_EARLY_ENDS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class CallEngine:
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
         self._sessions: dict[UUID, CallSession] = {}
+        self._early_ends: dict[UUID, EndedReason] = {}
         self._detector: VoiceDetector | None = None
         self._ticking: asyncio.Task[None] | None = None
         self._empty = asyncio.Event()
@@ -73,6 +75,16 @@ class CallEngine:
         session = self._sessions.get(call_id)
         return CallControl(session) if session else None
 
+    def hang_up(self, call_id: UUID, reason: EndedReason) -> None:
+        """End a call that is held here, or is about to be: its holder may be told before its media stream has started."""
+        control = self.control(call_id)
+        if control is not None:
+            control.hang_up(reason)
+            return
+        self._early_ends[call_id] = reason
+        if len(self._early_ends) > MAX_EARLY_ENDS:
+            del self._early_ends[next(iter(self._early_ends))]
+
     async def hold(self, call: LiveCall, socket: MediaSocket) -> CallResult:
         """Hold one call from its media stream's start to its end; always answers how it went, and leaves no task behind."""
         try:
@@ -85,6 +97,8 @@ class CallEngine:
         session = CallSession(call, socket, started.encoding, self._clock)
         self._sessions[call.call_id] = session
         self._empty.clear()
+        if (reason := self._early_ends.pop(call.call_id, None)) is not None:
+            session.end(reason)
         try:
             return await session.run()
         finally:

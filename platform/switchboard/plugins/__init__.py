@@ -16,6 +16,7 @@ from switchboard.plugins.llm import (
     ToolSpec,
 )
 from switchboard.plugins.provider import Provider, ProviderError, ProviderSettings
+from switchboard.plugins.simulated_carrier import CallProgress, SimulatedCall, SimulatedCarrier, SpokenLine
 from switchboard.plugins.speech_to_text import SpeechToTextProvider, SpeechToTextStream, Transcript, TranscriptionRequest
 from switchboard.plugins.telephony import (
     AvailableNumber,
@@ -25,7 +26,6 @@ from switchboard.plugins.telephony import (
     CallbackUrls,
     CallEnded,
     CallOrder,
-    CallProgress,
     CallRinging,
     CarrierEvent,
     CarrierReply,
@@ -47,9 +47,6 @@ from switchboard.plugins.telephony import (
     RecordingReady,
     RecordingStream,
     RejectCall,
-    SimulatedCall,
-    SimulatedCarrier,
-    SpokenLine,
     TelephonyCapabilities,
     TelephonyProvider,
     TextOrder,

@@ -6,9 +6,8 @@ the call is told by callbacks, which `receive` verifies and translates.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
 
 from switchboard.plugins.audio import Encoding
@@ -393,57 +392,3 @@ class TelephonyProvider(Provider[SettingsT_co]):
     @abstractmethod
     async def browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
         """Mint a token with which a browser or app can call. Raises `ProviderError`."""
-
-
-# --- carriers that can play the people, too ---
-
-
-@dataclass(frozen=True, slots=True)
-class SpokenLine:
-    """Something that a simulated person says: a text to be spoken, or a 16-bit WAV file."""
-
-    text: str | None = None
-    wav: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CallProgress:
-    """What a simulated call is at: `ringing`, `connected`, `speaking` (with the line), `listening`, `ended`."""
-
-    step: Literal["ringing", "connected", "speaking", "listening", "ended"]
-    line: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatedCall:
-    """How a simulated call went. `first_reply_ms` is from the end of the first line to the first sound of the answer; `heard` is the agent's
-    side as it was heard, 8 kHz mu-law; `refused` says why nobody answered."""
-
-    carrier_call_id: str
-    duration_seconds: float
-    first_reply_ms: int | None
-    heard: bytes
-    refused: str | None = None
-
-
-class SimulatedCarrier(ABC):
-    """A carrier that can ring and text us by itself, for tests, demonstrations and `switchboard doctor`."""
-
-    @abstractmethod
-    async def simulate_call(
-        self,
-        *,
-        from_number: str,
-        to_number: str,
-        lines: Sequence[SpokenLine],
-        callbacks: CallbackUrls,
-        progress: Callable[[CallProgress], None] = lambda _progress: None,
-    ) -> SimulatedCall:
-        """A person rings one of our numbers, says each line when the agent has stopped talking, hears the answer out, and hangs up.
-
-        Raises `ProviderError` where the platform cannot be reached.
-        """
-
-    @abstractmethod
-    async def simulate_text(self, *, from_number: str, to_number: str, body: str, callbacks: CallbackUrls) -> str:
-        """A person texts one of our numbers; answers the carrier's id of the text. Raises `ProviderError`."""

@@ -18,7 +18,8 @@ class ProviderContract(Generic[AnyProvider]):
     refused when the tests are collected, so that no rule is lost without a word.
     """
 
-    # A stranger's repository runs pytest-asyncio in strict mode, where unmarked async tests fail.
+    # A stranger's repository runs pytest-asyncio in strict mode, where unmarked async tests fail; every rule is async, because the mark on a
+    # plain function is a warning.
     pytestmark = pytest.mark.asyncio
 
     def __init_subclass__(cls) -> None:
@@ -43,17 +44,17 @@ class ProviderContract(Generic[AnyProvider]):
         yield provider
         await provider.close()
 
-    def test_it_has_a_name_and_a_title(self, provider: AnyProvider) -> None:
+    async def test_it_has_a_name_and_a_title(self, provider: AnyProvider) -> None:
         """Names are what API and tenant files say. If this fails, set the class attributes `name` and `title`."""
         assert provider.name == provider.name.strip().lower() != ""
         assert provider.title.strip()
 
-    def test_its_settings_refuse_unknown_keys(self, provider: AnyProvider) -> None:
+    async def test_its_settings_refuse_unknown_keys(self, provider: AnyProvider) -> None:
         """A typo in a tenant file must be heard. If this fails, let `Settings` subclass `ProviderSettings`."""
         assert issubclass(provider.Settings, ProviderSettings)
         assert provider.Settings.model_config.get("extra") == "forbid"
 
-    def test_its_settings_never_print_a_secret(self, provider: AnyProvider) -> None:
+    async def test_its_settings_never_print_a_secret(self, provider: AnyProvider) -> None:
         """Settings reach logs by accident. If this fails, check that every credential is a `SecretStr`."""
         words = ("key", "secret", "token", "password")
         for name, field in provider.Settings.model_fields.items():

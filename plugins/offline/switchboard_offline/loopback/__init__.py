@@ -1,5 +1,5 @@
-"""The loopback carrier: a carrier in the machine, with people at the other end."""
+"""The loopback carrier. Its wire, its numbers and its people are described in the plugin's README."""
 
-from switchboard_offline.loopback.provider import LoopbackTelephony
+from switchboard_offline.loopback.provider import LoopbackSettings, LoopbackTelephony
 
-__all__ = ["LoopbackTelephony"]
+__all__ = ["LoopbackSettings", "LoopbackTelephony"]

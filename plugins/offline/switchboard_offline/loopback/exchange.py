@@ -1,153 +1,170 @@
-"""The carrier's exchange of one process: the calls whose legs lie here, and a small server for commands on them.
-
-A call's id names the exchange that holds it (`lb-<port>-<random>`), so that any process on the machine that knows the signing secret can
-command it; an exchange that is gone has taken its calls with it.
-"""
+"""The calls of one provider instance, and a door by which other processes on the machine reach them."""
 
 import asyncio
-import json
-import secrets
-from collections.abc import Callable, Coroutine, Mapping
+import re
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Final
+from uuid import uuid4
 
 import aiohttp
-import structlog
+import msgspec
 from aiohttp import web
-from switchboard.plugins import CallbackUrls, JsonObject, ProviderError
+from switchboard.plugins import ProviderError
 
+from switchboard_offline.loopback import signatures
+from switchboard_offline.loopback.callbacks import Ended, Post
 from switchboard_offline.loopback.leg import Leg
-from switchboard_offline.loopback.signing import HEADER, is_valid, sign
+from switchboard_offline.loopback.persons import Directory
 
-logger = structlog.get_logger()
-CALLBACK_SECONDS = 10.0
-COMMAND_SECONDS = 5.0
-RETRY_SECONDS = (0.2, 1.0, 3.0)
+CLOSE_SECONDS: Final = 3.0
+_CALL_ID: Final = re.compile(r"lb-([0-9]{1,5})-[0-9a-f]{32}")
+
+
+class Order(msgspec.Struct, frozen=True):
+    """What the platform wants of a live call: `hang_up`, `transfer` to a number, or `digits` to press."""
+
+    action: str
+    argument: str = ""
+
+
+class CallGone(Exception):
+    """The call is over, or never was."""
 
 
 class Exchange:
-    """Legs by their call's id. Opened when it is first needed."""
+    """Holds legs and obeys orders for them, whichever process they come from.
 
-    def __init__(self, secret: str) -> None:
+    A call's id carries the port of the exchange that holds it (`lb-<port>-<hex>`); the door opens with the first call.
+    """
+
+    def __init__(self, directory: Directory, secret: str) -> None:
+        self.directory = directory
+        self.closing = asyncio.Event()
         self._secret = secret
+        self._http: aiohttp.ClientSession | None = None
         self._legs: dict[str, Leg] = {}
+        self._references: dict[str, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._runner: web.AppRunner | None = None
         self._opening = asyncio.Lock()
-        self._port = 0
-        self._session: aiohttp.ClientSession | None = None
 
     async def open(self) -> None:
-        """Start listening for commands; harmless when done twice."""
-        async with self._opening:
-            if self._runner is not None:
-                return
-            application = web.Application()
-            application.router.add_post("/calls/{call_id}/{command}", self._command)
-            self._runner = web.AppRunner(application, access_log=None)
-            await self._runner.setup()
-            site = web.TCPSite(self._runner, "127.0.0.1", 0)
-            await site.start()
-            self._port = self._runner.addresses[0][1]
+        # A cookie or an answer's encoding means nothing here, so the session is as bare as can be.
+        self._http = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False)
 
     async def close(self) -> None:
-        """End every call and stop listening."""
-        for leg in list(self._legs.values()):
-            leg.line.hang_up()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """End every call, tell the platform once, and let go of everything."""
+        self.closing.set()
+        for leg in self._legs.values():
+            leg.hang_up()
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=CLOSE_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
         if self._runner is not None:
             await self._runner.cleanup()
-            self._runner = None
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        if self._http is not None:
+            await self._http.close()
 
-    def session(self) -> aiohttp.ClientSession:
-        """The exchange's HTTP client."""
-        if self._session is None:
-            self._session = aiohttp.ClientSession()
-        return self._session
+    @property
+    def post(self) -> Post:
+        """Delivers callbacks. Raises `ProviderError` while the exchange is closed."""
+        if self._http is None or self._http.closed or self.closing.is_set():
+            raise ProviderError("the loopback carrier is not open")
+        return Post(self._http, self._secret, self.closing)
 
-    async def add(self, make: Callable[[str], Leg]) -> Leg:
-        """A new leg, under a fresh id."""
-        await self.open()
-        call_id = f"lb-{self._port}-{secrets.token_hex(12)}"
-        leg = self._legs[call_id] = make(call_id)
+    def call_with(self, reference: str) -> str | None:
+        """The id of the live call that was placed with this reference."""
+        return self._references.get(reference)
+
+    async def add(self, events_url: str, reference: str | None = None) -> Leg:
+        """A new leg, not yet running."""
+        post = self.post
+        leg = Leg(f"lb-{await self._port()}-{uuid4().hex}", post, events_url)
+        self._legs[leg.call_id] = leg
+        if reference is not None:
+            self._references[reference] = leg.call_id
         return leg
 
-    def run(self, work: Coroutine[None, None, None]) -> None:
-        """Do something in the background, until the exchange is closed."""
+    def run(self, leg: Leg, call: Callable[[Leg], Awaitable[Ended]]) -> asyncio.Task[None]:
+        """Start a leg; it is forgotten when it is over."""
+        task = self.spawn(leg.run(call))
+        task.add_done_callback(lambda _: self._forget(leg))
+        return task
+
+    def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Run something that `close` waits for."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("loopback carrier failed", exc_info=error)
+    async def order(self, call_id: str, order: Order) -> None:
+        """Have an order obeyed, here or in the process that holds the call. Raises `CallGone`, `ProviderError`."""
+        shape = _CALL_ID.fullmatch(call_id)
+        if shape is None:
+            raise CallGone
+        if call_id in self._legs:
+            await self._obey(self._legs[call_id], order)
+        elif int(shape[1]) != self._own_port():
+            await self._ask(f"http://127.0.0.1:{shape[1]}/calls/{call_id}", order)
+        else:
+            raise CallGone
 
-    def forget(self, leg: Leg) -> None:
-        """A leg is over."""
-        self._legs.pop(leg.call_id, None)
-
-    def find(self, reference: str) -> str | None:
-        """The id of the call that was placed under a reference."""
-        return next((leg.call_id for leg in self._legs.values() if leg.reference == reference), None)
-
-    async def tell(self, callbacks: CallbackUrls, path: str, event: JsonObject) -> bytes:
-        """Send a signed callback; tried again where the platform is away or failing. Raises `ProviderError`."""
-        url, body = f"{callbacks.events}/{path}", json.dumps(event).encode()
-        fault = ""
-        for patience in (*RETRY_SECONDS, None):
-            headers = {"Content-Type": "application/json", HEADER: sign(self._secret, url, body)}
-            try:
-                timeout = aiohttp.ClientTimeout(total=CALLBACK_SECONDS)
-                async with self.session().post(url, data=body, headers=headers, timeout=timeout) as response:
-                    answer = await response.read()
-                    if response.status < 500:
-                        if response.status >= 400:
-                            raise ProviderError(f"the platform refused a callback with {response.status}", retryable=False)
-                        return answer
-                    fault = f"it answered {response.status}"
-            except (aiohttp.ClientError, TimeoutError) as error:
-                fault = str(error) or type(error).__name__
-            if patience is not None:
-                await asyncio.sleep(patience)
-        raise ProviderError(f"the platform cannot be reached at {url}: {fault}")
-
-    async def command(self, call_id: str, command: str, parameters: Mapping[str, str] | None = None) -> None:
-        """Command a call, wherever on this machine it is held. Raises `ProviderError`; not for one that is gone, where that is as good."""
-        port = call_id.split("-")[1] if call_id.count("-") == 2 and call_id.startswith("lb-") else ""
-        if not port.isdigit():
-            raise ProviderError(f"{call_id} is no call of this carrier", retryable=False)
-        url, body = f"http://127.0.0.1:{port}/calls/{call_id}/{command}", json.dumps(parameters or {}).encode()
+    async def _ask(self, url: str, order: Order) -> None:
         try:
-            timeout = aiohttp.ClientTimeout(total=COMMAND_SECONDS)
-            async with self.session().post(url, data=body, headers={HEADER: sign(self._secret, url, body)}, timeout=timeout) as response:
-                if response.status == 200:
-                    return
-                fault = (await response.text())[:200]
-        except (aiohttp.ClientError, TimeoutError):
-            fault = "the call is over"
-        if command != "hang_up":
-            raise ProviderError(fault, retryable=False)
+            status, body = await self.post.send(url, msgspec.json.encode(order))
+        except (aiohttp.ClientConnectorError, aiohttp.InvalidURL):
+            raise CallGone from None
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise ProviderError(f"the process that holds the call does not answer: {error or type(error).__name__}") from error
+        if status == 409:
+            raise ProviderError(body.decode(errors="replace"), retryable=False)
+        if status != 204:
+            raise CallGone
 
-    async def _command(self, request: web.Request) -> web.Response:
+    async def _obey(self, leg: Leg, order: Order) -> None:
+        match order.action:
+            case "hang_up":
+                leg.hang_up()
+            case "transfer":
+                subscriber = self.directory.subscriber(order.argument)
+                if subscriber.outcome is not None:
+                    raise ProviderError(f"{order.argument} does not answer: {subscriber.error_message or subscriber.outcome}", retryable=False)
+                leg.connect_to(subscriber.person)
+            case _:
+                await leg.press(order.argument)
+
+    def _forget(self, leg: Leg) -> None:
+        del self._legs[leg.call_id]
+        self._references = {reference: call_id for reference, call_id in self._references.items() if call_id != leg.call_id}
+
+    # the door
+
+    async def _port(self) -> int:
+        async with self._opening:
+            if self._runner is None:
+                application = web.Application()
+                application.router.add_post("/calls/{call_id}", self._serve)
+                runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=1.0)
+                await runner.setup()
+                await web.TCPSite(runner, "127.0.0.1", 0).start()
+                self._runner = runner
+        return self._own_port() or 0
+
+    def _own_port(self) -> int | None:
+        return None if self._runner is None else int(self._runner.addresses[0][1])
+
+    async def _serve(self, request: web.Request) -> web.Response:
         body = await request.read()
-        url = f"http://127.0.0.1:{self._port}{request.path}"
-        if not is_valid(self._secret, url, body, request.headers.get(HEADER, "")):
-            return web.Response(status=403, text="the command is not signed")
+        if signatures.fault(self._secret, request.headers.get(signatures.HEADER), str(request.url), body) is not None:
+            return web.Response(status=403)
         leg = self._legs.get(request.match_info["call_id"])
         if leg is None:
-            return web.Response(status=404, text="the call is over")
-        parameters = json.loads(body)
-        match request.match_info["command"]:
-            case "hang_up":
-                leg.line.hang_up()
-            case "transfer":
-                self.run(leg.transfer(parameters["to"]))
-            case "digits":
-                leg.pressed += parameters["digits"]
-            case unknown:
-                return web.Response(status=404, text=f"there is no command {unknown}")
-        return web.Response()
+            return web.Response(status=404)
+        try:
+            await self._obey(leg, msgspec.json.decode(body, type=Order))
+        except ProviderError as error:
+            return web.Response(status=409, text=error.message)
+        return web.Response(status=204)

@@ -1,145 +1,177 @@
-"""One call at the carrier: a person's line on one side, the platform's media socket (or another person) on the other."""
+"""One call at the carrier: a person's phone, what is at its other end, and what the platform is told of it."""
 
 import asyncio
-import json
-import secrets
-import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+from uuid import uuid4
 
 import aiohttp
-import structlog
+from switchboard.plugins import CallOrder, ProviderError
+from switchboard.plugins.telephony import AnsweredBy
 
-from switchboard_offline.loopback import wire
-from switchboard_offline.loopback.line import Line
-from switchboard_offline.loopback.people import Behaviour, person
+from switchboard_offline.loopback.callbacks import Answered, Beeped, Ended, Post, Ringing, Told, Undelivered
+from switchboard_offline.loopback.line import FarEnd, MediaStream, OtherPerson, keep_time
+from switchboard_offline.loopback.persons import Person, Subscriber
+from switchboard_offline.loopback.phone import Phone
 
-logger = structlog.get_logger()
+RING_SECONDS: Final = 0.3
+MAX_CALL_SECONDS: Final = 14_400
+CONNECT_SECONDS: Final = 10.0
+
+Party: TypeAlias = Literal["person", "agent", "limit"]
+
+
+@dataclass(frozen=True, slots=True)
+class HangUp:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectTo:
+    person: Person
+
+
+class MediaFailed(Exception):
+    """The platform's media socket could not be opened or was not understood."""
 
 
 class Leg:
-    """A call. `pressed` are the keys that the platform pressed; `connected_at` is when somebody answered."""
+    """A call. `run` it as a task; `hang_up`, `connect_to` and `press` are the platform's commands."""
 
-    def __init__(self, call_id: str, scripts: Mapping[str, Sequence[str]], *, reference: str = "") -> None:
+    def __init__(self, call_id: str, post: Post, events_url: str) -> None:
         self.call_id = call_id
-        self.reference = reference
-        self.line = Line()
-        self.pressed = ""
-        self.connected_at: float | None = None
-        self._scripts = scripts
-        self._socket: aiohttp.ClientWebSocketResponse | None = None
-        self._other: asyncio.Task[None] | None = None
+        self.phone = Phone(machine_beeped=lambda: self.tell(Beeped(call_id)))
+        self.detect_machine = False
+        self.fault: str | None = None
+        self._post = post
+        self._events_url = events_url
+        self._commands: asyncio.Queue[HangUp | ConnectTo] = asyncio.Queue()
+        self._untold: asyncio.Queue[Told | None] = asyncio.Queue()
+
+    # commands
+
+    def hang_up(self) -> None:
+        self._commands.put_nowait(HangUp())
+
+    def connect_to(self, person: Person) -> None:
+        self._commands.put_nowait(ConnectTo(person))
+
+    async def press(self, digits: str) -> None:
+        for digit in digits:
+            if digit == "w":
+                await asyncio.sleep(0.5)
+            else:
+                self.phone.hear_digit(digit)
+
+    # the call
+
+    def tell(self, told: Told) -> None:
+        """Tell the platform, after all that it was told before."""
+        if self.detect_machine or not isinstance(told, Beeped):
+            self._untold.put_nowait(told)
+
+    async def run(self, call: Callable[["Leg"], Awaitable[Ended]]) -> None:
+        """Hold the call and tell the platform how it ended; returns when it has been told."""
+        teller = asyncio.create_task(self._tell_all())
+        ended = Ended(self.call_id, "failed", error_message="the carrier stopped")
+        try:
+            ended = await call(self)
+        except (MediaFailed, ProviderError) as error:
+            self.fault = str(error)
+            ended = Ended(self.call_id, "failed", self.seconds, self.fault, "media" if isinstance(error, MediaFailed) else None)
+        finally:
+            self.tell(ended)
+            self._untold.put_nowait(None)
+            await teller
 
     @property
-    def duration_seconds(self) -> float:
-        """Since it was answered."""
-        return 0.0 if self.connected_at is None else time.monotonic() - self.connected_at
+    def seconds(self) -> int:
+        """How long the call has been connected, in whole seconds."""
+        return round(self.phone.now * 0.02)
 
-    async def connect(self, session: aiohttp.ClientSession, media_url: str, behave: Behaviour) -> None:
-        """Open the platform's media socket and let the person act, until either side is done. Raises `aiohttp.ClientError`."""
-        async with session.ws_connect(media_url, max_msg_size=1 << 20) as socket:
-            self._socket = socket
-            start = {"call_id": self.call_id, "stream_id": secrets.token_hex(8), "encoding": "mulaw"}
-            await socket.send_str(json.dumps({"event": "start", "start": start}))
-            self.line.send_audio = self._send_audio
-            self.line.send_digit = self._send_digit
-            self.line.send_mark = self._send_mark
-            reading = asyncio.create_task(self._read(socket))
-            try:
-                await self.converse(behave)
-            finally:
-                reading.cancel()
-                await asyncio.gather(reading, return_exceptions=True)
-                await self._leave()
+    async def place(self, order: CallOrder, subscriber: Subscriber) -> Ended:
+        """Ring a person for the platform, and connect the two."""
+        self.tell(Ringing(self.call_id))
+        rings = order.ring_seconds if subscriber.outcome == "no-answer" else min(RING_SECONDS, order.ring_seconds)
+        if await self.given_up_within(rings):
+            return Ended(self.call_id, "canceled")
+        if subscriber.outcome is not None:
+            return Ended(self.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
+        self.detect_machine = order.detect_machine
+        found: AnsweredBy = "machine" if subscriber.machine else "human"
+        self.tell(Answered(self.call_id, found if order.detect_machine else "unknown"))
+        await self.converse(subscriber.person, await self.open_media(order.media_url), order.max_duration_seconds)
+        return Ended(self.call_id, "completed", self.seconds)
 
-    async def converse(self, behave: Behaviour) -> None:
-        """Carry audio while the person acts; the line is dead afterwards."""
-        self.connected_at = time.monotonic()
-        acting = asyncio.create_task(behave(self.line))
-        acting.add_done_callback(lambda _done: self.line.hang_up())
+    async def given_up_within(self, seconds: float) -> bool:
+        """Whether the platform hangs up while it rings."""
         try:
-            await self.line.run()
+            await asyncio.wait_for(self._commands.get(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    async def open_media(self, url: str) -> MediaStream:
+        """Open the platform's media socket. Raises `MediaFailed`."""
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                socket = await self._post.http.ws_connect(url, timeout=aiohttp.ClientWSTimeout(ws_close=1.0), max_msg_size=1 << 22)
+                stream = MediaStream(socket, self.call_id, f"ls-{uuid4().hex}")
+                await stream.start()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise MediaFailed(f"the media socket cannot be opened: {error or type(error).__name__}") from error
+        return stream
+
+    async def converse(self, person: Person, far: FarEnd, limit: float = MAX_CALL_SECONDS) -> Party:
+        """Let the two ends talk until one of them hangs up; answers which. Raises `MediaFailed`, `ProviderError`."""
+        near = asyncio.ensure_future(_as_coroutine(person(self.phone)))
+        loop = asyncio.get_running_loop()
+        until = loop.time() + limit
+        try:
+            while True:
+                ended = await self._until_something_happens(near, far, until - loop.time())
+                await far.close()
+                if not isinstance(ended, ConnectTo):
+                    return ended
+                far = OtherPerson(ended.person)
         finally:
-            others = [task for task in (acting, self._other) if task is not None]
-            for task in others:
-                task.cancel()
-            for outcome in await asyncio.gather(*others, return_exceptions=True):
-                if isinstance(outcome, Exception):
-                    logger.error("a person failed", exc_info=outcome)
+            await _stop(near)
+            await far.close()
 
-    async def transfer(self, to_number: str) -> None:
-        """Take the call off the platform's socket and connect it to somebody else."""
-        await self._leave()
-        self.answer_by(to_number)
-
-    def answer_by(self, number: str) -> None:
-        """Have the person at a number on the other end instead of the platform; where nobody answers the line is dead."""
-        other = person(number, self._scripts)
-        if other.answer != "answers":
-            self.line.hang_up()
-            return
-        far = Line()
-        far.send_audio = self._to_near
-        self.line.send_audio = self._to_far(far)
-        self._other = asyncio.create_task(self._bridge(far, other.behave))
-
-    async def _bridge(self, far: Line, behave: Behaviour) -> None:
-        acting = asyncio.create_task(behave(far))
-        acting.add_done_callback(lambda _done: far.hang_up())
+    async def _until_something_happens(self, near: asyncio.Future[None], far: FarEnd, seconds: float) -> Party | ConnectTo:
+        clock = asyncio.create_task(keep_time(self.phone, far))
+        other = asyncio.create_task(far.run())
+        command = asyncio.create_task(self._commands.get())
         try:
-            await far.run()
+            happenings: set[asyncio.Future[None] | asyncio.Task[HangUp | ConnectTo]] = {near, clock, other, command}
+            done, _ = await asyncio.wait(happenings, timeout=max(0, seconds), return_when=asyncio.FIRST_COMPLETED)
+            if command in done:
+                told = command.result()
+                return told if isinstance(told, ConnectTo) else "agent"
+            for task in done - {command}:
+                task.result()
+            if isinstance(far, MediaStream) and far.fault:
+                raise MediaFailed(far.fault)
+            return "limit" if not done else "person" if near in done else "agent"
         finally:
-            acting.cancel()
-            await asyncio.gather(acting, return_exceptions=True)
-            self.line.hang_up()
+            for task in (clock, other, command):
+                await _stop(task)
 
-    async def _to_near(self, audio: bytes) -> None:
-        self.line.play(audio)
+    async def _tell_all(self) -> None:
+        while (told := await self._untold.get()) is not None:
+            # A platform that is down for longer than a carrier's patience never hears of it, as with any carrier.
+            with suppress(Undelivered):
+                await self._post.deliver(self._events_url, told)
 
-    @staticmethod
-    def _to_far(far: Line) -> Callable[[bytes], Awaitable[None]]:
-        async def carry(audio: bytes) -> None:
-            far.play(audio)
 
-        return carry
+async def _as_coroutine(behaviour: Awaitable[None]) -> None:
+    await behaviour
 
-    async def _read(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        async for message in socket:
-            if message.type is not aiohttp.WSMsgType.TEXT:
-                continue
-            try:
-                parsed = wire.parse(message.data)
-            except ValueError as error:
-                logger.warning("the platform sent what is not understood", error=str(error))
-                continue
-            if parsed.media is not None:
-                self.line.play(parsed.media.payload)
-            elif parsed.mark is not None:
-                self.line.mark(parsed.mark.name)
-            elif parsed.event == "clear":
-                await self.line.clear()
-        if self._socket is socket:
-            self.line.hang_up()
 
-    async def _leave(self) -> None:
-        socket, self._socket = self._socket, None
-        self.line.send_audio = self.line.send_digit = self.line.send_mark = None
-        if socket is not None and not socket.closed:
-            await self._send(socket, '{"event":"stop"}')
-            await socket.close()
-
-    async def _send_audio(self, audio: bytes) -> None:
-        await self._send(self._socket, wire.media(audio))
-
-    async def _send_digit(self, digit: str) -> None:
-        await self._send(self._socket, json.dumps({"event": "dtmf", "dtmf": {"digit": digit}}))
-
-    async def _send_mark(self, name: str) -> None:
-        await self._send(self._socket, wire.mark(name))
-
-    async def _send(self, socket: aiohttp.ClientWebSocketResponse | None, message: str) -> None:
-        if socket is None or socket.closed:
-            return
-        try:
-            await socket.send_str(message)
-        except (ConnectionError, aiohttp.ClientError):
-            self.line.hang_up()
+async def _stop(task: asyncio.Future[None] | asyncio.Task[HangUp | ConnectTo]) -> None:
+    task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,147 @@
+"""Who is at the other end of a number. The last two digits of a number that begins with +1555 say what becomes of a call to it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+from switchboard.plugins import CallProgress, ProviderError
+from switchboard.plugins.telephony import CallOutcome
+
+from switchboard_offline.espeak import speak
+from switchboard_offline.loopback.g711 import encode
+from switchboard_offline.loopback.phone import Phone
+
+Person: TypeAlias = Callable[[Phone], Awaitable[None]]
+
+GREETING_SECONDS: Final = 3.0
+"""A person who hears nothing for so long speaks first."""
+ANSWER_SECONDS: Final = 20.0
+"""A person waits so long for an answer."""
+FRIENDLY: Final = ("Hello, who is speaking please?", "Thank you, that is all. Goodbye.")
+VOICEMAIL: Final = "You have reached my voicemail. Please leave a message after the tone."
+_TONE: Final = (8000 * np.sin(2 * np.pi * 1000 * np.arange(4000) / 8000)).astype("<i2").tobytes()
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriber:
+    """What becomes of a call to a number: `outcome` where nobody answers it, else `person` picks up."""
+
+    person: Person
+    outcome: CallOutcome | None = None
+    error_message: str | None = None
+    error_code: str | None = None
+    machine: bool = False
+
+
+async def say(phone: Phone, text: str) -> None:
+    """Speak a text."""
+    await phone.say(await voice(text))
+
+
+async def voice(text: str) -> bytes:
+    """A text as mu-law audio."""
+    return encode(await asyncio.to_thread(speak, text, sample_rate=8000))
+
+
+def talker(lines: Sequence[bytes], tell: Callable[[CallProgress], None] = lambda _: None) -> Person:
+    """Speaks each line when the other side has stopped talking, waits for the last answer, and hangs up."""
+
+    async def talk(phone: Phone) -> None:
+        patience = GREETING_SECONDS
+        for number, audio in enumerate(lines, start=1):
+            if await phone.wait_for_voice(patience):
+                tell(CallProgress("agent_speaking"))
+                await phone.wait_for_pause()
+            await phone.say(audio)
+            tell(CallProgress("said", line=number))
+            patience = ANSWER_SECONDS
+        if await phone.wait_for_voice(patience):
+            tell(CallProgress("agent_speaking"))
+            await phone.wait_for_pause()
+
+    return talk
+
+
+def _reader(texts: Sequence[str]) -> Person:
+    async def read(phone: Phone) -> None:
+        await talker([await voice(text) for text in texts])(phone)
+
+    return read
+
+
+async def _voicemail(phone: Phone) -> None:
+    await say(phone, VOICEMAIL)
+    await phone.say(encode(_TONE))
+    phone.machine_beeped()
+    await phone.listen(ANSWER_SECONDS)
+
+
+async def _leave_while_listening(phone: Phone) -> None:
+    await phone.wait_for_voice(ANSWER_SECONDS)
+    await phone.wait(1.0)
+
+
+def _leave_while_speaking(texts: Sequence[str]) -> Person:
+    async def leave(phone: Phone) -> None:
+        audio = await voice(texts[0])
+        await phone.listen(GREETING_SECONDS)
+        await phone.say(audio[: len(audio) // 2])
+
+    return leave
+
+
+async def _press_digits(phone: Phone) -> None:
+    await phone.listen(GREETING_SECONDS)
+    phone.press("123#")
+    await phone.listen(ANSWER_SECONDS)
+
+
+def _interrupter(texts: Sequence[str]) -> Person:
+    async def interrupt(phone: Phone) -> None:
+        for audio in [await voice(text) for text in texts]:
+            if await phone.wait_for_voice(ANSWER_SECONDS):
+                await phone.wait(1.0)
+            await phone.say(audio)
+        await phone.listen(ANSWER_SECONDS)
+
+    return interrupt
+
+
+async def _stay_silent(phone: Phone) -> None:
+    await asyncio.Event().wait()
+
+
+class Directory:
+    """Finds out who is at a number. `people` has the lines of those who say something of their own."""
+
+    def __init__(self, people: Mapping[str, Sequence[str]]) -> None:
+        self._people = people
+
+    def subscriber(self, number: str) -> Subscriber:
+        """Who is at a number. Raises `ProviderError` for one that the carrier refuses to dial."""
+        texts = self._people.get(number) or FRIENDLY
+        last = ending(number)
+        if last == "24":
+            raise ProviderError(f"the carrier does not dial {number}", code="destination_refused", retryable=False)
+        if last in _UNREACHED:
+            return _UNREACHED[last]
+        if last in _WORDLESS:
+            return Subscriber(_WORDLESS[last], machine=last == "30")
+        return Subscriber(_SPEAKING.get(last, _reader)(texts))
+
+
+_UNREACHED: Final = {
+    "20": Subscriber(_stay_silent, "busy"),
+    "21": Subscriber(_stay_silent, "no-answer"),
+    "22": Subscriber(_stay_silent, "failed", "the number is not in service", "404"),
+    "23": Subscriber(_stay_silent, "failed", "the person declined the call", "603"),
+}
+_WORDLESS: Final[Mapping[str, Person]] = {"30": _voicemail, "40": _leave_while_listening, "50": _press_digits, "70": _stay_silent}
+_SPEAKING: Final = {"41": _leave_while_speaking, "60": _interrupter}
+
+
+def ending(number: str) -> str:
+    """The digits that decide, empty for a number that is not one of ours to decide on."""
+    return number[-2:] if number.startswith("+1555") else ""

@@ -1,0 +1,95 @@
+"""A person's telephone: what is said into it, what is heard from it, and when."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from switchboard_offline.loopback.g711 import SILENCE, frames, voiced
+
+FRAME_SECONDS: Final = 0.02
+PAUSE_SECONDS: Final = 0.6
+"""So long must the other side have been silent before it is thought to have finished."""
+RECORDED_BYTES: Final = 8000 * 600
+"""Ten minutes of each direction are kept."""
+
+
+class Phone:
+    """One end of a line, driven by the line's clock: every 20 ms `speak` and `hear`. Times are counted in frames since the answer."""
+
+    def __init__(self, machine_beeped: Callable[[], None] = lambda: None) -> None:
+        self.machine_beeped = machine_beeped
+        self.said = bytearray()
+        self.heard = bytearray()
+        self.digits_heard = ""
+        self.pressed: deque[str] = deque()
+        self.now = 0
+        self.voiced_frames = 0
+        self.last_heard: int | None = None
+        self.last_said: int | None = None
+        self._queue: deque[bytes] = deque()
+        self._tick = asyncio.Event()
+
+    # the line's side
+
+    def speak(self) -> bytes:
+        """The next 20 ms of what is said."""
+        if not self._queue:
+            return SILENCE
+        frame = self._queue.popleft()
+        if voiced(frame):
+            self.last_said = self.now
+        return frame
+
+    def hear(self, said: bytes, heard: bytes) -> None:
+        """20 ms have passed, in which this was said and that was heard."""
+        if voiced(heard):
+            self.last_heard = self.now
+            self.voiced_frames += 1
+        if len(self.heard) < RECORDED_BYTES:
+            self.said += said
+            self.heard += heard
+        self.now += 1
+        self._tick.set()
+
+    def hear_digit(self, digit: str) -> None:
+        self.digits_heard += digit
+
+    # the person's side
+
+    async def say(self, audio: bytes) -> None:
+        """Speak mu-law audio; returns when it has been spoken."""
+        self._queue.extend(frames(audio))
+        while self._queue:
+            await self.wait()
+
+    def press(self, digits: str) -> None:
+        """Press keys."""
+        self.pressed.extend(digits)
+
+    async def wait(self, seconds: float = FRAME_SECONDS) -> None:
+        """Let time pass on the line."""
+        until = self.now + round(seconds / FRAME_SECONDS)
+        while self.now < until:
+            self._tick.clear()
+            await self._tick.wait()
+
+    async def wait_for_voice(self, patience: float) -> bool:
+        """Wait until something new is heard; false if nothing is within `patience` seconds."""
+        start, until = self.now, self.now + round(patience / FRAME_SECONDS)
+        while self.last_heard is None or self.last_heard < start:
+            if self.now >= until:
+                return False
+            await self.wait()
+        return True
+
+    async def wait_for_pause(self) -> None:
+        """Wait until nothing has been heard for `PAUSE_SECONDS`."""
+        while self.last_heard is not None and self.now - self.last_heard <= PAUSE_SECONDS / FRAME_SECONDS:
+            await self.wait()
+
+    async def listen(self, patience: float) -> bool:
+        """Hear the other side out; false if it says nothing within `patience` seconds."""
+        spoke = await self.wait_for_voice(patience)
+        await self.wait_for_pause()
+        return spoke

@@ -1,0 +1,48 @@
+"""The carrier's stock of numbers: the same ones at every search, from the ranges that regulators keep free for fiction."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from switchboard.plugins import AvailableNumber, BoughtNumber, ProviderError
+
+# Area code: what follows it, up to the two digits that count, and where that is.
+_RANGES: Final[dict[str, tuple[str, float, dict[str, tuple[str, str]]]]] = {
+    "US": ("+1", 1.15, {"212": ("55501", "New York"), "312": ("55501", "Chicago"), "415": ("55501", "San Francisco"), "512": ("55501", "Austin")}),
+    "CA": ("+1", 1.15, {"416": ("55501", "Toronto"), "514": ("55501", "Montreal"), "604": ("55501", "Vancouver")}),
+    "GB": ("+44", 1.30, {"20": ("794600", "London"), "121": ("49600", "Birmingham"), "161": ("49600", "Manchester")}),
+    "DE": ("+49", 1.40, {"30": ("231250", "Berlin"), "40": ("669690", "Hamburg"), "89": ("999980", "Munich")}),
+    "FR": ("+33", 1.40, {"1": ("990000", "Paris"), "4": ("657100", "Lyon"), "5": ("364900", "Bordeaux")}),
+    "AU": ("+61", 2.00, {"2": ("555000", "Sydney"), "3": ("555000", "Melbourne")}),
+}
+_E164: Final = re.compile(r"\+[1-9][0-9]{6,14}")
+
+
+def search(country: str, area_code: str | None, limit: int) -> tuple[AvailableNumber, ...]:
+    """Numbers of a country, at most 99 an area; none for a country or an area that the carrier does not serve."""
+    if country not in _RANGES:
+        return ()
+    prefix, cost, areas = _RANGES[country]
+    if area_code is not None:
+        # Every area of North America has a 555; which of its areas are whose is not a carrier's in a machine to know.
+        fallback = ("55501", "") if prefix == "+1" and re.fullmatch(r"[2-9][0-9]{2}", area_code) else None
+        area = areas.get(area_code.lstrip("0"), fallback)
+        areas = {} if area is None else {area_code.lstrip("0"): area}
+    found = _stock(country, prefix, cost, areas)
+    return tuple(number for number, _ in zip(found, range(limit), strict=False))
+
+
+def _stock(country: str, prefix: str, cost: float, areas: dict[str, tuple[str, str]]) -> Iterator[AvailableNumber]:
+    for last in range(99):
+        for area_code, (middle, locality) in areas.items():
+            number = f"{prefix}{area_code}{middle}{last:02}"
+            yield AvailableNumber(number, number, country, locality=locality or None, monthly_cost=cost, setup_cost=0.0)
+
+
+def buy(phone_number: str) -> BoughtNumber:
+    """Raises `ProviderError` for what is no number, and for those that end in 99, which are always somebody else's."""
+    if not _E164.fullmatch(phone_number):
+        raise ProviderError(f"{phone_number!r} is not a phone number", code="invalid_number", retryable=False)
+    if phone_number.endswith("99"):
+        raise ProviderError(f"{phone_number} is taken", code="number_taken", retryable=False)
+    return BoughtNumber(f"ln-{phone_number[1:]}", phone_number)

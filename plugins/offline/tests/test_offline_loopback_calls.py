@@ -1,0 +1,384 @@
+"""Calls over the loopback carrier, against a small platform that answers its callbacks and holds its media socket."""
+
+import asyncio
+import wave
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+from pydantic import SecretStr
+from switchboard.plugins import (
+    CallAnswered,
+    CallbackUrls,
+    CallEnded,
+    CallOrder,
+    CallProgress,
+    CallRinging,
+    CarrierEvent,
+    CarrierRequest,
+    ConnectMedia,
+    DigitPressed,
+    ForwardCall,
+    IncomingCall,
+    Instruction,
+    InvalidCallback,
+    MachineDetected,
+    MarkReached,
+    MediaEvent,
+    MediaStarted,
+    MediaStopped,
+    ProviderError,
+    RejectCall,
+    SimulatedCall,
+    SpokenLine,
+    TextOrder,
+    TextReceived,
+    TextStatus,
+)
+from switchboard_offline.loopback import LoopbackSettings, LoopbackTelephony
+
+VOICE = bytes([0x10, 0x90] * 80)
+"""20 ms of something loud."""
+OURS = "+12125550100"
+SETTINGS = LoopbackSettings(signing_secret=SecretStr("a signing secret of the tests"), people={"+15550100001": ["Hi."], "+15550100060": ["Wait."]})
+
+
+class Platform:
+    """Answers callbacks, and greets on the media socket with `greeting` frames; `arrived` is set whenever something comes in."""
+
+    def __init__(self, carrier: LoopbackTelephony) -> None:
+        self.carrier = carrier
+        self.told: list[CarrierEvent] = []
+        self.media: list[MediaEvent] = []
+        self.audio = b""
+        self.greeting = VOICE * 5
+        self.instruction: Instruction | None = None
+        self.statuses: list[int] = []
+        self.requests: list[CarrierRequest] = []
+        self.socket: web.WebSocketResponse | None = None
+        self.address = ""
+        self._arrived = asyncio.Condition()
+
+    async def callback(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        if self.statuses:
+            return web.Response(status=self.statuses.pop(0))
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        callback = CarrierRequest("POST", str(request.url), request.match_info["path"], headers, body)
+        self.requests.append(callback)
+        received = await self.carrier.receive(callback)
+        await self._note(self.told, received.events[0])
+        event = received.events[0]
+        if isinstance(event, IncomingCall):
+            reply = await self.carrier.instruct(event, self.instruction or ConnectMedia(self.media_url), self.callbacks)
+            return web.Response(body=reply.body, status=reply.status)
+        return web.Response()
+
+    async def hold(self, request: web.Request) -> web.WebSocketResponse:
+        socket = self.socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        codec = self.carrier.media_codec()
+        async for message in socket:
+            got = codec.decode(message.data)
+            if isinstance(got, bytes):
+                self.audio += got
+                async with self._arrived:
+                    self._arrived.notify_all()
+            elif got is not None:
+                await self._note(self.media, got)
+            if isinstance(got, MediaStarted) and self.greeting:
+                await self.send(codec.encode(self.greeting), codec.mark("greeted"))
+        return socket
+
+    async def send(self, *messages: str | bytes) -> None:
+        assert self.socket is not None
+        for message in messages:
+            await self.socket.send_str(str(message))
+
+    @property
+    def callbacks(self) -> CallbackUrls:
+        return CallbackUrls(f"http://{self.address}/events")
+
+    @property
+    def media_url(self) -> str:
+        return f"ws://{self.address}/media"
+
+    def order(self, to_number: str, *, ring_seconds: int = 30, detect_machine: bool = True) -> CallOrder:
+        return CallOrder("our-call", OURS, to_number, self.media_url, self.callbacks, ring_seconds, 60, detect_machine)
+
+    async def until(self, true: Callable[[], bool]) -> None:
+        async with asyncio.timeout(20), self._arrived:
+            await self._arrived.wait_for(true)
+
+    async def ended(self) -> CallEnded:
+        await self.until(lambda: any(isinstance(event, CallEnded) for event in self.told))
+        return next(event for event in self.told if isinstance(event, CallEnded))
+
+    async def call(self, to_number: str, **order: int) -> list[type[CarrierEvent]]:
+        await self.carrier.place_call(self.order(to_number, **order))  # type: ignore[arg-type]  # one of the two is a bool
+        await self.ended()
+        return [type(event) for event in self.told]
+
+    async def rung(self, *lines: str, progress: Callable[[CallProgress], None] | None = None) -> SimulatedCall:
+        spoken = [SpokenLine(text) for text in lines]
+        return await self.carrier.simulate_call(from_number="+15550100001", to_number=OURS, lines=spoken, callbacks=self.callbacks, progress=progress)
+
+    async def _note(self, where: list[CarrierEvent] | list[MediaEvent], what: CarrierEvent | MediaEvent) -> None:
+        async with self._arrived:
+            where.append(what)  # type: ignore[arg-type]  # each kind goes into its own list
+            self._arrived.notify_all()
+
+
+@pytest_asyncio.fixture
+async def platform() -> AsyncIterator[Platform]:
+    carrier = LoopbackTelephony(SETTINGS)
+    await carrier.open()
+    platform = Platform(carrier)
+    application = web.Application()
+    application.router.add_post("/events/{path}", platform.callback)
+    application.router.add_get("/media", platform.hold)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    platform.address = f"127.0.0.1:{runner.addresses[0][1]}"
+    yield platform
+    await carrier.close()
+    await runner.cleanup()
+
+
+def has_finished(audio: bytearray) -> bool:
+    """Whether somebody has spoken and then been silent for 0.4 s."""
+    spoken = audio.rstrip(b"\xff")
+    return bool(spoken.strip(b"\xff")) and len(audio) - len(spoken) > 3200
+
+
+async def test_a_person_answers_speaks_and_hangs_up(platform: Platform) -> None:
+    platform.greeting = b""
+    await platform.carrier.place_call(platform.order("+15550100001"))
+    await platform.until(lambda: bool(platform.media))
+    await platform.until(lambda: bool(platform.told))
+    await platform.send(platform.carrier.media_codec().encode(VOICE * 5))
+    await platform.until(lambda: has_finished(platform.audio))
+    heard = len(platform.audio)
+    await platform.send(platform.carrier.media_codec().encode(VOICE * 3))
+    await platform.until(lambda: has_finished(platform.audio[heard:]))
+    await platform.send(platform.carrier.media_codec().encode(VOICE * 3))
+    ended = await platform.ended()
+    assert [type(event) for event in platform.told] == [CallRinging, CallAnswered, CallEnded]
+    assert ended.outcome == "completed"
+    await platform.until(lambda: platform.media[-1] == MediaStopped())
+
+
+@pytest.mark.parametrize(("number", "outcome"), [("20", "busy"), ("21", "no-answer"), ("22", "failed"), ("23", "failed")])
+async def test_unanswered_calls_say_why(platform: Platform, number: str, outcome: str) -> None:
+    assert await platform.call(f"+155501000{number}", ring_seconds=1) == [CallRinging, CallEnded]
+    assert (await platform.ended()).outcome == outcome
+
+
+async def test_a_refused_destination_is_an_error_at_once(platform: Platform) -> None:
+    with pytest.raises(ProviderError):
+        await platform.carrier.place_call(platform.order("+15550100024"))
+    assert platform.told == []
+
+
+async def test_a_voicemail_is_told_at_the_answer_and_at_the_beep(platform: Platform) -> None:
+    call_id = await platform.carrier.place_call(platform.order("+15550100030"))
+    await platform.until(lambda: any(isinstance(event, MachineDetected) for event in platform.told))
+    await platform.carrier.hang_up(call_id)
+    await platform.ended()
+    assert platform.told[1:3] == [CallAnswered(call_id, "machine"), MachineDetected(call_id, beep=True)]
+
+
+async def test_a_person_who_leaves_ends_the_call(platform: Platform) -> None:
+    platform.greeting = VOICE * 200
+    assert await platform.call("+15550100040") == [CallRinging, CallAnswered, CallEnded]
+
+
+async def test_a_person_talks_over_the_agent(platform: Platform) -> None:
+    platform.greeting = VOICE * 500
+    await platform.carrier.place_call(platform.order("+15550100060"))
+    await platform.until(lambda: len(set(platform.audio)) > 1)
+    assert MarkReached("greeted") not in platform.media
+
+
+async def test_a_person_hangs_up_in_mid_sentence(platform: Platform) -> None:
+    assert await platform.call("+15550100041") == [CallRinging, CallAnswered, CallEnded]
+    assert platform.audio.strip(b"\xff")
+    assert not has_finished(platform.audio)
+
+
+async def test_keys_come_over_the_media_socket(platform: Platform) -> None:
+    await platform.carrier.place_call(platform.order("+15550100050"))
+    await platform.until(lambda: DigitPressed("#") in platform.media)
+    assert [event.digit for event in platform.media if isinstance(event, DigitPressed)] == list("123#")
+
+
+async def test_hanging_up_while_it_rings_cancels(platform: Platform) -> None:
+    call_id = await platform.carrier.place_call(platform.order("+15550100021"))
+    assert await platform.carrier.find_call("our-call") == call_id
+    await platform.carrier.hang_up(call_id)
+    assert (await platform.ended()).outcome == "canceled"
+
+
+async def test_another_process_commands_a_call_by_its_id(platform: Platform) -> None:
+    call_id = await platform.carrier.place_call(platform.order("+15550100070"))
+    elsewhere, stranger = LoopbackTelephony(SETTINGS), LoopbackTelephony(LoopbackSettings(signing_secret=SecretStr("somebody else's secret")))
+    await elsewhere.open()
+    await stranger.open()
+    await platform.until(lambda: bool(platform.media))
+    with pytest.raises(ProviderError):
+        await stranger.send_digits(call_id, "1")
+    with pytest.raises(ProviderError, match="does not answer"):
+        await elsewhere.transfer(call_id, to_number="+15550100020", caller_id=OURS, callbacks=platform.callbacks)
+    await elsewhere.send_digits(call_id, "1w2")
+    await elsewhere.hang_up(call_id)
+    assert (await platform.ended()).outcome == "completed"
+    await elsewhere.close()
+    await stranger.close()
+
+
+async def test_a_transfer_leaves_our_socket_and_goes_on(platform: Platform) -> None:
+    call_id = await platform.carrier.place_call(platform.order("+15550100070"))
+    await platform.until(lambda: bool(platform.media))
+    await platform.carrier.transfer(call_id, to_number="+15550100070", caller_id=OURS, callbacks=platform.callbacks)
+    await platform.until(lambda: MediaStopped() in platform.media)
+    assert not any(isinstance(event, CallEnded) for event in platform.told)
+    await platform.carrier.hang_up(call_id)
+    assert (await platform.ended()).outcome == "completed"
+
+
+async def test_a_mark_comes_back_when_what_was_before_it_has_been_played(platform: Platform) -> None:
+    platform.greeting = VOICE * 25
+    await platform.carrier.place_call(platform.order("+15550100070"))
+    await platform.until(lambda: any(isinstance(event, MediaStarted) for event in platform.media))
+    started = asyncio.get_running_loop().time()
+    await platform.until(lambda: MarkReached("greeted") in platform.media)
+    assert 0.4 < asyncio.get_running_loop().time() - started < 1.0
+
+
+async def test_clear_stops_within_a_frame_and_returns_marks(platform: Platform) -> None:
+    platform.greeting = VOICE * 500
+    ringing = asyncio.create_task(platform.rung("Stop."))
+    await platform.until(lambda: any(isinstance(event, MediaStarted) for event in platform.media))
+    await platform.until(lambda: len(platform.audio) >= 160 * 20)
+    await platform.send(platform.carrier.media_codec().clear())
+    await platform.until(lambda: MarkReached("greeted") in platform.media)
+    frames = len(platform.audio) // 160
+    assert platform.socket is not None
+    await platform.socket.close()
+    call = await ringing
+    assert call.hung_up_by == "agent"
+    assert abs(round(call.heard_seconds / 0.02) - frames) <= 3
+
+
+async def test_a_simulated_call_measures_the_answer(platform: Platform) -> None:
+    stages: list[str] = []
+    said = asyncio.Event()
+
+    def watch(step: CallProgress) -> None:
+        stages.append(step.stage)
+        if step.line == 1:
+            said.set()
+
+    ringing = asyncio.create_task(platform.rung("Hello there.", progress=watch))
+    await said.wait()
+    await platform.send(platform.carrier.media_codec().encode(VOICE * 10))
+    call = await ringing
+    assert call.answered
+    assert call.hung_up_by == "person"
+    assert call.first_reply_ms is not None
+    assert 0 < call.first_reply_ms < 500
+    assert call.heard_seconds == pytest.approx(0.3)
+    assert len(call.said) == len(call.heard)
+    assert stages == ["ringing", "connected", "agent_speaking", "said", "agent_speaking", "ended"]
+
+
+@pytest.mark.parametrize("instruction", [RejectCall("busy"), ForwardCall("+15550100020", OURS)])
+async def test_a_call_that_is_not_answered_says_why(platform: Platform, instruction: Instruction) -> None:
+    platform.instruction = instruction
+    call = await platform.rung("Hello?")
+    assert not call.answered
+    assert "busy" in (call.refused_reason or "")
+
+
+async def test_a_forwarded_call_reaches_the_other_person(platform: Platform) -> None:
+    platform.instruction = ForwardCall("+15550100001", OURS)
+    call = await platform.rung("Hello?")
+    assert call.answered
+    assert call.heard_seconds > 0
+    assert platform.media == []
+
+
+async def test_a_failing_platform_is_asked_again(platform: Platform) -> None:
+    platform.statuses = [503, 500]
+    await platform.carrier.simulate_text(from_number="+15550100001", to_number=OURS, body="Hi", callbacks=platform.callbacks)
+    assert [type(event) for event in platform.told] == [TextReceived]
+
+
+async def test_a_refusing_platform_ends_the_call(platform: Platform) -> None:
+    platform.statuses = [403]
+    assert (await platform.rung("Hello?")).refused_reason == "the platform answered 403"
+
+
+async def test_a_media_address_where_nobody_is_fails_the_call(platform: Platform) -> None:
+    platform.instruction = ConnectMedia("ws://127.0.0.1:9/nobody")
+    call = await platform.rung("Hello?")
+    assert "media socket" in (call.refused_reason or "")
+    assert (await platform.ended()).outcome == "failed"
+
+
+async def test_an_old_or_moved_signature_is_refused(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
+    await platform.carrier.simulate_text(from_number="+15550100001", to_number=OURS, body="Hi", callbacks=platform.callbacks)
+    request, receive = platform.requests[0], platform.carrier.receive
+    with pytest.raises(InvalidCallback, match="match"):
+        await receive(CarrierRequest(request.method, request.url + "?x", request.path, request.headers, request.body))
+    monkeypatch.setattr("time.time", lambda: 4_000_000_000.0)
+    with pytest.raises(InvalidCallback, match="old"):
+        await receive(request)
+
+
+async def test_texts_get_on_and_some_people_reply(platform: Platform) -> None:
+    text_id = await platform.carrier.send_text(TextOrder("ours", OURS, "+15550100081", "Shall I?", platform.callbacks))
+    await platform.until(lambda: len(platform.told) == 3)
+    assert platform.told[:2] == [TextStatus(text_id, "sent"), TextStatus(text_id, "delivered")]
+    assert isinstance(platform.told[2], TextReceived)
+
+
+async def test_a_text_that_does_not_arrive_says_why(platform: Platform) -> None:
+    await platform.carrier.send_text(TextOrder("ours", OURS, "+15550100080", "Shall I?", platform.callbacks))
+    await platform.until(lambda: len(platform.told) == 2)
+    last = platform.told[-1]
+    assert isinstance(last, TextStatus)
+    assert (last.status, last.error_code) == ("undelivered", "30003")
+
+
+async def test_a_wav_line_is_spoken_whatever_its_rate(platform: Platform, tmp_path: Path) -> None:
+    path = tmp_path / "line.wav"
+    with wave.open(str(path), "wb") as file:
+        file.setparams((2, 2, 44_100, 0, "NONE", "not compressed"))
+        file.writeframes(b"\x00\x20\x00\x20" * 22_050 + b"\x00\xe0\x00\xe0" * 22_050)
+    platform.greeting = b""
+    ringing = asyncio.create_task(
+        platform.carrier.simulate_call(from_number="+15550100001", to_number=OURS, lines=[SpokenLine(wav=path)], callbacks=platform.callbacks)
+    )
+    await platform.until(lambda: len(platform.audio.lstrip(b"\xff")) >= 8800)
+    assert platform.socket is not None
+    await platform.socket.close()
+    call = await ringing
+    assert 7900 <= len(call.said.strip(b"\xff")) <= 8100
+
+
+async def test_a_broken_wav_is_named(platform: Platform, tmp_path: Path) -> None:
+    path = tmp_path / "line.wav"
+    path.write_bytes(b"RIFF")
+    with pytest.raises(ProviderError, match=r"line\.wav"):
+        await platform.carrier.simulate_call(from_number="+15550100001", to_number=OURS, lines=[SpokenLine(wav=path)], callbacks=platform.callbacks)
+
+
+async def test_closing_ends_live_calls_and_tells_it(platform: Platform) -> None:
+    await platform.carrier.place_call(platform.order("+15550100070"))
+    await platform.until(lambda: bool(platform.media))
+    await platform.carrier.close()
+    assert isinstance(platform.told[-1], CallEnded)

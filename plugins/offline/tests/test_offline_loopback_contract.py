@@ -1,0 +1,40 @@
+"""The loopback carrier keeps every rule of a carrier."""
+
+import json
+from base64 import b64decode, b64encode
+
+import pytest
+from pydantic import SecretStr
+from switchboard.plugins import CarrierRequest, Frame
+from switchboard.plugins.testing import CarrierSamples, TelephonyContract
+from switchboard_offline.loopback import LoopbackSettings, LoopbackTelephony
+from switchboard_offline.loopback.signatures import sign
+
+SECRET = "a signing secret of the tests"
+
+
+class TestLoopback(TelephonyContract):
+    @pytest.fixture
+    def provider(self) -> LoopbackTelephony:
+        return LoopbackTelephony(LoopbackSettings(signing_secret=SecretStr(SECRET)))
+
+    @pytest.fixture
+    def samples(self) -> CarrierSamples:
+        url = "https://voice.example/carriers/loopback/org/events/call"
+        body = json.dumps({"type": "incoming", "call_id": "lb-1-aa", "from_number": "+15550100001", "to_number": "+12125550100"}).encode()
+        return CarrierSamples(
+            incoming_call=CarrierRequest("POST", url, "call", {"x-loopback-signature": sign(SECRET, url, body)}, body),
+            media_started='{"event":"start","start":{"call_id":"lb-1-aa","stream_id":"ls-1","encoding":"mulaw","sample_rate":8000}}',
+            digit='{"event":"dtmf","dtmf":{"digit":"5"}}',
+            media_stopped='{"event":"stop"}',
+            media=lambda audio: json.dumps({"event": "media", "media": {"payload": b64encode(audio).decode()}}),
+            mark=lambda name: json.dumps({"event": "mark", "mark": {"name": name}}),
+            audio_of=_audio_of,
+            unknown_call="lb-9-" + "0" * 32,
+            for_sale="+12125550103",
+            taken="+12125550199",
+        )
+
+
+def _audio_of(message: Frame) -> bytes:
+    return b64decode(json.loads(message)["media"]["payload"])
