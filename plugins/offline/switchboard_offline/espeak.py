@@ -96,7 +96,7 @@ class _Espeak:
 
     def voices(self) -> list[Voice]:
         """The voices of every language."""
-        return [voice for voice, _ in self._listed()]
+        return list({voice.id: voice for voice, _ in self._listed()}.values())
 
     def _listed(self) -> Iterator[tuple[Voice, str]]:
         """Each voice, known by its language, and the library's own name of it."""

@@ -148,23 +148,13 @@ async def platform() -> AsyncIterator[Platform]:
     await runner.cleanup()
 
 
-def has_finished(audio: bytearray) -> bool:
-    """Whether somebody has spoken and then been silent for 0.4 s."""
-    spoken = audio.rstrip(b"\xff")
-    return bool(spoken.strip(b"\xff")) and len(audio) - len(spoken) > 3200
-
-
 async def test_a_person_answers_speaks_and_hangs_up(platform: Platform) -> None:
     platform.greeting = b""
     await platform.carrier.place_call(platform.order("+15550100001"))
     await platform.until(lambda: bool(platform.media))
     await platform.until(lambda: bool(platform.told))
-    await platform.send(platform.carrier.media_codec().encode(VOICE * 5))
-    await platform.until(lambda: has_finished(platform.audio))
-    heard = len(platform.audio)
-    await platform.send(platform.carrier.media_codec().encode(VOICE * 3))
-    await platform.until(lambda: has_finished(platform.audio[heard:]))
-    await platform.send(platform.carrier.media_codec().encode(VOICE * 3))
+    a_word_every_second = (VOICE * 2 + b"\xff" * 8000) * 15
+    await platform.send(platform.carrier.media_codec().encode(a_word_every_second))
     ended = await platform.ended()
     assert [type(event) for event in platform.told] == [CallRinging, CallAnswered, CallEnded]
     assert ended.outcome == "completed"
@@ -206,7 +196,6 @@ async def test_a_person_talks_over_the_agent(platform: Platform) -> None:
 async def test_a_person_hangs_up_in_mid_sentence(platform: Platform) -> None:
     assert await platform.call("+15550100041") == [CallRinging, CallAnswered, CallEnded]
     assert platform.audio.strip(b"\xff")
-    assert not has_finished(platform.audio)
 
 
 async def test_keys_come_over_the_media_socket(platform: Platform) -> None:

@@ -1,0 +1,18 @@
+"""The offline embedding keeps its contract and is semantic."""
+
+import pytest
+from switchboard.plugins import ProviderSettings
+from switchboard.plugins.testing import EmbeddingContract
+from switchboard_offline.minilm import MiniLMEmbedding
+
+
+class TestMiniLM(EmbeddingContract[MiniLMEmbedding]):
+    @pytest.fixture
+    def provider(self) -> MiniLMEmbedding:
+        return MiniLMEmbedding(ProviderSettings())
+
+
+async def test_a_paraphrase_without_a_shared_word_is_nearer_than_something_else() -> None:
+    texts = ["A feline rested upon the rug", "Stock prices fell sharply", "The kitten sat down"]
+    first, other, near = (await MiniLMEmbedding(ProviderSettings()).embed(texts, purpose="document")).vectors
+    assert sum(a * b for a, b in zip(first, near, strict=True)) > 0.3 > sum(a * b for a, b in zip(first, other, strict=True))

@@ -1,0 +1,82 @@
+"""The scripted model keeps its contract and does what a prompt's rules say."""
+
+import json
+
+import pytest
+from switchboard.plugins import ChatRequest, JsonObject, Message, ProviderSettings, TextDelta, ToolCall, ToolSpec
+from switchboard.plugins.testing import LLMContract
+from switchboard_offline.scripted import ScriptedLLM
+
+PROMPT = """You answer for a bakery.
+When the caller says "opening hours" or "when are you open": say "From seven to six."
+When the caller says "weather": call weather(city="Paris")
+When the caller says "a human": say "One moment." and call transfer_call(to_number="+15550100002")
+Otherwise: say "Ask me about our hours."
+Rye bread is baked on Tuesdays."""
+TOOLS = tuple(ToolSpec(name, "", {"type": "object"}) for name in ("end_call", "transfer_call", "weather"))
+
+
+async def answer(*said: str, prompt: str = PROMPT) -> tuple[str, list[ToolCall]]:
+    messages = (Message("system", prompt), *(Message("user", text) for text in said))
+    events = [event async for event in ScriptedLLM(ProviderSettings()).chat(ChatRequest(messages, tools=TOOLS))]
+    return "".join(event.text for event in events if isinstance(event, TextDelta)), [event for event in events if isinstance(event, ToolCall)]
+
+
+class TestScripted(LLMContract[ScriptedLLM]):
+    @pytest.fixture
+    def provider(self) -> ScriptedLLM:
+        return ScriptedLLM(ProviderSettings())
+
+    @pytest.fixture
+    def tool_request(self, weather: ToolSpec) -> ChatRequest:
+        return ChatRequest((Message("system", PROMPT), Message("user", "weather please")), tools=(weather,))
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("What are your opening hours?", "From seven to six."),
+        ("WHEN are you, open", "From seven to six."),
+        ("something else entirely", "Ask me about our hours."),
+        ("hello", "Hello! How can I help you?"),
+    ],
+)
+async def test_the_best_rule_answers(said: str, expected: str) -> None:
+    assert (await answer(said))[0] == expected
+
+
+async def test_a_rule_speaks_and_calls_a_tool() -> None:
+    text, calls = await answer("can I talk to a human")
+    assert text == "One moment."
+    assert [(call.name, call.arguments) for call in calls] == [("transfer_call", {"to_number": "+15550100002"})]
+
+
+async def test_goodbye_ends_the_call_without_a_rule() -> None:
+    text, calls = await answer("goodbye", prompt="You are a bakery.")
+    assert "Goodbye" in text
+    assert [call.name for call in calls] == ["end_call"]
+
+
+async def test_without_rules_the_prompts_own_sentences_answer() -> None:
+    assert (await answer("when is rye bread baked", prompt="Our bakery is old. Rye bread is baked on Tuesdays."))[
+        0
+    ] == "Rye bread is baked on Tuesdays."
+
+
+async def test_a_call_is_analysed_by_rules() -> None:
+    schema: JsonObject = {
+        "type": "object",
+        "properties": {"summary": {"type": "string"}, "sentiment": {"type": "string"}, "other": {"type": "boolean"}},
+    }
+    transcript = "user: my name is ada and this is great\nagent: Glad to hear it."
+    request = ChatRequest((Message("system", ""), Message("user", transcript)), response_schema=schema)
+    answered = "".join([event.text async for event in ScriptedLLM(ProviderSettings()).chat(request) if isinstance(event, TextDelta)])
+    found = json.loads(answered)
+    assert found["sentiment"] == "positive"
+    assert "great" in found["summary"]
+    assert found["other"] is False
+
+
+def test_a_prompts_phrases_are_hints() -> None:
+    phrases = ScriptedLLM(ProviderSettings()).expected_phrases(PROMPT)
+    assert {"opening hours", "a human", "goodbye"} <= set(phrases)

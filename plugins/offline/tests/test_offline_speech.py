@@ -1,0 +1,43 @@
+"""espeak and pocketsphinx keep their contracts, and understand each other."""
+
+import pytest
+from switchboard.plugins import ProviderSettings, TranscriptionRequest
+from switchboard.plugins.testing import SpeechToTextContract, TextToSpeechContract
+from switchboard_offline.espeak import EspeakTextToSpeech, speak
+from switchboard_offline.pocketsphinx import PocketsphinxSpeechToText, recognize
+
+PHRASES = ("what are your opening hours", "thank you", "goodbye", "can I speak to a human", "how much does it cost", "yes", "no")
+
+
+class TestEspeak(TextToSpeechContract[EspeakTextToSpeech]):
+    @pytest.fixture
+    def provider(self) -> EspeakTextToSpeech:
+        return EspeakTextToSpeech(ProviderSettings())
+
+
+class TestPocketsphinx(SpeechToTextContract[PocketsphinxSpeechToText]):
+    @pytest.fixture
+    def provider(self) -> PocketsphinxSpeechToText:
+        return PocketsphinxSpeechToText(ProviderSettings())
+
+    @pytest.fixture
+    def utterance(self) -> tuple[bytes, str]:
+        return speak("Can I speak to a human?"), "can i speak to a human"
+
+    @pytest.fixture
+    def transcription(self) -> TranscriptionRequest:
+        return TranscriptionRequest(hints=PHRASES)
+
+
+@pytest.mark.parametrize("voice", ["en-us", "en-gb", "en-us+f3"])
+def test_expected_phrases_are_understood_in_several_voices(voice: str) -> None:
+    heard = [recognize(speak(phrase, voice=voice), PHRASES) for phrase in PHRASES]
+    assert sum(text == phrase for text, phrase in zip(heard, PHRASES, strict=True)) >= len(PHRASES) - 2, heard
+
+
+def test_what_nobody_expected_still_becomes_something() -> None:
+    assert recognize(speak("bananas are yellow and round"), PHRASES)
+
+
+def test_a_phrase_with_an_unknown_word_does_not_spoil_the_others() -> None:
+    assert recognize(speak("thank you"), ("xqzzt blorf", "thank you", "goodbye")) == "thank you"

@@ -1,0 +1,81 @@
+"""Agents through the API."""
+
+from uuid import uuid4
+
+import pytest
+
+from tests.fixtures.app import Caller, Organizations
+
+BAD_FIELDS = [
+    ("name", 5), ("name", ""), ("name", "x" * 256), ("name", "a\0b"), ("name", None), ("system_prompt", "x" * 100_001), ("system_prompt", 1),
+    ("llm_provider", "unknown"), ("llm_provider", 3), ("llm_model", []), ("llm_temperature", 2.1), ("llm_temperature", "0.5"),
+    ("tts_provider", "nobody"), ("tts_voice_id", 1), ("tts_model", {}), ("voice_speed", 0.4), ("voice_speed", True), ("stt_provider", "nobody"),
+    ("stt_model", 1), ("stt_language", "not a language!"), ("greeting_message", ["x"]), ("end_call_silence_seconds", 4),
+    ("end_call_silence_seconds", 5.5), ("max_call_duration_seconds", 14_401), ("max_call_duration_seconds", "60"), ("allow_interruptions", "yes"),
+    ("interruption_min_words", 11), ("interruption_min_words", -1), ("vad_confidence", 1.1), ("vad_start_secs", "x"), ("vad_min_volume", -0.1),
+    ("webhook_url", "http://127.0.0.1/"), ("webhook_url", "no url"), ("webhook_url", 1), ("webhook_secret", ""), ("webhook_secret", 1),
+    ("nmae", "typo"),
+]  # fmt: skip
+
+
+async def test_an_agent_lives_from_create_to_delete(caller: Caller) -> None:
+    created = await caller.post("/v1/agents", {"name": " Front desk ", "webhook_secret": "shh"})
+    assert created.status == 201
+    assert created.json["name"] == "Front desk"
+    assert {created.json[name] for name in ("llm_provider", "tts_provider", "stt_provider")} == {"scripted", "espeak", "pocketsphinx"}
+    assert created.json["llm_temperature"] == 0.7
+    assert "webhook_secret" not in created.json
+    path = f"/v1/agents/{created.json['id']}"
+    updated = await caller.send("PUT", path, {"voice_speed": 1.2, "status": "paused"})
+    assert (updated.status, updated.json["voice_speed"], updated.json["status"], updated.json["name"]) == (200, 1.2, "paused", "Front desk")
+    versions = await caller.get(f"{path}/versions")
+    assert [item["version"] for item in versions.json["items"]] == [2, 1]  # type: ignore[index,union-attr,call-overload]
+    assert (await caller.send("DELETE", path)).status == 204
+    assert (await caller.get(path)).status == 404
+
+
+@pytest.mark.parametrize(("field", "value"), BAD_FIELDS)
+async def test_a_bad_field_is_named(caller: Caller, field: str, value: object) -> None:
+    for answer in (
+        await caller.post("/v1/agents", {"name": "Agent", field: value}),
+        await caller.send("PUT", f"/v1/agents/{(await caller.post('/v1/agents', {'name': 'Agent'})).json['id']}", {field: value}),
+    ):
+        assert answer.status == 422, answer.body
+        assert [error["field"] for error in answer.json["errors"]] == [field]  # type: ignore[union-attr,index,call-overload]
+        assert answer.json["code"] == "validation_error"
+
+
+async def test_a_name_is_required(caller: Caller) -> None:
+    assert (await caller.post("/v1/agents", {})).status == 422
+
+
+async def test_lists_are_newest_first_and_paged(caller: Caller) -> None:
+    names = [f"agent {index}" for index in range(5)]
+    for name in names:
+        await caller.post("/v1/agents", {"name": name})
+    page = (await caller.get("/v1/agents?limit=2&offset=1")).json
+    assert [item["name"] for item in page["items"]] == ["agent 3", "agent 2"]  # type: ignore[union-attr,index,call-overload]
+    assert (page["total"], page["limit"], page["offset"]) == (5, 2, 1)
+    assert (await caller.get("/v1/agents?agent_type=other")).json["total"] == 0
+    for query in ("limit=0", "limit=101", "offset=-1", "limit=x", "limmit=5", "limit=1&limit=2"):
+        assert (await caller.get(f"/v1/agents?{query}")).status == 422, query
+
+
+async def test_another_organizations_agent_is_unknown_everywhere(caller: Caller, stranger: Caller) -> None:
+    agent_id = (await caller.post("/v1/agents", {"name": "Mine"})).json["id"]
+    for method, path, body in (("GET", "", None), ("PUT", "", {"name": "Stolen"}), ("DELETE", "", None), ("GET", "/versions", None)):
+        foreign = await stranger.send(method, f"/v1/agents/{agent_id}{path}", body)
+        unknown = await stranger.send(method, f"/v1/agents/{uuid4()}{path}", body)
+        assert foreign.status == unknown.status == 404
+        assert {**foreign.json, "request_id": ""} == {**unknown.json, "request_id": ""}
+    assert (await stranger.get("/v1/agents")).json["total"] == 0
+    assert (await caller.get(f"/v1/agents/{agent_id}")).json["name"] == "Mine"
+
+
+async def test_scopes_are_asked_for(organizations: Organizations, caller: Caller) -> None:
+    reader = await organizations.key(caller.organization_id, scopes=["agents:read"])
+    assert (await reader.get("/v1/agents")).status == 200
+    refused = await reader.post("/v1/agents", {"name": "Agent"})
+    assert (refused.status, refused.json["code"]) == (403, "insufficient_scope")
+    writer = await organizations.key(caller.organization_id, scopes=["agents:write"])
+    assert (await writer.get("/v1/agents")).status == 403
