@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import ConfigDict, Field
 
 from switchboard.agents.models import Agent, AgentVersion
-from switchboard.web.schemas import Answer, Moment, Name, PageQuery, RequestBody
+from switchboard.web.schemas import Answer, Moment, Name, PageQuery, PartialBody, RequestBody
 
 Label = Annotated[str, Field(min_length=1, max_length=255)]
 Prompt = Annotated[str, Field(max_length=100_000)]
@@ -20,14 +20,14 @@ class AgentFields(RequestBody):
     """What create and update have in common; a field that is left out keeps its default, or its value."""
 
     system_prompt: Prompt = Field("", description="What the agent is told; `{{name}}` stands for a value of the call's `metadata`.")
-    llm_provider: Label = Field("", description="One of the organization's providers; the first one where left out.")
+    llm_provider: Label | None = Field(None, description="One of the organization's providers; the first one where left out.")
     llm_model: Label | None = None
     llm_temperature: float = Field(0.7, ge=0, le=2)
-    tts_provider: Label = ""
+    tts_provider: Label | None = None
     tts_voice_id: Label | None = None
     tts_model: Label | None = None
     voice_speed: float = Field(1.0, ge=0.5, le=2.0)
-    stt_provider: Label = ""
+    stt_provider: Label | None = None
     stt_model: Label | None = None
     stt_language: str = Field("en-US", pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$", max_length=35, description="BCP 47.")
     greeting_message: Prompt = Field("", description="What the agent says first; empty: it waits for the caller.")
@@ -52,7 +52,7 @@ class AgentCreate(AgentFields):
     name: Name
 
 
-class AgentUpdate(AgentFields):
+class AgentUpdate(AgentFields, PartialBody):
     """Only the fields that are given change."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"greeting_message": "Good day, how can I help?"}]})

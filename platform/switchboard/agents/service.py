@@ -48,8 +48,8 @@ async def create(session: AsyncSession, data: AgentCreate, *, keyring: KeyRing, 
     organization_id = session.info["organization_id"]
     agent = Agent(id=new_id(), organization_id=organization_id, name=data.name, llm_provider="", tts_provider="", stt_provider="")
     for field, capability in PROVIDER_FIELDS.items():
-        setattr(agent, field, await providers.choose(session, capability, getattr(data, field) or None, field=field))
-    _change(agent, data, keyring=keyring, outbound=outbound, fields=data.model_fields_set - PROVIDER_FIELDS.keys())
+        setattr(agent, field, await providers.choose(session, capability, getattr(data, field), field=field))
+    _change(agent, data, keyring=keyring, outbound=outbound, fields=data.model_fields_set)
     session.add(agent)
     await session.flush()
     _write_version(session, agent)
@@ -64,7 +64,7 @@ async def update(session: AsyncSession, agent_id: UUID, data: AgentUpdate, *, ke
         raise NotFound
     given = data.model_fields_set
     for field in given & PROVIDER_FIELDS.keys():
-        await providers.choose(session, PROVIDER_FIELDS[field], getattr(data, field), field=field)
+        setattr(agent, field, await providers.choose(session, PROVIDER_FIELDS[field], getattr(data, field), field=field))
     if "timezone" in given and data.timezone not in available_timezones():
         raise ValidationFailed.field("timezone", f"{data.timezone} is not an IANA time zone")
     _change(agent, data, keyring=keyring, outbound=outbound, fields=given)
@@ -85,7 +85,7 @@ def versions(session: AsyncSession, agent_id: UUID) -> SelectOfScalar[AgentVersi
 
 
 def _change(agent: Agent, data: AgentFields, *, keyring: KeyRing, outbound: OutboundClient, fields: set[str]) -> None:
-    for field in fields - {"webhook_url", "webhook_secret"}:
+    for field in fields - PROVIDER_FIELDS.keys() - {"webhook_url", "webhook_secret"}:
         setattr(agent, field, getattr(data, field))
     if "webhook_url" in fields:
         agent.webhook_url = None if data.webhook_url is None else _checked(outbound, data.webhook_url)

@@ -192,20 +192,25 @@ def _give_to_nobody(directory: Path) -> None:
 
 
 async def _stop_orphan(data: Path) -> None:
-    """A server whose supervisor was killed may still be on its way out: never two on one directory."""
-    pid = _running(data)
-    if pid is None:
-        return
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGQUIT)
+    """A server whose supervisor was killed may still be on its way out: never two on one directory.
+
+    Once none of its processes is left its lock file means nothing, though a dead process that nobody has reaped would still keep it alive.
+    """
+    for pid in _processes_in(data):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGQUIT)
     async with asyncio.timeout(STOP_SECONDS):
-        while _running(data) == pid:  # noqa: ASYNC110 - a process that is not our child has no event to wait for
+        while _processes_in(data):  # noqa: ASYNC110 - processes that are not our children have no event to wait for
             await asyncio.sleep(POLL_SECONDS)
+    if Path("/proc/self").exists():
+        (data / "postmaster.pid").unlink(missing_ok=True)
 
 
-def _running(data: Path) -> int | None:
-    try:
-        pid = int((data / "postmaster.pid").read_text().split("\n", 1)[0])
-        return pid if os.fsencode(data) in Path(f"/proc/{pid}/cmdline").read_bytes() else None
-    except (OSError, ValueError):
-        return None
+def _processes_in(data: Path) -> list[int]:
+    """Every process of a PostgreSQL works in its data directory."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (entry / "cwd").readlink() == data:
+                found.append(int(entry.name))
+    return found

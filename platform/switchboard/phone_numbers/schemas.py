@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.phone_numbers.schedule import Schedule
 from switchboard.plugins import AvailableNumber
-from switchboard.web.schemas import Answer, Moment, PhoneNumberText, ReferenceId, RequestBody
+from switchboard.web.schemas import Answer, Moment, PartialBody, PhoneNumberText, ReferenceId, RequestBody
 
 FriendlyName = Annotated[str, Field(min_length=1, max_length=255)]
 Url = Annotated[str, Field(max_length=2048, examples=["https://example.com/hooks/closed"])]
@@ -24,7 +24,7 @@ class PhoneNumberBuy(RequestBody):
     inbound_agent_id: ReferenceId | None = None
 
 
-class PhoneNumberUpdate(RequestBody):
+class PhoneNumberUpdate(PartialBody):
     """Only the fields that are given change; null clears one."""
 
     friendly_name: FriendlyName = "-"

@@ -6,7 +6,9 @@ from typing import Annotated, Generic, TypeVar
 from uuid import UUID
 
 import phonenumbers
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, PlainSerializer, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler, JsonValue, PlainSerializer, field_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 MAX_JSON_DEPTH = 32
 
@@ -68,6 +70,17 @@ class RequestBody(BaseModel):
     def _refuse_nul(cls, value: JsonValue) -> JsonValue:
         _without_nul(value)
         return value
+
+
+class PartialBody(RequestBody):
+    """The body of an update: only the fields that are given count (`model_fields_set`), so the document tells no defaults."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        written = handler.resolve_ref_schema(handler(schema))
+        for part in written.get("properties", {}).values():
+            part.pop("default", None)
+        return written
 
 
 class Query(BaseModel):

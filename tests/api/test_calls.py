@@ -1,0 +1,163 @@
+"""Calls: placed and answered over the loopback carrier's real callbacks, media socket and audio."""
+
+import asyncio
+import io
+import wave
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from switchboard.phone_numbers.purchase import callback_urls
+from switchboard.plugins import SimulatedCall, SimulatedCarrier, SpokenLine
+
+from tests.fixtures.app import Caller, LivePlatform, Organizations
+
+
+async def ring(live: LivePlatform, *lines: str) -> SimulatedCall:
+    """Somebody rings our number."""
+    organization_id = live.caller.organization_id
+    async with live.runtime.providers.telephony(organization_id) as carrier:
+        assert isinstance(carrier, SimulatedCarrier)
+        return await carrier.simulate_call(
+            from_number="+15550100001",
+            to_number=live.number,
+            lines=[SpokenLine(text=line) for line in lines],
+            callbacks=callback_urls(live.runtime, organization_id, "loopback"),
+        )
+
+
+async def only_call(live: LivePlatform) -> dict[str, object]:
+    items = (await live.caller.get("/v1/calls")).json["items"]
+    assert isinstance(items, list)
+    assert len(items) == 1
+    return await live.ended(items[0]["id"])  # type: ignore[index,call-overload,return-value]
+
+
+async def test_a_conversation_is_held_recorded_timed_priced_and_analysed(live: LivePlatform) -> None:
+    heard = await ring(live, "What are your opening hours?", "Goodbye")
+    assert heard.first_reply_ms is not None
+    call = await only_call(live)
+    call = await live.ended(call["id"], analysed=True)  # type: ignore[assignment]
+    assert (call["status"], call["direction"], call["ended_reason"]) == ("completed", "inbound", "agent_hung_up")
+    assert call["call_successful"] is True
+    assert call["latencies"]
+    assert call["served_by"] == {"telephony": "loopback", "speech_to_text": "pocketsphinx", "text_to_speech": "espeak", "llm": "scripted"}
+    lines = (await live.caller.get(f"/v1/calls/{call['id']}/transcript")).json["items"]
+    said = [(line["role"], line["content"]) for line in lines if line["role"] != "tool"]  # type: ignore[union-attr,index,call-overload]
+    assert said[0] == ("agent", "Hello , this is the bakery on the corner.")
+    assert ("agent", "We are open from seven to six every day of the week.") in said
+    assert any(role == "user" for role, _ in said)
+    recording = await live.caller.get(f"/v1/calls/{call['id']}/recording")
+    assert recording.headers["Content-Type"] == "audio/wav"
+    with wave.open(io.BytesIO(recording.body)) as file:
+        assert (file.getnchannels(), file.getframerate()) == (2, 8000)
+        samples = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2").reshape(-1, 2).astype(np.int32)
+    assert (np.abs(samples).max(axis=0) > 1000).all()
+    part = await live.caller.send("GET", f"/v1/calls/{call['id']}/recording", Range="bytes=0-43")
+    assert (part.status, part.body[:4], len(part.body)) == (206, b"RIFF", 44)
+
+
+@pytest.mark.parametrize(
+    ("last_digits", "status", "reason"),
+    [
+        ("20", "busy", None), ("21", "no-answer", None), ("22", "failed", None), ("23", "failed", None), ("24", "failed", None),
+        ("30", "completed", "voicemail"), ("40", "completed", "caller_hung_up"), ("41", "completed", "caller_hung_up"),
+    ],
+)  # fmt: skip
+@pytest.mark.timeout(90)
+async def test_every_kind_of_callee_ends_in_its_status(live: LivePlatform, last_digits: str, status: str, reason: str | None) -> None:
+    call = await live.ended((await live.place(f"+155501000{last_digits}"))["id"])
+    assert (call["status"], call["ended_reason"]) == (status, reason)
+    assert (call["error_message"] is not None) == (status == "failed")
+
+
+async def test_keys_that_the_callee_presses_are_a_turn(live: LivePlatform) -> None:
+    call = await live.ended((await live.place("+15550100050"))["id"])
+    lines = (await live.caller.get(f"/v1/calls/{call['id']}/transcript")).json["items"]
+    assert ("user", "DTMF: 123") in [(line["role"], line["content"]) for line in lines]  # type: ignore[union-attr,index,call-overload]
+
+
+async def test_a_callee_who_breaks_in_stops_the_agent(live: LivePlatform) -> None:
+    await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"interruption_min_words": 0})
+    call = await live.ended((await live.place("+15550100060", metadata={"customer": "Ada"}))["id"])
+    lines = (await live.caller.get(f"/v1/calls/{call['id']}/transcript")).json["items"]
+    first = lines[0]["content"]  # type: ignore[index,call-overload]
+    whole = "Hello Ada, this is the bakery on the corner."
+    assert whole.startswith(str(first))
+    assert 0 < len(str(first)) < len(whole)
+
+
+async def test_a_paused_agent_takes_and_places_no_calls(live: LivePlatform) -> None:
+    await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"status": "paused"})
+    body = {"agent_id": live.agent_id, "to_number": "+15550100001", "from_number_id": live.number_id}
+    assert (await live.caller.post("/v1/calls", body)).json["code"] == "invalid_state"
+    assert not (await ring(live, "Hello")).answered
+    assert (await only_call(live))["status"] == "failed"
+
+
+@pytest.mark.parametrize("action", ["hangup", "forward", "voicemail", "webhook"])
+@pytest.mark.timeout(90)
+async def test_outside_opening_hours(live: LivePlatform, action: str) -> None:
+    closed = {"enabled": True, "slots": [{"days": ["mon"], "start": "00:00", "end": "00:01"}], "holidays": [], "outside_action": action}
+    settings = {"schedule": closed, "forward_number": "+15550100001", "forward_webhook_url": "https://does-not-exist.example.com/"}
+    assert (await live.caller.send("PUT", f"/v1/phone-numbers/{live.number_id}", settings)).status == 200
+    heard = await ring(live, "Thank you")
+    call = await only_call(live)
+    expected = {"hangup": "failed", "forward": "completed", "voicemail": "completed", "webhook": "failed"}
+    assert call["status"] == expected[action]
+    assert heard.answered == (action in ("forward", "voicemail"))
+    if action == "forward":
+        assert (call["ended_reason"], call["transferred_to"]) == ("transferred", "+15550100001")
+
+
+async def test_filters(live: LivePlatform) -> None:
+    call = await live.ended((await live.place("+15550100020"))["id"])
+    for query, total in (
+        (f"agent_id={live.agent_id}", 1), (f"agent_id={uuid4()}", 0), ("agent_id=x", 0), ("direction=outbound", 1), ("direction=inbound", 0),
+        ("status=busy", 1), ("status=completed", 0),
+    ):  # fmt: skip
+        assert (await live.caller.get(f"/v1/calls?{query}")).json["total"] == total, query
+    assert (await live.caller.get("/v1/calls?status=nonsense")).status == 422
+    assert (await live.caller.get(f"/v1/calls/{call['id']}/recording")).status == 404
+
+
+async def test_another_organizations_call_is_unknown(live: LivePlatform, organizations: Organizations) -> None:
+    stranger = await organizations.make()
+    call = await live.place("+15550100020")
+    for path in ("", "/transcript", "/recording"):
+        assert (await stranger.get(f"/v1/calls/{call['id']}{path}")).status == 404
+    body = {"agent_id": live.agent_id, "to_number": "+15550100001", "from_number_id": live.number_id}
+    foreign = await stranger.post("/v1/calls", body)
+    assert (foreign.status, foreign.json["code"]) == (422, "validation_error")
+    await live.ended(call["id"])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("agent_id", 5), ("agent_id", "x"), ("agent_id", str(uuid4())), ("to_number", "12"), ("to_number", 5), ("to_number", "+1555\0"),
+        ("from_number_id", None), ("from_number_id", str(uuid4())), ("metadata", []), ("metadata", {"a": "x" * 20_000}),
+        ("metadata", {"a": "b\0"}), ("nonsense", 1),
+    ],
+)  # fmt: skip
+async def test_a_bad_field_is_named(caller: Caller, field: str, value: object) -> None:
+    agent = (await caller.post("/v1/agents", {"name": "Agent"})).json["id"]
+    body = {"agent_id": agent, "to_number": "+15550100001", "from_number_id": str(uuid4()), field: value}
+    answer = await caller.post("/v1/calls", body)
+    assert answer.status == 422, answer.body
+    assert field in [error["field"] for error in answer.json["errors"]]  # type: ignore[union-attr,index,call-overload]
+
+
+async def test_callbacks_that_are_not_signed_are_refused(live: LivePlatform) -> None:
+    path = f"/carriers/loopback/{live.caller.organization_id}/events/call"
+    forged = await live.caller.post(path, {"type": "incoming", "call_id": "x", "from_number": "+15550100001", "to_number": live.number})
+    assert (forged.status, forged.json["code"]) == (403, "forbidden")
+    assert (await live.caller.get("/v1/calls")).json["total"] == 0
+
+
+async def test_the_wake_up_may_be_lost(live: LivePlatform) -> None:
+    await live.runtime.redis.flushall()
+    call = await live.place("+15550100020")
+    await live.runtime.redis.flushall()
+    async with asyncio.timeout(20):
+        assert (await live.ended(call["id"]))["status"] == "busy"

@@ -1,0 +1,113 @@
+"""What every endpoint shares: credentials, limits, idempotency, errors, the OpenAPI document."""
+
+import asyncio
+import re
+
+import pytest
+from openapi_spec_validator import validate
+from switchboard.identity import service as identity
+from switchboard.identity.policy import Policy, RateLimit, RateLimits
+from switchboard.runtime import Runtime
+
+from tests.fixtures.app import Caller, Client, Organizations
+
+
+@pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer x", "Bearer svc_live_" + "0" * 49, "Basic abc", "Bearer \xe9"])
+async def test_without_a_valid_credential_it_is_401(client: Client, header: str | None) -> None:
+    response = await client.get("/v1/agents", headers={"Authorization": header} if header is not None else {})
+    assert response.status_code == 401
+    assert response.headers["WWW-Authenticate"] == "Bearer"
+    assert response.content_type == "application/problem+json"
+    body = await response.get_json()
+    assert sorted(body) == ["code", "detail", "errors", "request_id", "status", "title", "type"]
+    assert body["request_id"] == response.headers["X-Request-Id"]
+
+
+async def test_a_revoked_key_is_refused_with_the_next_request(caller: Caller, runtime: Runtime) -> None:
+    assert (await caller.get("/v1/agents")).status == 200
+    async with runtime.database.system() as session:
+        await identity.revoke_api_key(session, caller.key_id)
+    await runtime.limiter.tell_revoked(str(caller.key_id))
+    assert (await caller.get("/v1/agents")).status == 401
+
+
+async def test_exactly_as_many_requests_pass_as_the_limit_allows(organizations: Organizations) -> None:
+    policy = Policy(rate_limits=RateLimits(read=RateLimit(per_second=0.01, burst=10)))
+    caller = await organizations.make(policy=policy)
+    answers = await asyncio.gather(*(caller.get("/v1/agents") for _ in range(30)))
+    assert sorted(answer.status for answer in answers) == [200] * 10 + [429] * 20
+    refused = next(answer for answer in answers if answer.status == 429)
+    assert int(refused.headers["Retry-After"]) > 0
+    assert re.fullmatch(r'"default";q=10;w=\d+', refused.headers["RateLimit-Policy"])
+    assert (await caller.get("/v1/calls")).status == 200, "limits are for each endpoint"
+
+
+async def test_without_redis_limits_are_kept_and_requests_served(
+    organizations: Organizations, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = await organizations.make(policy=Policy(rate_limits=RateLimits(read=RateLimit(per_second=0.01, burst=3))))
+    runtime.redis.connection_pool.connection_kwargs["path"] = "/nowhere/redis.sock"
+    await runtime.redis.connection_pool.disconnect()
+    statuses = [(await caller.get("/v1/agents")).status for _ in range(5)]
+    assert statuses == [200, 200, 200, 429, 429]
+
+
+async def test_the_same_key_gives_the_same_answer_and_one_effect(caller: Caller) -> None:
+    first = await caller.send("POST", "/v1/agents", {"name": "Once"}, Idempotency_Key="k1")
+    again = await caller.send("POST", "/v1/agents", {"name": "Once"}, Idempotency_Key="k1")
+    assert (first.status, first.body) == (again.status, again.body)
+    assert again.headers["Idempotent-Replayed"] == "true"
+    other = await caller.send("POST", "/v1/agents", {"name": "Twice"}, Idempotency_Key="k1")
+    assert (other.status, other.json["code"]) == (422, "idempotency_conflict")
+    assert (await caller.get("/v1/agents")).json["total"] == 1
+
+
+async def test_twins_have_one_effect(caller: Caller) -> None:
+    answers = await asyncio.gather(*(caller.send("POST", "/v1/agents", {"name": "Twin"}, Idempotency_Key="k2") for _ in range(8)))
+    assert {answer.status for answer in answers} <= {201, 409}
+    assert (await caller.get("/v1/agents")).json["total"] == 1
+
+
+async def test_a_refused_request_keeps_nothing_under_its_key(caller: Caller) -> None:
+    assert (await caller.send("POST", "/v1/agents", {"name": ""}, Idempotency_Key="k3")).status == 422
+    assert (await caller.send("POST", "/v1/agents", {"name": "Good"}, Idempotency_Key="k3")).status == 201
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"{", 422), (b"[]", 422), (b'"x"', 422), (b'{"name": "\\ud800"}', 422), (b'{"name": 1e400}', 422), (b"\xff\xfe", 422),
+        (b'{"name": "a", "voice_speed": NaN}', 422), (b'{"name": ' + b"[" * 5000, 422), (b"", 422),
+        (b'{"name": "x", "end_call_silence_seconds": 99999999999999999999999}', 422), (b" " * (8 * 1024 * 1024 + 1), 413),
+    ],
+)  # fmt: skip
+async def test_no_body_is_a_crash(caller: Caller, data: bytes, status: int) -> None:
+    assert (await caller.send("POST", "/v1/agents", data=data)).status == status
+
+
+async def test_other_errors_are_problems_too(caller: Caller) -> None:
+    assert (await caller.send("POST", "/v1/agents", data=b"name=x", Content_Type="text/plain")).json["code"] == "unsupported_media_type"
+    assert (await caller.get("/v1/nothing")).json["code"] == "not_found"
+    wrong = await caller.send("PATCH", "/v1/agents")
+    assert (wrong.status, wrong.json["code"]) == (405, "method_not_allowed")
+    assert "GET" in wrong.headers["Allow"]
+    assert (await caller.get("/v1/agents/not-a-uuid")).status == 404
+
+
+async def test_the_document_is_valid_and_complete(client: Client) -> None:
+    document = await (await client.get("/openapi.json")).get_json()
+    validate(document)
+    assert document["openapi"] == "3.1.0"
+    operations = [operation for path in document["paths"].values() for operation in path.values()]
+    assert len({operation["operationId"] for operation in operations}) == len(operations) > 10
+    assert {"401", "403", "422", "429"} <= set(document["paths"]["/v1/agents"]["get"]["responses"])
+    assert "call.completed" in document["webhooks"]
+    page = await (await client.get("/docs")).get_data(as_text=True)
+    assert "Start an outbound call through an agent" in page
+    assert not re.search(r'(src|href)="(https?:)?//', page), "nothing comes from a foreign host"
+
+
+async def test_health(client: Client) -> None:
+    assert (await client.get("/healthz")).status_code == 200
+    assert (await (await client.get("/readyz")).get_json())["status"] == "ok"
+    assert b"switchboard_live_calls" in await (await client.get("/metrics")).get_data(as_text=False)

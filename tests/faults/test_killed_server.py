@@ -1,0 +1,85 @@
+"""`kill -9` of the server in the middle of a call."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+
+@pytest.mark.timeout(120)
+async def test_a_call_whose_server_is_killed_is_failed_and_keeps_its_transcript(tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "SWITCHBOARD_DATA_DIR": str(tmp_path / "data"),
+        "SWITCHBOARD_PORT": "18096",
+        "SWITCHBOARD_TENANTS_DIR": str(tmp_path),
+    }
+    platform = await asyncio.create_subprocess_exec(sys.executable, "-m", "switchboard", "run", env=environment, stderr=asyncio.subprocess.PIPE)
+    assert platform.stderr is not None
+    draining = None
+    try:
+        while b"is ready" not in await platform.stderr.readline():
+            pass
+        draining = asyncio.create_task(platform.stderr.read())
+        facts = json.loads((tmp_path / "data" / "dev.json").read_text())
+        async with aiohttp.ClientSession(facts["base_url"], headers={"Authorization": f"Bearer {facts['api_key']}"}) as session:
+            await _kill_in_mid_call(session)
+    finally:
+        platform.send_signal(signal.SIGTERM)
+        assert await platform.wait() == 0
+        if draining is not None:
+            await draining
+    assert not (tmp_path / "data" / "dev.json").exists()
+
+
+async def _kill_in_mid_call(session: aiohttp.ClientSession) -> None:
+    agent = (await _get(session, "/v1/agents"))["items"][0]["id"]
+    number = (await _get(session, "/v1/phone-numbers"))["items"][0]["id"]
+    body = {"agent_id": agent, "to_number": "+15550100070", "from_number_id": number}
+    async with session.post("/v1/calls", json=body) as placed:
+        call_id = (await placed.json())["id"]
+    await _until(session, f"/v1/calls/{call_id}/transcript", lambda lines: len(lines) > 0)
+    os.kill(_server(), signal.SIGKILL)
+    call = await _until(session, f"/v1/calls/{call_id}", lambda found: found.get("ended_at"))
+    assert call["status"] == "failed"
+    assert call["error_message"]
+    assert (await _get(session, f"/v1/calls/{call_id}/transcript"))[0]["role"] == "agent"
+    async with session.post("/v1/calls", json={**body, "to_number": "+15550100040"}) as placed:
+        again = (await placed.json())["id"]
+    assert (await _until(session, f"/v1/calls/{again}", lambda found: found.get("ended_at")))["status"] == "completed"
+
+
+def _server() -> int:
+    """The process that serves on this test's port."""
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            command, surroundings = (entry / "cmdline").read_bytes(), (entry / "environ").read_bytes()
+        except OSError:
+            continue
+        if command.endswith(b"switchboard\0serve\0") and b"SWITCHBOARD_PORT=18096" in surroundings:
+            return int(entry.name)
+    raise AssertionError("no server runs")
+
+
+async def _get(session: aiohttp.ClientSession, path: str):  # type: ignore[no-untyped-def] # JSON of any shape
+    async with session.get(path) as answer:
+        return await answer.json()
+
+
+async def _until(session: aiohttp.ClientSession, path: str, good):  # type: ignore[no-untyped-def] # JSON of any shape
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                found = await _get(session, path)
+                if good(found):
+                    return found
+            except aiohttp.ClientError:
+                pass  # it is being started again
+            await asyncio.sleep(0.1)

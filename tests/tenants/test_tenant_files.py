@@ -1,0 +1,101 @@
+"""Tenant files: every fault by file, line and key; applied once, changed nothing the second time."""
+
+from pathlib import Path
+
+import pytest
+from sqlmodel import col, select
+from switchboard.identity.models import Organization
+from switchboard.plugins.registry import Capability, Registry
+from switchboard.providers.models import ProviderConfiguration
+from switchboard.runtime import Runtime
+from switchboard.tenants.apply import apply, compare
+from switchboard.tenants.files import read_file, read_folder
+
+from tests.fixtures.servers import REPOSITORY
+
+GOOD = """name = "Acme"
+max_concurrent_calls = 5
+
+[prices]
+call_minute = 0.02
+
+[[telephony]]
+provider = "loopback"
+
+[[llm]]
+provider = "openai"
+api_key = { env = "ACME_KEY" }
+
+[[llm]]
+provider = "scripted"
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "key"),
+    [
+        (('name = "Acme"', "name = 5"), 1, "name"),
+        (('name = "Acme"', 'name = "Acme"\ntimezone = "Mars"'), 2, "timezone"),
+        (("max_concurrent_calls = 5", "max_concurrent_calls = 0"), 2, "max_concurrent_calls"),
+        (("max_concurrent_calls", "max_calls"), 2, "max_calls"),
+        (("call_minute = 0.02", "call_minute = -1"), 5, "prices.call_minute"),
+        (('provider = "loopback"', 'provider = "nobody"'), 8, "telephony.0.provider"),
+        (('provider = "loopback"', 'provider = "loopback"\ncolour = "red"'), 9, "telephony.0.colour"),
+        (("ACME_KEY", "NOT_SET"), 12, "llm.0.api_key"),
+        (('{ env = "ACME_KEY" }', '"sk-literal"'), 12, "llm.0.api_key"),
+        (('{ env = "ACME_KEY" }', '{ file = "missing" }'), 12, "llm.0.api_key"),
+        (('provider = "scripted"', 'provider = "openai"'), 15, "llm.1.provider"),
+        (('provider = "scripted"', ""), 14, "llm.1"),
+        (("[[llm]]", "[[lmm]]"), 10, "lmm"),
+    ],
+)
+def test_each_fault_has_its_line_and_key(tmp_path: Path, registry: Registry, change: tuple[str, str], line: int, key: str) -> None:
+    path = tmp_path / "acme.toml"
+    path.write_text(GOOD.replace(*change))
+    faults = read_file(path, registry, {"ACME_KEY": "sk-x"}).faults
+    assert (line, key) in [(fault.line, fault.key) for fault in faults], [str(fault) for fault in faults]
+    assert not any("sk-" in str(fault) for fault in faults)
+
+
+def test_a_syntax_error_is_a_fault(tmp_path: Path, registry: Registry) -> None:
+    (tmp_path / "bad.toml").write_text('name = "x\n')
+    assert [fault.key for fault in read_folder(tmp_path, registry)[0].faults] == ["syntax"]
+
+
+async def test_applying_is_idempotent_and_compares_truly(tmp_path: Path, runtime: Runtime) -> None:
+    path = tmp_path / f"acme-{tmp_path.name}.toml"
+    path.write_text(GOOD)
+    file = read_file(path, runtime.registry, {"ACME_KEY": "sk-very-secret"})
+    parts = (runtime.database, runtime.registry, runtime.keyring)
+    wanted = await compare(*parts, file)
+    assert wanted == ["create organization Acme", "change policy", "add telephony loopback", "add llm openai", "add llm scripted"]
+    organization_id, changed = await apply(*parts, file)
+    assert changed == wanted
+    assert (await apply(*parts, file))[1] == await compare(*parts, file) == []
+    async with runtime.database.tenant(organization_id) as session:
+        rows = (await session.exec(select(ProviderConfiguration))).all()
+    assert not any("sk-very-secret" in str(row.model_dump()) for row in rows), "secrets are encrypted"
+    path.write_text(GOOD.replace("0.02", "0.03").replace('[[llm]]\nprovider = "scripted"\n', ""))
+    changed = (await apply(*parts, read_file(path, runtime.registry, {"ACME_KEY": "sk-other"})))[1]
+    assert changed == ["change policy", "change llm openai", "remove llm scripted"]
+    async with runtime.providers.use(organization_id, Capability.TELEPHONY) as carrier:
+        await carrier.check()
+
+
+async def test_a_file_that_fails_half_way_changes_nothing(tmp_path: Path, runtime: Runtime) -> None:
+    path = tmp_path / f"half-{tmp_path.name}.toml"
+    path.write_text(GOOD)
+    file = read_file(path, runtime.registry, {"ACME_KEY": "x"})
+    file.providers.append(file.providers[0])
+    file.providers[-1] = type(file.providers[0])(Capability.LLM, "gone", {})
+    with pytest.raises(Exception, match="gone"):
+        await apply(runtime.database, runtime.registry, runtime.keyring, file)
+    async with runtime.database.system() as session:
+        assert (await session.exec(select(Organization).where(col(Organization.slug) == file.slug))).one_or_none() is None
+
+
+def test_the_repositorys_own_files_are_sound(registry: Registry) -> None:
+    for file in read_folder(REPOSITORY / "tenants", registry):
+        assert file.faults == []
+    example = read_file(REPOSITORY / "tenants" / "every-key.toml.example", registry, dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY"), "x"))
+    assert [str(fault) for fault in example.faults] == []
