@@ -8,6 +8,8 @@ from quart import Quart
 
 from switchboard import app
 from switchboard.events.catalog import CATALOG
+from switchboard.plugins import hooks
+from switchboard.plugins.hooks import Hooks
 from switchboard.settings import PREFIX, Settings
 from switchboard.web.openapi import endpoints
 
@@ -16,7 +18,7 @@ NOTE = "<!-- Made by `make docs`; change the code instead. -->\n\n"
 
 def pages() -> dict[str, str]:
     """Each generated page by its file name."""
-    return {"settings.md": settings_page(), "events.md": events_page(), "api-map.md": api_map()}
+    return {"settings.md": settings_page(), "events.md": events_page(), "api-map.md": api_map(), "plugins/hooks.md": hooks_page()}
 
 
 def settings_page() -> str:
@@ -35,6 +37,16 @@ def events_page() -> str:
     for name, kind in CATALOG.items():
         fields = ", ".join(f"`{field}`" for field in kind.model_fields)
         parts.append(f"\n## {name}\n\n{kind.__doc__}\n\n`data`: {fields}.\n")
+    return "".join(parts)
+
+
+def hooks_page() -> str:
+    """Every hook with its signature."""
+    parts = [f"{NOTE}# Hooks\n\n{inspect.cleandoc(hooks.__doc__ or '')}\n"]
+    for name, hook in vars(Hooks).items():
+        if not name.startswith("_"):
+            signature = str(inspect.signature(hook)).replace("switchboard.plugins.", "").replace("'", "")
+            parts.append(f"\n## {name}\n\n```python\ndef {name}{signature}\n```\n\n{inspect.cleandoc(hook.__doc__ or '')}\n")
     return "".join(parts)
 
 

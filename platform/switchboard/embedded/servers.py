@@ -80,7 +80,7 @@ class EmbeddedServers:
         binaries, data = _postgres_binaries(), self._directory.path / "postgres"
         if not (data / "PG_VERSION").exists():
             await self._init_database(binaries, data)
-        await _stop_orphan(data)
+        await _stop_orphan(data, self._directory.sockets)
         options = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
         command = [str(binaries / "postgres"), "-D", str(data), "-k", str(self._directory.sockets), *options]
         process = await self._launch("postgres", command, stop_signal=signal.SIGINT, death_signal=signal.SIGQUIT)
@@ -191,10 +191,10 @@ def _give_to_nobody(directory: Path) -> None:
         os.chown(directory, nobody.pw_uid, nobody.pw_gid)
 
 
-async def _stop_orphan(data: Path) -> None:
+async def _stop_orphan(data: Path, sockets: Path) -> None:
     """A server whose supervisor was killed may still be on its way out: never two on one directory.
 
-    Once none of its processes is left its lock file means nothing, though a dead process that nobody has reaped would still keep it alive.
+    Once none of its processes is left its lock files mean nothing, though a dead process that nobody has reaped would still keep them alive.
     """
     for pid in _processes_in(data):
         with contextlib.suppress(ProcessLookupError):
@@ -202,8 +202,9 @@ async def _stop_orphan(data: Path) -> None:
     async with asyncio.timeout(STOP_SECONDS):
         while _processes_in(data):  # noqa: ASYNC110 - processes that are not our children have no event to wait for
             await asyncio.sleep(POLL_SECONDS)
-    if Path("/proc/self").exists():
-        (data / "postmaster.pid").unlink(missing_ok=True)
+    if sys.platform == "linux":
+        for lock in (data / "postmaster.pid", sockets / ".s.PGSQL.5432.lock"):
+            lock.unlink(missing_ok=True)
 
 
 def _processes_in(data: Path) -> list[int]:

@@ -1,0 +1,133 @@
+"""The repository checks itself: rules that nobody has to remember."""
+
+import ast
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from quart import Quart
+from switchboard import app, documentation
+from switchboard.events.catalog import CATALOG
+from switchboard.plugins import testing
+from switchboard.plugins.registry import Registry
+from switchboard.web.openapi import endpoints
+from switchboard.web.principal import SCOPES
+from switchboard.worker import CLOCK, JOBS
+
+from tests.fixtures.servers import REPOSITORY
+
+PLATFORM = REPOSITORY / "platform" / "switchboard"
+# Paths outside /v1: carriers' callbacks are authenticated by their signature, the rest is for everybody.
+PUBLIC = ("/carriers/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/static/")
+# A URL's noun is its folder.
+FOLDERS = {"agents": "agents", "calls": "calls", "phone-numbers": "phone_numbers"}
+MAX_FILE_LINES, MAX_FUNCTION_LINES = 400, 60
+MAY_CROSS = ("crossing.py", "jobs.py", "sweep.py", "heartbeat.py", "housekeeping.py", "health.py", "authentication.py", "session.py", "apply.py")
+
+
+@pytest.fixture(scope="module")
+def application() -> Quart:
+    application = Quart("switchboard")
+    for blueprint in app.BLUEPRINTS:
+        application.register_blueprint(blueprint)
+    return application
+
+
+def sources(*roots: str) -> Iterator[tuple[Path, str]]:
+    for root in roots or ("platform", "plugins", "tests", "bench"):
+        for path in sorted((REPOSITORY / root).rglob("*.py")):
+            yield path, path.read_text()
+
+
+def test_every_route_is_an_endpoint_or_known_to_be_public(application: Quart) -> None:
+    declared = {rule.rule for rule, _, _ in endpoints(application)}
+    for rule in application.url_map.iter_rules():
+        assert rule.rule in declared or rule.rule.startswith(PUBLIC), f"{rule.rule}: add @endpoint"
+
+
+def test_every_endpoint_has_a_scope_a_docstring_its_folder_and_its_tests(application: Quart) -> None:
+    for rule, method, declared in endpoints(application):
+        assert declared.scope in SCOPES, f"{method} {rule.rule}: a scope of web/principal.py"
+        assert declared.summary.endswith("."), f"{declared.name}: a one-line docstring, it is the document's summary"
+        folder = FOLDERS[rule.rule.split("/")[2]]
+        assert application.view_functions[rule.endpoint].__module__ == f"switchboard.{folder}.routes"
+        assert (REPOSITORY / "tests" / "api" / f"test_{folder}.py").exists()
+
+
+def test_generated_pages_are_current() -> None:
+    for name, page in documentation.pages().items():
+        assert (REPOSITORY / "docs" / name).read_text() == page, f"docs/{name} is stale: run `make docs`"
+
+
+def test_every_event_is_published_somewhere() -> None:
+    code = "\n".join(text for path, text in sources("platform") if path.name != "catalog.py")
+    for kind in CATALOG.values():
+        assert kind.__name__ in code, f"{kind.name} is never published"
+
+
+def test_every_job_that_is_woken_exists() -> None:
+    known = {job.__name__ for job in (*JOBS, *(entry.job for entry in CLOCK))}
+    for path, text in sources("platform"):
+        for name in re.findall(r'\bwake\(\s*session, "(\w+)"', text):
+            assert name in known, f"{path}: no job {name} in worker.py"
+
+
+def test_only_a_few_files_cross_organizations() -> None:
+    for path, text in sources("platform"):
+        if ".system()" in text and "cli" not in path.parts:
+            assert path.name in MAY_CROSS, f"{path}: statements that cross organizations belong into crossing.py"
+
+
+def test_nothing_commits_by_itself() -> None:
+    for path, text in sources("platform"):
+        assert ".commit()" not in text, f"{path}: a transaction is committed by its context"
+
+
+def test_files_and_functions_keep_their_size() -> None:
+    for path, text in sources():
+        if "versions" in path.parts:
+            continue
+        assert text.count("\n") <= MAX_FILE_LINES, f"{path} has {text.count(chr(10))} lines: split it by what it does"
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or 0) - node.lineno
+                assert lines <= MAX_FUNCTION_LINES, f"{path}:{node.lineno}: {node.name} has {lines} lines"
+
+
+def test_every_plugin_has_an_entry_point_a_readme_and_its_contracts() -> None:
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    forbidden = next(contract for contract in settings["tool"]["importlinter"]["contracts"] if "plugin imports only" in contract["name"])
+    for folder in sorted((REPOSITORY / "plugins").iterdir()):
+        project = tomllib.loads((folder / "pyproject.toml").read_text())
+        module = project["tool"]["flit"]["module"]["name"]
+        assert module in project["project"]["entry-points"]["switchboard.plugins"].values()
+        assert module in forbidden["source_modules"], f"{module}: add it to the import contract in pyproject.toml"
+        assert (folder / "README.md").exists()
+        assert "Contract[" in "\n".join(path.read_text() for path in (folder / "tests").glob("test_*.py"))
+
+
+def test_every_provider_of_the_offline_plugin_is_held_to_its_contract() -> None:
+    offline = next(plugin for plugin in Registry.discover().plugins if plugin.name == "offline")
+    tests = "\n".join(path.read_text() for path in (REPOSITORY / "plugins" / "offline" / "tests").glob("test_*.py"))
+    assert len(re.findall(r"^class Test\w+\(\w+Contract\[", tests, re.MULTILINE)) >= len(offline.provides)
+
+
+def test_a_contracts_rule_cannot_be_dropped_in_silence() -> None:
+    def it_has_a_name_and_a_title(self: object) -> None:
+        """Replaces a rule."""
+
+    with pytest.raises(TypeError, match="replaces a rule"):
+        type("TestSly", (testing.ProviderContract,), {"test_it_has_a_name_and_a_title": it_has_a_name_and_a_title, "__module__": "elsewhere"})
+
+
+def test_no_file_names_a_package_index_or_a_place_on_one_machine() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True, check=False).stdout.split()
+    for name in listed:
+        path = REPOSITORY / name
+        if not path.is_file() or path == Path(__file__) or path.suffix not in (".py", ".toml", ".md", ".lock", ".in", ".html", ""):
+            continue
+        text = path.read_text()
+        assert not re.search(r"--(extra-)?index-url|pypi\.org|/work/|/root/\w", text), f"{name} names an index or a place on one machine"
