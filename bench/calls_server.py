@@ -1,0 +1,140 @@
+"""The server of `bench/calls`: the call engine behind hypercorn as in production, with providers that answer at once."""
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from uuid import uuid4
+
+import uvloop
+from hypercorn.asyncio import serve
+from hypercorn.config import Config
+from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, Scope
+from switchboard.calls.media_socket import AsgiMediaSocket
+from switchboard.conversation.call import AgentSettings, LiveCall, TranscriptEntry, TurnLatency
+from switchboard.conversation.engine import CallEngine
+from switchboard.plugins import (
+    ChatEvent,
+    ChatRequest,
+    LLMProvider,
+    ModelUsage,
+    ProviderSettings,
+    SpeechChunk,
+    SpeechRequest,
+    SpeechToTextProvider,
+    SpeechToTextStream,
+    TextDelta,
+    TextToSpeechProvider,
+    Transcript,
+    TranscriptionRequest,
+    Voice,
+)
+from switchboard_offline.espeak import speak
+from switchboard_offline.loopback import LoopbackSettings, LoopbackTelephony
+
+REPLY = speak("We are open from seven to six, but not on Sundays, and our bread is baked twice a day in the house.")
+
+
+class _Stream(SpeechToTextStream):
+    def __init__(self) -> None:
+        self._finals: asyncio.Queue[Transcript | None] = asyncio.Queue()
+
+    async def send(self, audio: bytes) -> None:
+        """Heard."""
+
+    async def finalize(self) -> None:
+        self._finals.put_nowait(Transcript("what are your opening hours", is_final=True, finalized=True))
+
+    async def __aiter__(self) -> AsyncIterator[Transcript]:
+        while (final := await self._finals.get()) is not None:
+            yield final
+
+    async def close(self) -> None:
+        self._finals.put_nowait(None)
+
+
+class InstantSpeechToText(SpeechToTextProvider[ProviderSettings]):
+    name = title = "instant"
+
+    async def check(self) -> None:
+        """Always well."""
+
+    async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
+        return _Stream()
+
+
+class InstantVoice(TextToSpeechProvider[ProviderSettings]):
+    name = title = "instant"
+
+    async def check(self) -> None:
+        """Always well."""
+
+    async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
+        for start in range(0, len(REPLY), 3200):
+            yield SpeechChunk(REPLY[start : start + 3200])
+
+    async def voices(self) -> Sequence[Voice]:
+        return []
+
+
+class InstantModel(LLMProvider[ProviderSettings]):
+    name = title = "instant"
+
+    async def check(self) -> None:
+        """Always well."""
+
+    async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+        yield TextDelta("An answer.")
+        yield ModelUsage("instant", 1, 1)
+
+
+class Nowhere:
+    """A carrier's leg and a call's log, without a carrier or a database."""
+
+    async def hang_up(self) -> None:
+        """Nothing to hang up."""
+
+    async def transfer(self, to_number: str) -> None:
+        """Nowhere to."""
+
+    async def send_digits(self, digits: str) -> None:
+        """To nobody."""
+
+    def entry(self, entry: TranscriptEntry) -> None:
+        """Not kept."""
+
+    def latency(self, latency: TurnLatency) -> None:
+        """Not kept."""
+
+
+async def main(port: int, core: int) -> None:
+    os.sched_setaffinity(0, {core})
+    engine, settings, nowhere = CallEngine(), ProviderSettings(), Nowhere()
+    carrier = LoopbackTelephony(LoopbackSettings(signing_secret="x" * 32))  # type: ignore[arg-type] # pydantic makes it a secret
+    await engine.start()
+    with tempfile.TemporaryDirectory() as folder:
+
+        async def application(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+            if scope["type"] != "websocket":
+                return
+            await receive()
+            await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
+            call_id = uuid4()
+            call = LiveCall(
+                call_id, uuid4(), "inbound", "+15550100001", "+15550100200", AgentSettings(uuid4(), interruption_min_words=10),
+                InstantSpeechToText(settings), InstantVoice(settings), InstantModel(settings), carrier.media_codec(), nowhere, nowhere,
+                recording_path=Path(folder) / f"{call_id}.wav",
+            )  # fmt: skip
+            await engine.hold(call, AsgiMediaSocket(receive, send))
+
+        config = Config()
+        config.bind = [f"127.0.0.1:{port}"]
+        config.backlog = 2048
+        config.websocket_ping_interval = None
+        await serve(application, config)  # type: ignore[arg-type] # hypercorn's own name for the same
+
+
+if __name__ == "__main__":
+    uvloop.run(main(int(sys.argv[1]), int(sys.argv[2])))
