@@ -112,7 +112,9 @@ def run() -> None:
     print("calls | p50 late ms | p99 late ms | CPU % of a core | CPU %/call | RSS MB/call")
     largest = 0
     for number in STEPS:
-        server = subprocess.Popen([sys.executable, "-m", "bench.calls_server", str(PORT), str(cores[0])], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        server = subprocess.Popen(
+            [sys.executable, "-m", "bench.calls_server", str(PORT), str(cores[0])], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         os.sched_setaffinity(0, {cores[-1]})
         try:
             time.sleep(2.5)

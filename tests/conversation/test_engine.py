@@ -1,0 +1,223 @@
+"""The call engine on real audio with the real voice activity detection: turns, barge-in, and a defined end for every failure."""
+
+import asyncio
+import wave
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytest_asyncio
+from switchboard.conversation.call import CallResult, EndedReason, LiveCall
+from switchboard.conversation.engine import CallEngine
+from switchboard.plugins import ProviderError, ToolCall
+
+from tests.fixtures.conversation import Leg, Model, Socket, Speech, Transcriber, call, voice
+
+GREETING = "Hello, this is a rather long greeting, which goes on and on, so that there is time enough to break into it."
+
+
+@pytest_asyncio.fixture
+async def engine() -> AsyncIterator[CallEngine]:
+    engine = CallEngine()
+    await engine.start()
+    before = len(asyncio.all_tasks())
+    yield engine
+    assert engine.live_calls == 0
+    assert len(asyncio.all_tasks()) <= before, "a call leaves no task behind"
+    await engine.close()
+
+
+async def hold(engine: CallEngine, live: LiveCall, socket: Socket) -> CallResult:
+    async with asyncio.timeout(40):
+        return await engine.hold(live, socket)
+
+
+def said(result: CallResult) -> list[tuple[str, str]]:
+    return [(entry.role, entry.content) for entry in result.transcript]
+
+
+async def test_a_turn_is_heard_answered_and_timed(engine: CallEngine) -> None:
+    socket, live = Socket(), call(Model("Certainly."), Transcriber("can you help me"))
+    holding = asyncio.create_task(hold(engine, live, socket))
+    await socket.say(voice("Can you help me please?"))
+    await socket.spoke.wait()
+    await asyncio.sleep(1.0)
+    socket.hang_up()
+    result = await holding
+    assert said(result) == [("user", "can you help me"), ("agent", "Certainly.")]
+    assert result.ended_reason is EndedReason.CALLER_HUNG_UP
+    latency = result.latencies[0]
+    assert latency.endpoint_ms is not None
+    assert latency.first_frame_ms is not None
+    assert latency.endpoint_ms <= latency.first_frame_ms < latency.endpoint_ms + 500
+
+
+async def test_prompts_are_filled_with_the_calls_variables(engine: CallEngine) -> None:
+    model, socket = Model("Yes."), Socket()
+    holding = asyncio.create_task(hold(engine, call(model, Transcriber("hello")), socket))
+    await socket.say(voice("Hello there, good morning."))
+    await socket.spoke.wait()
+    socket.hang_up()
+    await holding
+    assert model.asked[0].messages[0].content == "Be kind."
+
+
+@pytest.mark.parametrize(
+    ("allowed", "words", "text", "stops"),
+    [(True, 0, "stop please", True), (True, 2, "stop please", True), (True, 3, "mhm", False), (False, 0, "stop", False)],
+)
+async def test_barge_in(engine: CallEngine, allowed: bool, words: int, text: str, stops: bool) -> None:
+    socket = Socket()
+    live = call(Model("All right."), Transcriber(text), greeting_message=GREETING, allow_interruptions=allowed, interruption_min_words=words)
+    holding = asyncio.create_task(hold(engine, live, socket))
+    await socket.spoke.wait()
+    await socket.say(b"\xff" * 8000 + voice("Stop it please, stop it"))
+    await asyncio.sleep(0.3)
+    socket.hang_up()
+    result = await holding
+    first = result.transcript[0]
+    assert first.interrupted
+    assert GREETING.startswith(first.content)
+    assert 0 < len(first.content) < len(GREETING)
+    # Where it did not stop the agent, only the caller's hanging up cut the greeting, and what was said became no turn.
+    assert (("user", text) in said(result)) is stops
+
+
+async def test_after_the_decision_nothing_more_is_sent(engine: CallEngine) -> None:
+    """The carrier is told to drop its buffer with the very next message: silence within one frame of the decision."""
+    socket = Socket()
+    live = call(Model(), Transcriber(), greeting_message=GREETING, interruption_min_words=0)
+    holding = asyncio.create_task(hold(engine, live, socket))
+    await socket.spoke.wait()
+    await socket.say(voice("Stop it please, stop it now"))
+    assert socket.cleared_at is not None
+    assert socket.audio_after_clear == 0
+    socket.hang_up()
+    await holding
+
+
+async def test_silence_and_length_end_a_call(engine: CallEngine) -> None:
+    for reason, silence, longest in ((EndedReason.SILENCE, 1, 60), (EndedReason.MAX_DURATION, 60, 1)):
+        socket, leg = Socket(), Leg()
+        live = call(Model(), Transcriber(), leg=leg, end_call_silence_seconds=silence, max_call_duration_seconds=longest)
+        result = await hold(engine, live, socket)
+        assert result.ended_reason is reason
+        assert leg.done == ["hang_up"]
+        assert socket.closed.is_set()
+
+
+async def test_marks_that_never_come_back_hold_nothing_up(engine: CallEngine) -> None:
+    socket = Socket(marks=False)
+    live = call(Model(), Transcriber(), greeting_message="Hello.", end_call_silence_seconds=1)
+    assert (await hold(engine, live, socket)).ended_reason is EndedReason.SILENCE
+
+
+async def test_the_goodbye_is_heard_before_the_agent_hangs_up(engine: CallEngine) -> None:
+    socket, leg = Socket(), Leg()
+    live = call(Model(ToolCall("1", "end_call", {}), "Goodbye then."), Transcriber("bye"), leg=leg)
+    holding = asyncio.create_task(hold(engine, live, socket))
+    await socket.say(voice("Goodbye, see you tomorrow"))
+    result = await holding
+    assert result.ended_reason is EndedReason.AGENT_HUNG_UP
+    assert said(result)[-1] == ("agent", "Goodbye then.")
+    assert leg.done == ["hang_up"]
+
+
+async def test_a_transfer_ends_the_call_and_a_failed_one_does_not(engine: CallEngine) -> None:
+    socket, leg = Socket(), Leg(refuses_transfer=True)
+    transfer = ToolCall("1", "transfer_call", {"to_number": "+15550100002"})
+    live = call(Model(transfer, "Connecting you.", transfer, "Trying again."), Transcriber("a human"), leg=leg)
+    holding = asyncio.create_task(hold(engine, live, socket))
+    await socket.say(voice("Can I speak to a human please"))
+    result = await holding
+    assert (result.ended_reason, result.transferred_to) == (EndedReason.TRANSFERRED, "+15550100002")
+    assert leg.done == ["transfer +15550100002"]
+
+
+async def test_digits_are_a_turn_and_can_be_pressed(engine: CallEngine) -> None:
+    socket, leg = Socket(), Leg()
+    live = call(Model(ToolCall("1", "press_digits", {"digits": "5#"}), "Done."), Transcriber(), leg=leg)
+    holding = asyncio.create_task(hold(engine, live, socket))
+    for digit in "42#":
+        socket.press(digit)
+    await socket.spoke.wait()
+    socket.hang_up()
+    assert said(await holding)[0] == ("user", "DTMF: 42")
+    assert "digits 5#" in leg.done
+
+
+async def test_a_model_that_fails_once_is_apologized_for_and_three_times_ends_the_call(engine: CallEngine) -> None:
+    socket = Socket()
+    live = call(Model(*(ProviderError("overloaded") for _ in range(3))), Transcriber("one", "two", "three"))
+    holding = asyncio.create_task(hold(engine, live, socket))
+    for _ in range(3):
+        await socket.say(voice("Can you hear me now"))
+        await asyncio.sleep(0.2)
+    result = await holding
+    assert (result.ended_reason, result.error_message) == (EndedReason.PROVIDER_FAILED, "overloaded")
+
+
+async def test_without_a_voice_the_call_fails(engine: CallEngine) -> None:
+    live = replace(call(Model(), Transcriber(), greeting_message="Hello."), text_to_speech=Speech(fails=True))
+    result = await hold(engine, live, Socket())
+    assert (result.ended_reason, result.error_message) == (EndedReason.PROVIDER_FAILED, "no voice today")
+
+
+async def test_a_lost_transcription_stream_is_reopened_and_nothing_is_lost(engine: CallEngine) -> None:
+    socket, transcriber = Socket(), Transcriber("still here", losses=1)
+    holding = asyncio.create_task(hold(engine, call(Model("Good."), transcriber), socket))
+    await socket.say(voice("Are you still there my friend"))
+    await socket.spoke.wait()
+    socket.hang_up()
+    assert ("user", "still here") in said(await holding)
+
+
+async def test_messages_that_are_not_understood_are_dropped(engine: CallEngine) -> None:
+    socket = Socket()
+    socket._to_us.put_nowait("garbage")
+    result = await hold(engine, call(Model(), Transcriber(), end_call_silence_seconds=1), socket)
+    assert result.ended_reason is EndedReason.SILENCE
+
+
+async def test_a_recording_holds_both_voices_on_their_channels(engine: CallEngine, tmp_path: Path) -> None:
+    socket, path = Socket(), tmp_path / "calls" / "one.wav"
+    live = call(Model("A good answer."), Transcriber("hello"), recording=path)
+    holding = asyncio.create_task(hold(engine, live, socket))
+    await socket.say(voice("Hello, is there anybody"))
+    await socket.spoke.wait()
+    await socket.say(b"")
+    socket.hang_up()
+    await holding
+    with wave.open(str(path)) as file:
+        samples = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2").reshape(-1, 2).astype(int)
+    half = int(8000 * 0.8)
+    assert np.abs(samples[:half, 0]).max() > 1000 > np.abs(samples[:half, 1]).max()
+    assert np.abs(samples[:, 1]).max() > 1000
+
+
+async def test_an_answering_machine_greets_beeps_and_listens(engine: CallEngine) -> None:
+    socket = Socket()
+    live = replace(call(Model(), Transcriber("please call me back")), voicemail=True)
+    holding = asyncio.create_task(hold(engine, live, socket))
+    await socket.spoke.wait()
+    await asyncio.sleep(6.5)
+    await socket.say(voice("Please call me back tomorrow"))
+    socket.hang_up()
+    result = await holding
+    assert [role for role, _ in said(result)] == ["agent", "user"]
+
+
+async def test_a_call_told_to_end_before_its_stream_starts_ends(engine: CallEngine) -> None:
+    live = call(Model(), Transcriber())
+    engine.hang_up(live.call_id, EndedReason.VOICEMAIL)
+    assert (await hold(engine, live, Socket())).ended_reason is EndedReason.VOICEMAIL
+
+
+async def test_draining_ends_every_call_in_a_defined_way(engine: CallEngine) -> None:
+    sockets = [Socket() for _ in range(5)]
+    holding = [asyncio.create_task(hold(engine, call(Model(), Transcriber(), greeting_message=GREETING), socket)) for socket in sockets]
+    await asyncio.gather(*(socket.spoke.wait() for socket in sockets))
+    await engine.drain(EndedReason.SHUTDOWN)
+    assert {result.ended_reason for result in await asyncio.gather(*holding)} == {EndedReason.SHUTDOWN}

@@ -1,0 +1,89 @@
+"""Parts of the engine by their rules: voice activity, G.711, sentences, what was heard of one."""
+
+import numpy as np
+import pytest
+from switchboard.conversation.conversion import Converter
+from switchboard.conversation.g711 import decode, encode
+from switchboard.conversation.speaking import Sentence
+from switchboard.conversation.thinking import filled, split_sentences
+from switchboard.conversation.vad import WINDOW, Change, VoiceActivity, VoiceDetector
+from switchboard.plugins import PHONE_MULAW, AudioFormat, Encoding, Word
+from switchboard_offline.espeak import speak
+
+LOUD = 0.01
+
+
+def judged(pattern: str, *, start_seconds: float = 0.2) -> list[Change]:
+    """`v` is a voiced window, `.` one that is not."""
+    activity = VoiceActivity(confidence=0.7, start_seconds=start_seconds, min_volume=0.0)
+    changes = []
+    for letter in pattern:
+        activity.hear(LOUD)
+        changes.append(activity.judge(0.9 if letter == "v" else 0.1))
+    return changes
+
+
+@pytest.mark.parametrize(
+    ("pattern", "started", "stopped"),
+    [
+        ("v" * 6, [5], []),  # 0.2 s are six windows
+        ("v" * 5 + "." + "v" * 5, [], []),  # they must be consecutive
+        ("v" * 6 + "." * 6, [5], [11]),
+        ("v" * 6 + "." * 5 + "v" + "." * 6, [5], [17]),  # a voiced window starts the count anew
+    ],
+)
+def test_voice_activity_counts_as_pipecat_does(pattern: str, started: list[int], stopped: list[int]) -> None:
+    changes = judged(pattern)
+    assert [index for index, change in enumerate(changes) if change is Change.STARTED] == started
+    assert [index for index, change in enumerate(changes) if change is Change.STOPPED] == stopped
+
+
+def test_loudness_is_zero_until_400_ms_and_then_smoothed() -> None:
+    activity = VoiceActivity(confidence=0.7, start_seconds=0.2, min_volume=0.6)
+    volumes = []
+    for _ in range(40):
+        activity.hear(LOUD)
+        volumes.append(activity.volume)
+    assert volumes[11] == 0.0
+    assert volumes[12] == pytest.approx(0.2 * (110 - 0.691 - 20) / 100, abs=1e-3)
+    assert volumes[-1] == pytest.approx(0.893, abs=0.01)
+
+
+def test_speech_is_found_in_speech_and_not_in_silence_for_each_call_of_a_batch() -> None:
+    detector = VoiceDetector()
+    speech = np.frombuffer(speak("Good morning, how can I help you today my friend?"), dtype="<i2")
+    calls = [VoiceActivity(confidence=0.7, start_seconds=0.2, min_volume=0.6) for _ in range(2)]
+    spoke = [False, False]
+    for at in range(0, len(speech) - WINDOW, WINDOW):
+        detector.detect(calls, np.stack([speech[at : at + WINDOW], np.zeros(WINDOW, dtype=np.int16)]))
+        spoke = [before or call.speaking for before, call in zip(spoke, calls, strict=True)]
+    assert spoke == [True, False]
+
+
+@pytest.mark.parametrize("encoding", ["mulaw", "alaw"])
+def test_g711_goes_there_and_back(encoding: Encoding) -> None:
+    samples = np.array([0, 8, -8, 1000, -1000, 32_000, -32_000], dtype=np.int16)
+    back = decode(encode(samples, encoding), encoding).astype(int)
+    assert (np.abs(back - samples) <= np.maximum(np.abs(samples.astype(int)) * 0.04, 16)).all()
+
+
+def test_converting_keeps_the_length_whatever_the_pieces() -> None:
+    source = AudioFormat("pcm16", 24_000)
+    converter, audio = Converter(source, PHONE_MULAW), np.zeros(24_000, dtype="<i2").tobytes()
+    pieces = [converter.convert(audio[at : at + 777]) for at in range(0, len(audio), 777)]
+    assert abs(len(b"".join([*pieces, converter.convert(b"", last=True)])) - 8000) <= 8
+
+
+def test_sentences_are_taken_as_soon_as_they_are_whole() -> None:
+    assert split_sentences("Hello there. It is 3.5 dollars! And") == (["Hello there.", "It is 3.5 dollars!"], "And")
+
+
+def test_what_was_heard_of_a_sentence_ends_at_a_word() -> None:
+    sentence = Sentence("one two three four", start=0, end=8000)
+    assert [sentence.heard(until) for until in (0, 4000, 8000)] == ["", "one two", "one two three four"]
+    sentence.words = [Word("one", 0, 100), Word("two", 100, 200), Word("three", 200, 900), Word("four", 900, 1000)]
+    assert sentence.heard(4000) == "one two"
+
+
+def test_variables_are_filled_in_and_unknown_ones_vanish() -> None:
+    assert filled("Hello {{ name }}{{nobody}}!", {"name": "Ada"}) == "Hello Ada!"
