@@ -11,11 +11,12 @@ INSTALLED := $(VENV)/installed
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 10
 
+# Nothing is compiled beforehand: that takes longer than all the rest, and Python does it as it imports.
 # The lock is complete, so nothing is resolved; a package's needs that we leave out stay out (see requirements.overrides).
 $(INSTALLED): requirements.lock $(addsuffix /pyproject.toml,$(DISTRIBUTIONS))
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Switchboard needs Python 3.11 or newer, found " + sys.version.split()[0])'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation $(addprefix -e ./,$(DISTRIBUTIONS))
 	@touch $@
 

@@ -5,7 +5,9 @@ import contextlib
 import json
 import os
 import secrets
+import signal
 from contextlib import AsyncExitStack
+from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -21,6 +23,7 @@ from switchboard.supervisor import Child, Crashing, supervise
 
 READY_SECONDS = 60.0
 POLL_SECONDS = 0.05
+MAKE_SECONDS = 0.5
 
 
 class Launch:
@@ -45,15 +48,16 @@ class Launch:
                 demo = await seed(parts)
             environment = {f"{PREFIX}DATABASE_URL": self._database_url, f"{PREFIX}REDIS_URL": self._redis_url}
             stack.callback(self._directory.dev_file.unlink, missing_ok=True)
-            announcing = asyncio.create_task(self._announce(demo))
+            tasks = [asyncio.create_task(self._announce(demo)), asyncio.create_task(_heed_make(stop))]
             try:
                 await supervise([Child("serve", environment), Child("worker", environment)], stop)
             except Crashing as error:
                 click.echo(f"switchboard: {error}", err=True)
                 return 1
             finally:
-                announcing.cancel()
-                await asyncio.gather(announcing, return_exceptions=True)
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
         return 0
 
     async def _announce(self, demo: Demo) -> None:
@@ -75,6 +79,21 @@ class Launch:
             with urlopen(f"http://{host}:{self._settings.port}/readyz", timeout=2) as response:
                 return bool(response.status == 200)
         return False
+
+
+async def _heed_make(stop: asyncio.Event) -> None:
+    """Stop when `make`, our parent, was sent SIGINT alone: it then waits for us, with that signal blocked, and never passes it on."""
+    parent = Path(f"/proc/{os.getppid()}")
+    try:
+        if (parent / "comm").read_text().strip() != "make":
+            return
+        while not stop.is_set():
+            mask = next(line for line in (parent / "status").read_text().splitlines() if line.startswith("SigBlk"))
+            if int(mask.split()[1], 16) & 1 << signal.SIGINT - 1:
+                stop.set()
+            await asyncio.sleep(MAKE_SECONDS)
+    except OSError:
+        return
 
 
 _WELCOME = """

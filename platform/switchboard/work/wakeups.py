@@ -54,7 +54,7 @@ class Queue:
         for entry in clock:
             function = _with_context(entry.job, context)
             crons.append(CronJob(function, entry.every, timeout=JOB_TIMEOUT, retries=JOB_RETRIES, ttl=1))
-        return Worker(self._queue, functions, cron_jobs=crons, concurrency=concurrency, shutdown_grace_period_s=5, timers=TIMERS)
+        return Worker(self._queue, functions, cron_jobs=crons, concurrency=concurrency, shutdown_grace_period_s=2, timers=TIMERS)
 
 
 def wake(session: AsyncSession, job: str, **arguments: str) -> None:
