@@ -13,7 +13,7 @@ BEEP_SECONDS = 0.3
 class AcmeSettings(ProviderSettings):
     """What an operator writes in a tenant file. A credential would be `api_key: SecretStr`."""
 
-    pitch: int = Field(440, ge=50, le=3000, description="Hertz of the beep.")
+    pitch: int = Field(default=440, ge=50, le=3000, description="Hertz of the beep.")
 
 
 class AcmeVoice(TextToSpeechProvider[AcmeSettings]):
