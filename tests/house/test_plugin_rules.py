@@ -1,0 +1,120 @@
+"""The repository checks itself: what plugins, their contracts and their documentation owe each other."""
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from switchboard.plugins import (
+    AgentTool,
+    AutomationAction,
+    EmbeddingProvider,
+    LLMProvider,
+    MediaCodec,
+    SpeechToTextProvider,
+    SpeechToTextStream,
+    TelephonyProvider,
+    TextToSpeechProvider,
+    VectorStore,
+)
+from switchboard.plugins.hooks import Hooks
+from switchboard.plugins.registry import HOOKS, Capability, Registry
+
+from tests.fixtures.servers import REPOSITORY
+
+CONTRACTS = REPOSITORY / "platform" / "switchboard" / "plugins" / "testing"
+MAX_ATTRIBUTES = 15
+# What is over the limit today; the figures may only fall.
+OVERSIZED = {"CallSession": 27}
+EXERCISED = [
+    ("telephony", TelephonyProvider),
+    ("telephony", MediaCodec),
+    ("speech_to_text", SpeechToTextProvider),
+    ("speech_to_text", SpeechToTextStream),
+    ("text_to_speech", TextToSpeechProvider),
+    ("llm", LLMProvider),
+    ("embeddings", EmbeddingProvider),
+    ("vector_stores", VectorStore),
+    ("actions", AutomationAction),
+]
+
+
+def python_files() -> Iterator[tuple[Path, ast.Module]]:
+    for root in ("platform", "plugins", "tests", "bench"):
+        for path in sorted((REPOSITORY / root).rglob("*.py")):
+            yield path, ast.parse(path.read_text())
+
+
+def hooks() -> dict[str, inspect.Signature]:
+    return {name: inspect.signature(hook) for name, hook in vars(Hooks).items() if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("hook", hooks())
+def test_every_hook_is_documented_with_its_arguments_its_time_and_its_failure(hook: str) -> None:
+    page = (REPOSITORY / "docs" / "plugins" / "hooks.md").read_text()
+    section = page.partition(f"\n## {hook}\n")[2].partition("\n## ")[0]
+    assert f"def {hook}({', '.join(hooks()[hook].parameters)}" in section.replace(": hooks.PublishedEvent", "")
+    for owed in ("Called ", "eturns ", "xception" if hook != "event_published" else "raises"):
+        assert owed in section, f"{hook}: say when it is called, what a return means, what an exception does"
+
+
+def test_the_registry_asks_every_hook() -> None:
+    assert {*HOOKS, "event_published", "cli_commands"} == hooks().keys()
+    assert {kind for kind, _ in HOOKS.values()} == {*Capability, "automation_action", "agent_tool"}
+    assert {kind for _, kind in HOOKS.values()} == {*(kind for _, kind in EXERCISED if kind not in (MediaCodec, SpeechToTextStream)), AgentTool}
+
+
+@pytest.mark.parametrize(("module", "kind"), EXERCISED, ids=lambda value: getattr(value, "__name__", value))
+def test_every_abstract_method_is_exercised_by_its_contract(module: str, kind: type) -> None:
+    rules = (CONTRACTS / f"{module}.py").read_text() + (CONTRACTS / "contract.py").read_text()
+    methods = {name for name in getattr(kind, "__abstractmethods__", ()) if not name.startswith("__")}
+    assert methods
+    missing = {method for method in methods if f".{method}(" not in rules}
+    assert not missing, f"no rule of {module}.py calls {missing}"
+
+
+def test_every_provider_of_our_plugins_is_held_to_its_contract() -> None:
+    registry = Registry.discover()
+    for capability in Capability:
+        for provider in registry.providers(capability):
+            package = provider.__module__.partition(".")[0]
+            if package not in {path.parent.name for path in (REPOSITORY / "plugins").glob("*/switchboard_*/__init__.py")}:
+                continue
+            folder = REPOSITORY / "plugins" / package.removeprefix("switchboard_") / "tests"
+            tests = "\n".join(path.read_text() for path in folder.glob("test_*.py"))
+            suites = re.findall(r"^class Test\w+\(\w+Contract\b.*?(?=^class |\Z)", tests, re.MULTILINE | re.DOTALL)
+            held = {name for suite in suites for name in re.findall(r"def provider\(.*?\) -> (\w+)", suite)}
+            assert held & {base.__name__ for base in provider.__mro__}, f"{folder}: no contract test of {provider.__name__}"
+
+
+def test_every_contract_can_be_imported_from_one_place() -> None:
+    offered = (CONTRACTS / "__init__.py").read_text()
+    for path in CONTRACTS.glob("*.py"):
+        for name in re.findall(r"^class (\w+Contract)\b", path.read_text(), re.MULTILINE):
+            assert f'"{name}"' in offered, f"{name}: add it to testing/__init__.py"
+            assert name == "ProviderContract" or f"`{name}`" in (REPOSITORY / "docs" / "plugins" / "testing.md").read_text()
+
+
+def test_no_test_is_left_out_without_a_reason() -> None:
+    for path, tree in python_files():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and re.fullmatch(r"pytest\.mark\.(skip|xfail)", ast.unparse(node)):
+                calls = [call for call in ast.walk(tree) if isinstance(call, ast.Call) and call.func is node]
+                reasons = [keyword for call in calls for keyword in call.keywords if keyword.arg == "reason"]
+                assert reasons, f"{path}:{node.lineno}: give a reason"
+            if isinstance(node, ast.Call) and re.fullmatch(r"pytest\.(skip|xfail)", ast.unparse(node.func)):
+                assert node.args or node.keywords, f"{path}:{node.lineno}: give a reason"
+
+
+def test_classes_keep_few_attributes() -> None:
+    for path, tree in python_files():
+        for kind in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+            stored = {
+                node.attr
+                for node in ast.walk(kind)
+                if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self"
+            }
+            allowed = OVERSIZED.get(kind.name, MAX_ATTRIBUTES)
+            assert len(stored) <= allowed, f"{path}:{kind.lineno}: {kind.name} has {len(stored)} attributes: split it by what it does"
