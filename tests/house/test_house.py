@@ -11,7 +11,6 @@ import pytest
 from quart import Quart
 from switchboard import app, documentation
 from switchboard.events.catalog import CATALOG
-from switchboard.plugins import testing
 from switchboard.plugins.registry import Registry
 from switchboard.web.openapi import endpoints
 from switchboard.web.principal import SCOPES
@@ -113,14 +112,6 @@ def test_every_provider_of_the_offline_plugin_is_held_to_its_contract() -> None:
     offline = next(plugin for plugin in Registry.discover().plugins if plugin.name == "offline")
     tests = "\n".join(path.read_text() for path in (REPOSITORY / "plugins" / "offline" / "tests").glob("test_*.py"))
     assert len(re.findall(r"^class Test\w+\(\w+Contract", tests, re.MULTILINE)) >= len(offline.provides)
-
-
-def test_a_contracts_rule_cannot_be_dropped_in_silence() -> None:
-    def it_has_a_name_and_a_title(self: object) -> None:
-        """Replaces a rule."""
-
-    with pytest.raises(TypeError, match="replaces a rule"):
-        type("TestSly", (testing.ProviderContract,), {"test_it_has_a_name_and_a_title": it_has_a_name_and_a_title, "__module__": "elsewhere"})
 
 
 def test_no_file_names_a_package_index_or_a_place_on_one_machine() -> None:

@@ -1,91 +1,287 @@
-"""Finding plugins: a broken one is reported by name and left out."""
+"""Finding plugins: a broken one is reported by name and left out, and the platform starts."""
 
 import asyncio
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from types import SimpleNamespace
+from importlib.metadata import EntryPoint
+from types import ModuleType, SimpleNamespace
+from typing import cast
 from uuid import uuid4
 
 import click
 import pytest
-from switchboard.plugins import ProviderSettings, PublishedEvent, TextToSpeechProvider, hookimpl
+from pydantic import JsonValue, SecretStr, field_validator
+from switchboard.plugins import (
+    ActionContext,
+    ActionParams,
+    AgentTool,
+    AutomationAction,
+    JsonObject,
+    ProviderSettings,
+    PublishedEvent,
+    SpeechChunk,
+    SpeechRequest,
+    TextToSpeechProvider,
+    ToolContext,
+    ToolParameters,
+    Voice,
+    hookimpl,
+)
 from switchboard.plugins.registry import Capability, InvalidSettings, Registry, parse_settings
+from switchboard.plugins.watching import MAX_LEFT_BEHIND, Watcher
 from switchboard_offline.espeak import EspeakTextToSpeech
 from switchboard_offline.loopback import LoopbackTelephony
 
-
-class Broken:
-    @hookimpl
-    def llm_providers(self) -> list[object]:
-        raise RuntimeError("no such luck")
+Hook = Callable[..., object]
 
 
-class Espeak:
-    @hookimpl
-    def text_to_speech_providers(self) -> list[type[TextToSpeechProvider[ProviderSettings]]]:
-        return [EspeakTextToSpeech]
+def plugin(**hooks: Hook) -> ModuleType:
+    """A plugin of these hooks."""
+    module = ModuleType("test_plugin")
+    for name, hook in hooks.items():
+        hook.__name__ = name
+        setattr(module, name, hookimpl(hook))
+    return module
 
 
-class Nonsense:
-    @hookimpl
-    def llm_providers(self) -> list[object]:
-        return [EspeakTextToSpeech, "scripted"]
+def entry(name: str, load: Hook) -> EntryPoint:
+    """As much of an entry point as is used."""
+    return cast("EntryPoint", SimpleNamespace(name=name, load=load, dist=None))
 
 
-class Watcher:
-    def __init__(self) -> None:
-        self.seen: list[str] = []
+def event(name: str = "call.completed") -> PublishedEvent:
+    return PublishedEvent(uuid4(), uuid4(), name, {}, datetime.now(UTC))
 
-    @hookimpl
-    def event_published(self, event: PublishedEvent) -> None:
-        self.seen.append(event.name)
 
-    @hookimpl
-    def cli_commands(self) -> list[click.Command]:
-        return [click.Command("extra")]
+class Hum(TextToSpeechProvider[ProviderSettings]):
+    name, title = "hum", "Hum"
+
+    async def check(self) -> None: ...
+
+    async def synthesize(self, request: SpeechRequest) -> object:  # type: ignore[override] # never called
+        yield SpeechChunk(b"")
+
+    async def voices(self) -> Sequence[Voice]:
+        return []
+
+
+class Nameless(Hum):
+    name = ""
+
+
+class WithoutTitle(Hum):
+    title = cast("str", None)
+
+
+class LaxSettings(Hum):
+    Settings = cast("type[ProviderSettings]", dict)
+
+
+class Unfinished(TextToSpeechProvider[ProviderSettings]):
+    name, title = "unfinished", "Unfinished"
+
+    async def check(self) -> None: ...
+
+
+class Wave(AutomationAction[ActionParams]):
+    name, title = "wave", "Wave"
+
+    async def run(self, context: ActionContext, params: ActionParams) -> JsonObject:
+        return {}
+
+
+class Clock(AgentTool[ToolParameters]):
+    name, description = "clock", "Tells the time."
+
+    async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
+        return {}
 
 
 def test_what_is_installed_is_found() -> None:
     registry = Registry.discover()
     assert {plugin.name for plugin in registry.plugins} >= {"llm", "offline"}
     assert registry.provider(Capability.TELEPHONY, "loopback") is LoopbackTelephony
+    assert EspeakTextToSpeech in registry.providers(Capability.TEXT_TO_SPEECH)
+    assert registry.provider(Capability.TELEPHONY, "no-such-carrier") is None
     assert not any(plugin.faults for plugin in registry.plugins)
+    assert all(plugin.version[0].isdigit() and plugin.distribution.startswith("switchboard-") for plugin in registry.plugins)
 
 
-def test_a_plugin_that_cannot_be_imported_is_reported_and_left_out() -> None:
-    def load() -> object:
+def test_plugins_are_loaded_in_the_order_of_their_names_and_one_that_cannot_be_imported_is_left_out() -> None:
+    def broken() -> object:
         raise ImportError("its library is not installed")
 
-    registry = Registry.discover([SimpleNamespace(name="broken", load=load, dist=None), SimpleNamespace(name="good", load=Espeak, dist=None)])  # type: ignore[list-item] # as much of an entry point as is used
-    assert [plugin.name for plugin in registry.plugins] == ["broken", "good"]
-    assert "its library is not installed" in registry.plugins[0].faults[0]
-    assert registry.provider(Capability.TEXT_TO_SPEECH, "espeak") is EspeakTextToSpeech
+    def quits() -> object:
+        raise SystemExit("bye")
+
+    hum = plugin(text_to_speech_providers=lambda: [Hum])
+    registry = Registry.discover([entry("good", lambda: hum), entry("broken", broken), entry("c-quits", quits)])
+    assert [found.name for found in registry.plugins] == ["broken", "c-quits", "good"]
+    assert registry.plugins[0].faults == ["cannot be loaded: ImportError: its library is not installed"]
+    assert registry.plugins[1].faults == ["cannot be loaded: SystemExit: bye"]
+    assert registry.plugins[2].provides == ["text_to_speech hum"]
+    assert registry.provider(Capability.TEXT_TO_SPEECH, "hum") is Hum
 
 
-def test_a_name_that_is_taken_a_hook_that_raises_and_nonsense_are_reported() -> None:
+async def _asynchronous() -> list[object]:
+    return []
+
+
+def _wrapper() -> Iterator[None]:
+    yield
+
+
+@pytest.mark.parametrize(
+    ("module", "fault"),
+    [
+        (plugin(no_such_hook=lambda: [Hum], text_to_speech_providers=lambda: [Hum]), "no_such_hook"),
+        (plugin(text_to_speech_providers=lambda language: [Hum]), "language"),
+        (plugin(text_to_speech_providers=_asynchronous), "must be a plain function"),
+        (SimpleNamespace(text_to_speech_providers=hookimpl(wrapper=True)(_wrapper)), "must be a plain function"),
+    ],
+    ids=["a hook of a newer version", "an argument that the hook does not have", "asynchronous", "a wrapper"],
+)
+def test_a_plugin_whose_hooks_do_not_fit_is_left_out_whole(module: object, fault: str) -> None:
     registry = Registry()
-    registry.add("first", Espeak())
-    assert "espeak is provided by another plugin" in registry.add("second", Espeak()).faults[0]
-    assert "no such luck" in registry.add("third", Broken()).faults[0]
-    assert len(registry.add("fourth", Nonsense()).faults) == 2
-    assert len(registry.providers(Capability.TEXT_TO_SPEECH)) == 1
+    found = registry.add("misfit", module)
+    assert len(found.faults) == 1
+    assert fault in found.faults[0]
+    assert found.provides == []
+    assert registry.providers(Capability.TEXT_TO_SPEECH) == []
+    assert registry.add("after", plugin(text_to_speech_providers=lambda: [Hum])).faults == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "fault"),
+    [
+        ([Nameless], "Nameless has no name"),
+        ([WithoutTitle], "WithoutTitle has no title"),
+        ([LaxSettings], "LaxSettings.Settings is no ProviderSettings"),
+        ([Unfinished], "Unfinished lacks synthesize, voices"),
+        ([Hum(ProviderSettings())], "an answer of type Hum is no TextToSpeechProvider"),
+        ([LoopbackTelephony], "LoopbackTelephony is no TextToSpeechProvider"),
+        ([Hum, Hum], "text_to_speech hum is provided by plugin wrong already"),
+        (None, "TypeError"),
+    ],
+)
+def test_a_provider_that_cannot_be_used_is_left_out_and_the_rest_of_its_plugin_stays(answer: object, fault: str) -> None:
+    registry = Registry()
+    found = registry.add("wrong", plugin(text_to_speech_providers=lambda: answer, automation_actions=lambda: [Wave], agent_tools=lambda: [Clock]))
+    assert [line for line in found.faults if fault in line] == found.faults != []
+    assert (registry.actions, registry.tools) == ([Wave], [Clock])
+
+
+def test_a_hook_that_raises_leaves_out_what_it_would_have_provided() -> None:
+    def raises() -> object:
+        raise RuntimeError("no such luck")
+
+    found = Registry().add("raises", plugin(llm_providers=raises, text_to_speech_providers=lambda: [Hum]))
+    assert found.faults == ["llm_providers failed: RuntimeError: no such luck"]
+    assert found.provides == ["text_to_speech hum"]
+
+
+def test_of_two_providers_of_one_name_the_first_stays() -> None:
+    class Other(Hum):
+        pass
+
+    registry = Registry()
+    registry.add("first", plugin(text_to_speech_providers=lambda: [Hum]))
+    second = registry.add("second", plugin(text_to_speech_providers=lambda: [Other]))
+    assert second.faults == ["text_to_speech_providers: text_to_speech hum is provided by plugin first already"]
+    assert registry.providers(Capability.TEXT_TO_SPEECH) == [Hum]
+
+
+def test_of_two_plugins_of_one_name_the_first_stays() -> None:
+    registry = Registry()
+    registry.add("twin", plugin(text_to_speech_providers=lambda: [Hum]))
+    assert registry.add("twin", plugin(automation_actions=lambda: [Wave])).faults == ["cannot be loaded: another plugin is called twin"]
+    assert (registry.providers(Capability.TEXT_TO_SPEECH), registry.actions) == ([Hum], [])
+
+
+def test_commands_are_collected() -> None:
+    registry = Registry()
+    extra = registry.add("extra", plugin(cli_commands=lambda: [click.Command("extra"), click.Command(None), "nonsense"]))
+    assert [command.name for command in registry.cli_commands] == ["extra"]
+    assert len(extra.faults) == 2
+    assert len(registry.add("again", plugin(cli_commands=lambda: [click.Command("extra")])).faults) == 1
 
 
 async def test_watchers_are_told_whatever_another_one_does() -> None:
-    class Raiser:
-        @hookimpl
-        def event_published(self, event: PublishedEvent) -> None:
-            raise ValueError(event.name)
+    seen: list[str] = []
 
-    registry, watcher = Registry(), Watcher()
-    registry.add("raiser", Raiser())
-    registry.add("watcher", watcher)
-    await asyncio.wait_for(registry.publish(PublishedEvent(uuid4(), uuid4(), "call.completed", {}, datetime.now(UTC))), 5)
-    assert watcher.seen == ["call.completed"]
-    assert [command.name for command in registry.cli_commands] == ["extra"]
+    def watch(event: PublishedEvent) -> None:
+        seen.append(event.name)
+
+    def raises(event: PublishedEvent) -> None:
+        raise SystemExit(event.name)
+
+    registry = Registry()
+    registry.add("raises", plugin(event_published=raises))
+    registry.add("watcher", plugin(event_published=watch))
+    registry.add("counter", plugin(event_published=lambda: seen.append("one")))
+    await registry.publish(event())
+    assert sorted(seen) == ["call.completed", "one"]
 
 
-def test_settings_faults_name_the_key_and_never_the_value() -> None:
+async def test_a_watcher_that_hangs_is_left_behind_and_told_again_once_it_returns() -> None:
+    release, told = threading.Event(), threading.Semaphore(0)
+
+    def hang(event: PublishedEvent) -> None:
+        told.release()
+        release.wait(30)
+
+    watcher = Watcher("hangs", hang, seconds=0.01)
+    for _ in range(MAX_LEFT_BEHIND + 3):
+        await watcher.tell(event())
+    for _ in range(MAX_LEFT_BEHIND):
+        assert told.acquire(timeout=5)
+    assert not told.acquire(blocking=False)
+    release.set()
+    async with asyncio.timeout(5):
+        while not told.acquire(blocking=False):
+            await asyncio.sleep(0)
+            await watcher.tell(event())
+
+
+def test_hook_calls_are_logged_where_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    Registry().add("quiet", plugin(text_to_speech_providers=lambda: [Hum]))
+    assert "text_to_speech_providers" not in capsys.readouterr().out
+    Registry(trace=True).add("traced", plugin(text_to_speech_providers=lambda: [Hum]))
+    assert "text_to_speech_providers" in capsys.readouterr().out
+
+
+class Choosy(Hum):
+    class Settings(ProviderSettings):
+        api_key: SecretStr
+        regions: tuple[str, ...] = ()
+        port: int = 1
+
+        @field_validator("api_key")
+        @classmethod
+        def _starts_well(cls, value: SecretStr) -> SecretStr:
+            if not value.get_secret_value().startswith("sk-"):
+                raise ValueError(f"{value.get_secret_value()} does not start with sk-")
+            return value
+
+
+@pytest.mark.parametrize(
+    ("values", "keys"),
+    [
+        ({"api_key": "hunter2-hunter2"}, {"api_key"}),
+        ({"api_key": 5, "colour": "hunter2-hunter2"}, {"api_key", "colour"}),
+        ({"api_key": "sk-1", "regions": ["eu", 5], "port": "hunter2-hunter2"}, {"regions.1", "port"}),
+        ({}, {"api_key"}),
+    ],
+)
+def test_settings_faults_name_the_key_and_never_the_value(values: dict[str, JsonValue], keys: set[str]) -> None:
     with pytest.raises(InvalidSettings) as refused:
-        parse_settings(LoopbackTelephony, {"signing_secret": 5, "colour": "sk-secret"})
-    assert {"signing_secret", "colour"} == {key for key, _ in refused.value.faults}
-    assert "sk-secret" not in str(refused.value)
+        parse_settings(Choosy, values)
+    assert {key for key, _ in refused.value.faults} == keys
+    assert all(message for _, message in refused.value.faults)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_settings_that_validate_are_the_providers_own() -> None:
+    settings = parse_settings(Choosy, {"api_key": "sk-1", "port": 5})
+    assert settings == Choosy.Settings(api_key=SecretStr("sk-1"), port=5)

@@ -11,7 +11,8 @@ from yarl import URL
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
-MAX_URL_LENGTH = 2048
+MAX_URL_LENGTH, MAX_NAME_LENGTH = 2048, 253
+LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 
 DENIED_V4 = tuple(
     IPv4Network(text)
@@ -33,14 +34,21 @@ class ForbiddenAddress(Exception):
         super().__init__("must be a public http or https address")
 
 
+def is_exempt(address: Address, exempt: Sequence[Network]) -> bool:
+    """Whether the operator vouches for an address."""
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    return any(address in network for network in exempt if network.version == address.version)
+
+
 def is_allowed(address: Address, exempt: Sequence[Network]) -> bool:
     """Whether a request may go to an address."""
     if isinstance(address, IPv6Address):
         if address.scope_id is not None:
             return False
         if address.ipv4_mapped is not None:
-            return is_allowed(address.ipv4_mapped, exempt)
-    if any(address in network for network in exempt if network.version == address.version):
+            address = address.ipv4_mapped
+    if is_exempt(address, exempt):
         return True
     if isinstance(address, IPv4Address):
         return not any(address in network for network in DENIED_V4)
@@ -53,12 +61,15 @@ def check_url(text: str, exempt: Sequence[Network]) -> URL:
         raise ForbiddenAddress
     try:
         url = URL(text).with_fragment(None)
-        host, port = url.host, url.port
+        host, shown, port = url.raw_host, url.host, url.port
     except (ValueError, TypeError):
         raise ForbiddenAddress from None
     if url.scheme not in ("http", "https") or not host or url.user is not None or url.password is not None or not port:
         raise ForbiddenAddress
     if "@" in url.authority or "%" in url.authority:
+        raise ForbiddenAddress
+    # Digits of other scripts are an address to some resolvers.
+    if any(letter.isnumeric() and not letter.isascii() for letter in shown or ""):
         raise ForbiddenAddress
     _check_host(host, exempt)
     return url
@@ -75,10 +86,10 @@ def _check_host(host: str, exempt: Sequence[Network]) -> None:
 
 
 def _check_name(name: str, exempt: Sequence[Network]) -> None:
-    last = name.rpartition(".")[2]
-    looks_numeric = bool(re.fullmatch(r"\d+|0[xX][0-9a-fA-F]*", last))
-    forbidden = any(name == denied or name.endswith(f".{denied}") for denied in DENIED_NAMES)
-    if not name.isascii() or looks_numeric or not re.fullmatch(r"[a-z0-9._-]+", name):
+    labels = name.split(".")
+    looks_numeric = bool(re.fullmatch(r"\d+|0x[0-9a-f]*", labels[-1]))
+    if looks_numeric or len(name) > MAX_NAME_LENGTH or not all(LABEL.fullmatch(label) for label in labels):
         raise ForbiddenAddress
-    if (forbidden or "." not in name) and not exempt:
+    forbidden = len(labels) == 1 or any(name == denied or name.endswith(f".{denied}") for denied in DENIED_NAMES)
+    if forbidden and not exempt:
         raise ForbiddenAddress

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import aiohttp
-from aiohttp.abc import AbstractResolver
+from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.typedefs import LooseHeaders
 
-from switchboard.outbound.addresses import ForbiddenAddress, Network, check_url, is_allowed
+from switchboard.outbound.addresses import ForbiddenAddress, Network, check_url, is_allowed, is_exempt
 
 READ_LIMIT = 4096
 ErrorKind = Literal["timeout", "connection", "tls", "forbidden_address", "invalid_response"]
@@ -35,6 +35,25 @@ class _Refused(OSError):
     """Raised where a socket would be made, so that aiohttp takes it for a failed connection."""
 
 
+class _Resolver(AbstractResolver):
+    """Refuses a name as soon as one of its addresses is forbidden, unless the operator vouches for another of them."""
+
+    def __init__(self, resolver: AbstractResolver, exempt: Sequence[Network]) -> None:
+        self._resolver = resolver
+        self._exempt = exempt
+
+    async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET) -> list[ResolveResult]:
+        found = [(answer, ipaddress.ip_address(answer["host"])) for answer in await self._resolver.resolve(host, port, family)]
+        allowed = [answer for answer, address in found if is_allowed(address, self._exempt)]
+        vouched = any(is_exempt(address, self._exempt) for _, address in found)
+        if not allowed or (len(allowed) < len(found) and not vouched):
+            raise _Refused("destination address is not allowed")
+        return allowed
+
+    async def close(self) -> None:
+        await self._resolver.close()
+
+
 @dataclass(frozen=True, slots=True)
 class OutboundAnswer:
     """An answer: its status, and at most as much of its body as was asked for (never decompressed)."""
@@ -44,7 +63,7 @@ class OutboundAnswer:
 
 
 class OutboundClient:
-    """One aiohttp session for all requests of a process."""
+    """One aiohttp session for all requests of a process. `resolver` is a test's; None takes the system's."""
 
     def __init__(self, allowed_networks: Sequence[Network], *, resolver: AbstractResolver | None = None) -> None:
         self._exempt = tuple(allowed_networks)
@@ -91,8 +110,9 @@ class OutboundClient:
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
+            resolver = _Resolver(self._resolver or aiohttp.DefaultResolver(), self._exempt)
             # No limit: a slot must not be waited for on the receiver's time; callers bound their own concurrency.
-            connector = aiohttp.TCPConnector(limit=0, use_dns_cache=False, resolver=self._resolver, socket_factory=self._socket)
+            connector = aiohttp.TCPConnector(limit=0, use_dns_cache=False, resolver=resolver, socket_factory=self._socket)
             self._session = aiohttp.ClientSession(
                 connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False, trust_env=False, requote_redirect_url=False
             )

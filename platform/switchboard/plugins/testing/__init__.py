@@ -1,7 +1,14 @@
 """Contract suites: one pytest class for each capability, which a plugin's own tests subclass. See docs/plugins/testing.md."""
 
+# ruff: noqa: E402 - pytest rewrites assertions, so that a failing rule shows its values, only in what is imported after it was told of it
+import pkgutil
+
+import pytest
+
+pytest.register_assert_rewrite(*(f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)))
+
 from switchboard.plugins.testing.actions import AutomationActionContract
-from switchboard.plugins.testing.contract import ProviderContract
+from switchboard.plugins.testing.contract import Contract, ProviderContract
 from switchboard.plugins.testing.embeddings import EmbeddingContract
 from switchboard.plugins.testing.llm import LLMContract
 from switchboard.plugins.testing.speech_to_text import SpeechToTextContract
@@ -12,6 +19,7 @@ from switchboard.plugins.testing.vector_stores import VectorStoreContract
 __all__ = [
     "AutomationActionContract",
     "CarrierSamples",
+    "Contract",
     "EmbeddingContract",
     "LLMContract",
     "ProviderContract",

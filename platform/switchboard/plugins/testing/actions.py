@@ -5,14 +5,14 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from pydantic import ValidationError
 
 from switchboard.plugins.actions import ActionContext, ActionParams, AutomationAction
+from switchboard.plugins.testing.contract import Contract
 
 
-class AutomationActionContract:
+class AutomationActionContract(Contract):
     """Rules of every kind of action. Override `action` and `params`."""
-
-    pytestmark = pytest.mark.asyncio
 
     @pytest.fixture
     def action(self) -> AutomationAction[Any]:
@@ -29,13 +29,26 @@ class AutomationActionContract:
         """Where it runs."""
         return ActionContext(uuid4(), uuid4(), uuid4(), "key", {"event": "call.completed", "data": {}})
 
-    async def test_it_has_a_name_a_title_and_strict_parameters(self, action: AutomationAction[Any]) -> None:
-        """If this fails, set the class attributes, and let `Params` subclass `ActionParams`."""
-        assert action.name
-        assert action.title
-        assert issubclass(action.Params, ActionParams)
+    async def test_it_has_a_name_and_a_title(self, action: AutomationAction[Any]) -> None:
+        """Automations name it by `type`. If this fails, set the class attributes `name` and `title`."""
+        assert action.name == action.name.strip().lower() != ""
+        assert action.title.strip()
 
-    async def test_it_answers_json_and_may_run_again(self, action: AutomationAction[Any], params: ActionParams, context: ActionContext) -> None:
-        """A crash may come after it ran. If this fails, use `idempotency_key` to do it once, and answer plain JSON."""
-        for _ in range(2):
-            json.dumps(await action.run(context, params))
+    async def test_its_parameters_refuse_unknown_keys(self, action: AutomationAction[Any], params: ActionParams) -> None:
+        """A typo in an automation must be heard. If this fails, let `Params` subclass `ActionParams`."""
+        assert isinstance(params, action.Params)
+        with pytest.raises(ValidationError):
+            action.Params.model_validate({**params.model_dump(), "no_such_parameter": 1})
+
+    async def test_its_parameters_make_a_form(self, action: AutomationAction[Any]) -> None:
+        """The dashboard's form is their JSON schema. If this fails, use types that pydantic can describe."""
+        assert json.loads(json.dumps(action.Params.model_json_schema()))["type"] == "object"
+
+    async def test_it_answers_a_json_object(self, action: AutomationAction[Any], params: ActionParams, context: ActionContext) -> None:
+        """The answer is kept with the run. If this fails, return a dict of plain JSON values."""
+        answer = await action.run(context, params)
+        assert json.loads(json.dumps(answer)) == answer
+
+    async def test_it_may_run_again(self, action: AutomationAction[Any], params: ActionParams, context: ActionContext) -> None:
+        """A crash may come after it ran, and it is then run again. If this fails, use `idempotency_key` to do it once and answer the same."""
+        assert await action.run(context, params) == await action.run(context, params)

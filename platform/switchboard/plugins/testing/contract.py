@@ -11,11 +11,11 @@ from switchboard.plugins.provider import Provider, ProviderSettings
 AnyProvider = TypeVar("AnyProvider", bound=Provider[ProviderSettings])
 
 
-class ProviderContract(Generic[AnyProvider]):
-    """Rules of every provider. A plugin's test subclasses its capability's contract and overrides the fixture `provider`.
+class Contract:
+    """A suite of rules. A plugin's tests subclass it and override the fixtures that say so.
 
-    A rule that a provider cannot keep is overridden with a test marked `@pytest.mark.xfail(reason=…)`; any other override of a rule is
-    refused when the tests are collected, so that no rule is lost without a word.
+    A rule that cannot be kept is overridden with a test marked `@pytest.mark.xfail(reason=…)`; any other override of a rule is refused
+    when the tests are collected, so that no rule is lost without a word.
     """
 
     # A stranger's repository runs pytest-asyncio in strict mode, where unmarked async tests fail; every rule is async, because the mark on a
@@ -26,11 +26,16 @@ class ProviderContract(Generic[AnyProvider]):
         super().__init_subclass__()
         if cls.__module__.startswith("switchboard."):
             return
-        rules = {name for base in cls.__mro__[1:] for name in vars(base) if name.startswith("test_")}
-        for name in rules & vars(cls).keys():
-            marks = getattr(vars(cls)[name], "pytestmark", [])
-            if not any(mark.name == "xfail" and mark.kwargs.get("reason") for mark in marks):
+        suites = [base for base in cls.__mro__ if base.__module__.startswith("switchboard.")]
+        for name, rule in [item for suite in suites for item in vars(suite).items() if item[0].startswith("test_")]:
+            test = getattr(cls, name, None)
+            marks = getattr(test, "pytestmark", [])
+            if test is not rule and not any(mark.name == "xfail" and mark.kwargs.get("reason") for mark in marks):
                 raise TypeError(f"{cls.__qualname__}.{name} replaces a rule of the contract; mark it xfail with a reason, or remove it")
+
+
+class ProviderContract(Contract, Generic[AnyProvider]):
+    """Rules of every provider. A plugin's test subclasses its capability's contract and overrides the fixture `provider`."""
 
     @pytest.fixture
     def provider(self) -> AnyProvider:
@@ -60,6 +65,10 @@ class ProviderContract(Generic[AnyProvider]):
         for name, field in provider.Settings.model_fields.items():
             if any(word in name for word in words):
                 assert "Secret" in str(field.annotation), f"{name} should be a SecretStr"
+
+    async def test_making_one_touches_nothing(self, provider: AnyProvider) -> None:
+        """Instances are made while others wait. If this fails, connect in `open()`, and let `close()` bear that nothing was opened."""
+        await type(provider)(provider.settings).close()
 
     async def test_check_accepts_working_settings(self, opened: AnyProvider) -> None:
         """`check()` is what `switchboard doctor` trusts. If this fails, the settings of your `provider` fixture do not work."""
