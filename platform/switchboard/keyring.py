@@ -7,7 +7,9 @@ import base64
 import hashlib
 import os
 import secrets
+import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
@@ -73,10 +75,18 @@ def load_or_create(keys: Sequence[str], data_dir: Path) -> KeyRing:
         return KeyRing(keys)
     path = data_dir / KEY_FILE
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return KeyRing([path.read_text().strip()])
+    if not path.exists():
+        _create(path)
+    return KeyRing([path.read_text().strip()])
+
+
+def _create(path: Path) -> None:
+    """Whole or not at all: two processes may start at once, and one may be killed in between."""
+    descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=f"{KEY_FILE}.")
     with os.fdopen(descriptor, "w") as file:
         file.write(secrets.token_urlsafe(32) + "\n")
-    return KeyRing([path.read_text().strip()])
+        file.flush()
+        os.fsync(descriptor)
+    with suppress(FileExistsError):
+        path.hardlink_to(made)
+    Path(made).unlink()
