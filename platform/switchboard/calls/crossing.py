@@ -1,5 +1,7 @@
 """Calls across organizations: what has become due, and what a process holds. Run under the system role."""
 
+from collections.abc import Collection
+from datetime import datetime
 from uuid import UUID
 
 from sqlmodel import col, select, update
@@ -23,6 +25,6 @@ async def unanalysed(session: AsyncSession) -> list[tuple[UUID, UUID]]:
     return list(rows.all())
 
 
-async def prolong(session: AsyncSession, node: str, until: object) -> None:
-    """Say that a process still holds its calls."""
-    await session.exec(update(Call).where(col(Call.holder) == node, col(Call.watch_at).is_not(None)).values(watch_at=until))
+async def prolong(session: AsyncSession, call_ids: Collection[UUID], until: datetime) -> None:
+    """Say that a process still holds these calls."""
+    await session.exec(update(Call).where(col(Call.id).in_(call_ids), col(Call.watch_at).is_not(None)).values(watch_at=until))

@@ -71,3 +71,14 @@ def _order(runtime: Runtime, call: Call, max_duration_seconds: int) -> CallOrder
         ring_seconds=RING_SECONDS,
         max_duration_seconds=max_duration_seconds,
     )
+
+
+async def hang_up(runtime: Runtime, call: Call) -> None:
+    """End a call at its carrier, as far as that can be done."""
+    if call.carrier_call_id is None:
+        return
+    try:
+        async with runtime.providers.telephony(call.organization_id, call.carrier) as carrier:
+            await carrier.hang_up(call.carrier_call_id)
+    except ProviderError as error:
+        logger.warning("carrier did not hang up", call_id=str(call.id), reason=error.message)

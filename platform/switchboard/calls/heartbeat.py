@@ -1,18 +1,19 @@
 """A process says every few seconds that it still holds its calls; the sweep ends the calls of one that has stopped saying so."""
 
 import asyncio
+from datetime import timedelta
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.calls.crossing import prolong
-from switchboard.calls.media import LEASE
 from switchboard.database import now
 from switchboard.observability import metrics
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 BEAT_SECONDS = 3.0
+LEASE = timedelta(seconds=10)
 
 
 async def heartbeat(runtime: Runtime) -> None:
@@ -20,10 +21,11 @@ async def heartbeat(runtime: Runtime) -> None:
     while True:
         await asyncio.sleep(BEAT_SECONDS)
         metrics.live_calls.set(runtime.engine.live_calls)
-        if not runtime.engine.live_calls:
+        held = runtime.engine.held
+        if not held:
             continue
         try:
             async with runtime.database.system() as session:
-                await prolong(session, runtime.node, now() + LEASE)
+                await prolong(session, held, now() + LEASE)
         except (SQLAlchemyError, OSError):
             logger.exception("this process could not say that it holds its calls")

@@ -13,7 +13,7 @@ from switchboard.agents import service as agents
 from switchboard.calls import service as calls
 from switchboard.calls.addresses import media_url
 from switchboard.calls.models import Call
-from switchboard.calls.states import MEDIA_PATIENCE, finish, is_over, start
+from switchboard.calls.states import FORWARDED_PATIENCE, MEDIA_PATIENCE, finish, is_over, start
 from switchboard.conversation.call import EndedReason
 from switchboard.database import new_id, now
 from switchboard.outbound import OutboundError
@@ -99,7 +99,7 @@ async def _write(session: AsyncSession, carrier: str, incoming: IncomingCall, nu
         finish(session, call, "busy" if route.busy else "failed", error=route.refused)
     elif route.forward_to is not None:
         start(session, call)
-        call.ended_reason, call.watch_at = EndedReason.TRANSFERRED.value, None
+        call.ended_reason, call.watch_at = EndedReason.TRANSFERRED.value, now() + FORWARDED_PATIENCE
     return call
 
 

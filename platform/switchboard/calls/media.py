@@ -1,7 +1,6 @@
 """Holding a call: from its media socket's first byte to its last word in the database."""
 
 from dataclasses import dataclass, fields
-from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
@@ -13,9 +12,10 @@ from switchboard.agents.models import Agent
 from switchboard.billing.costs import call_costs
 from switchboard.calls import service as calls
 from switchboard.calls.addresses import call_callbacks
+from switchboard.calls.dialing import hang_up
 from switchboard.calls.log import DatabaseCallLog
 from switchboard.calls.models import Call
-from switchboard.calls.states import FinalStatus, finish, is_over, start
+from switchboard.calls.states import MEDIA_PATIENCE, FinalStatus, finish, is_over, start
 from switchboard.conversation.call import AgentSettings, CallResult, EndedReason, LiveCall, MediaSocket, TurnLatency
 from switchboard.database import now
 from switchboard.identity.service import policy_of
@@ -27,7 +27,6 @@ from switchboard.web.errors import NotFound
 from switchboard.work import wake
 
 logger = structlog.get_logger()
-LEASE = timedelta(seconds=10)
 LATENCY_FIELDS = tuple(field.name for field in fields(TurnLatency))
 FAILURES = {EndedReason.PROVIDER_FAILED, EndedReason.ERROR}
 """Ends that make a call `failed`; every other end is a `completed` call."""
@@ -81,6 +80,7 @@ async def hold(runtime: Runtime, organization_id: UUID, call_id: UUID, socket: M
             await _converse(runtime, call, agent, leg, socket)
     except ProviderError as error:
         await _fail(runtime, call, EndedReason.PROVIDER_FAILED, error.message)
+        await hang_up(runtime, call)
     finally:
         await socket.close()
 
@@ -92,7 +92,7 @@ async def _take(runtime: Runtime, organization_id: UUID, call_id: UUID) -> tuple
         if is_over(call) or call.holder is not None or agent is None:
             raise NotFound
         start(session, call)
-        call.holder, call.watch_at = runtime.node, now() + LEASE
+        call.holder, call.watch_at = runtime.node, now() + MEDIA_PATIENCE
         return call, agent
 
 
@@ -118,7 +118,6 @@ async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket
             variables={name: str(value) for name, value in call.call_metadata.items()},
             hints=tuple(providers.llm.expected_phrases(agent.system_prompt)),
             voicemail=call.voicemail,
-            metadata=call.call_metadata,
         )
         result = await runtime.engine.hold(live, socket)
     await _write_down(runtime, call, result, served)

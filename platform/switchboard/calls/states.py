@@ -10,11 +10,13 @@ from switchboard.conversation.call import EndedReason
 from switchboard.database import now
 from switchboard.events.catalog import CallCompleted, CallEvent, CallFailed, CallRinging, CallStarted
 from switchboard.events.outbox import publish
+from switchboard.observability import metrics
 
 FinalStatus = Literal["completed", "busy", "no-answer", "failed", "canceled"]
 ORDER = {"queued": 0, "ringing": 1, "in-progress": 2}
 RINGING_PATIENCE = timedelta(seconds=60)
 MEDIA_PATIENCE = timedelta(seconds=20)
+FORWARDED_PATIENCE = timedelta(hours=4)
 
 
 def is_over(call: Call) -> bool:
@@ -59,4 +61,5 @@ def finish(
     if call.started_at is not None:
         call.duration_seconds = max(0, round((call.ended_at - call.started_at).total_seconds()))
     call.watch_at = call.holder = None
+    metrics.calls.labels(call.direction, status).inc()
     publish(session, event_data(CallCompleted if status == "completed" else CallFailed, call))

@@ -9,7 +9,6 @@ from switchboard.calls.models import Call
 from switchboard.calls.states import finish
 from switchboard.conversation.call import EndedReason
 from switchboard.database import now
-from switchboard.plugins import ProviderError
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
@@ -44,19 +43,11 @@ async def _end(runtime: Runtime, unattended: Call) -> None:
             finish(session, call, "failed", reason=EndedReason.ERROR, error="The server that held the call stopped.")
             call.has_recording = recording_path(runtime.settings, call).exists()
             call.analysis_due_at = now()
+        elif call.transferred_to is not None:
+            finish(session, call, "completed", reason=EndedReason.TRANSFERRED)
         elif call.status == "in-progress":
             finish(session, call, "failed", reason=EndedReason.ERROR, error="The carrier never connected the call's audio.")
         else:
             finish(session, call, "no-answer", error="The carrier never said what became of the call.")
     logger.warning("call ended by the sweep", call_id=str(call.id), status=call.status)
-    await _hang_up(runtime, call)
-
-
-async def _hang_up(runtime: Runtime, call: Call) -> None:
-    if call.carrier_call_id is None:
-        return
-    try:
-        async with runtime.providers.telephony(call.organization_id, call.carrier) as carrier:
-            await carrier.hang_up(call.carrier_call_id)
-    except ProviderError as error:
-        logger.warning("carrier did not hang up", call_id=str(call.id), reason=error.message)
+    await dialing.hang_up(runtime, call)

@@ -1,16 +1,31 @@
 """`plugins`."""
 
+from pathlib import Path
+
 import click
 from pydantic import JsonValue
 
-from switchboard.cli.session import answer, as_json
+from switchboard.cli.session import Failure, answer, as_json
 from switchboard.observability import logs
 from switchboard.plugins.registry import Registry
+from switchboard.plugins.starting import new_plugin
 
 
 @click.group()
 def plugins() -> None:
     """What is installed."""
+
+
+@plugins.command("new")
+@click.argument("name")
+@click.argument("folder", type=click.Path(path_type=Path), required=False)
+def new(name: str, folder: Path | None) -> None:
+    """Begin a plugin of your own: a distribution that installs, speaks, and passes its contract."""
+    try:
+        made = new_plugin(name, folder or Path())
+    except (ValueError, FileExistsError) as error:
+        raise Failure(str(error)) from None
+    click.echo(f"{made} is ready: pip install -e {made}, then see docs/plugins/writing.md")
 
 
 @plugins.command("list")

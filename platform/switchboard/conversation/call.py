@@ -10,7 +10,6 @@ from uuid import UUID
 from switchboard.plugins import (
     AgentTool,
     Frame,
-    JsonObject,
     LLMProvider,
     MediaCodec,
     ModelUsage,
@@ -156,4 +155,3 @@ class LiveCall:
     variables: Mapping[str, str] = field(default_factory=dict)
     hints: tuple[str, ...] = ()
     voicemail: bool = False
-    metadata: JsonObject = field(default_factory=dict)

@@ -70,6 +70,11 @@ class CallEngine:
         """How many calls are held."""
         return len(self._sessions)
 
+    @property
+    def held(self) -> list[UUID]:
+        """Which calls are held."""
+        return list(self._sessions)
+
     def control(self, call_id: UUID) -> CallControl | None:
         """A live call, None where it is not held here."""
         session = self._sessions.get(call_id)

@@ -1,6 +1,6 @@
 """PostgreSQL: transactions bound to one organization, and the columns that tables share. Knows no table."""
 
-from switchboard.database.columns import Money, TenantTable, json_column, new_id, now
+from switchboard.database.columns import TenantTable, json_column, new_id, now
 from switchboard.database.session import Database, after_commit
 
-__all__ = ["Database", "Money", "TenantTable", "after_commit", "json_column", "new_id", "now"]
+__all__ = ["Database", "TenantTable", "after_commit", "json_column", "new_id", "now"]

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from decimal import Decimal
-from typing import Annotated, Any
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import MetaData, Numeric
+from sqlalchemy import MetaData
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 from uuid_utils.compat import uuid7
@@ -20,9 +19,6 @@ SQLModel.metadata = MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
-
-Money = Annotated[Decimal, Field(sa_type=Numeric(14, 6))]
-"""US dollars, exact to a millionth."""
 
 
 def new_id() -> UUID:

@@ -18,7 +18,7 @@ class DataDirectory:
     """A data directory: its places, and a lock that is held as long as the process lives."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path.absolute()
+        self.path = path.resolve()
         self._lock: int | None = None
 
     def claim(self) -> None:

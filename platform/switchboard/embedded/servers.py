@@ -80,7 +80,10 @@ class EmbeddedServers:
         binaries, data = _postgres_binaries(), self._directory.path / "postgres"
         if not (data / "PG_VERSION").exists():
             await self._init_database(binaries, data)
-        await _stop_orphan(data, self._directory.sockets)
+        await _stop_orphans(data, stop_signal=signal.SIGQUIT)
+        # With none of its processes left its lock files mean nothing, though a dead one that nobody has reaped would still keep them alive.
+        for lock in (data / "postmaster.pid", self._directory.sockets / ".s.PGSQL.5432.lock"):
+            lock.unlink(missing_ok=True)
         options = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
         command = [str(binaries / "postgres"), "-D", str(data), "-k", str(self._directory.sockets), *options]
         process = await self._launch("postgres", command, stop_signal=signal.SIGINT, death_signal=signal.SIGQUIT)
@@ -115,7 +118,7 @@ class EmbeddedServers:
             str(sockets),
         ]
         (sockets / "redis.sock").unlink(missing_ok=True)
-        process = await self._launch("redis", command, stop_signal=signal.SIGTERM, death_signal=signal.SIGTERM)
+        process = await self._launch("redis", command, stop_signal=signal.SIGTERM, death_signal=signal.SIGKILL)
         await self._await("redis", process, self._redis_answers)
 
     async def _launch(
@@ -191,27 +194,20 @@ def _give_to_nobody(directory: Path) -> None:
         os.chown(directory, nobody.pw_uid, nobody.pw_gid)
 
 
-async def _stop_orphan(data: Path, sockets: Path) -> None:
-    """A server whose supervisor was killed may still be on its way out: never two on one directory.
-
-    Once none of its processes is left its lock files mean nothing, though a dead process that nobody has reaped would still keep them alive.
-    """
-    for pid in _processes_in(data):
+async def _stop_orphans(folder: Path, *, stop_signal: signal.Signals) -> None:
+    """A server whose supervisor was killed may still be on its way out: never two in one folder, in which each of them works."""
+    for pid in _processes_in(folder):
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGQUIT)
+            os.kill(pid, stop_signal)
     async with asyncio.timeout(STOP_SECONDS):
-        while _processes_in(data):  # noqa: ASYNC110 - processes that are not our children have no event to wait for
+        while _processes_in(folder):  # noqa: ASYNC110 - processes that are not our children have no event to wait for
             await asyncio.sleep(POLL_SECONDS)
-    if sys.platform == "linux":
-        for lock in (data / "postmaster.pid", sockets / ".s.PGSQL.5432.lock"):
-            lock.unlink(missing_ok=True)
 
 
-def _processes_in(data: Path) -> list[int]:
-    """Every process of a PostgreSQL works in its data directory."""
+def _processes_in(folder: Path) -> list[int]:
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if (entry / "cwd").readlink() == data:
+            if (entry / "cwd").readlink() == folder:
                 found.append(int(entry.name))
     return found

@@ -10,6 +10,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from uuid_utils.compat import uuid7
 from werkzeug.exceptions import HTTPException
 
+from switchboard.observability import metrics
 from switchboard.web.errors import ApiError, FieldError, MethodNotAllowed, NotFound, PayloadTooLarge, Problem, Unavailable
 
 logger = structlog.get_logger()
@@ -44,12 +45,15 @@ def install(app: Quart) -> None:
     async def finish(response: Response) -> Response:
         response.headers["X-Request-Id"] = g.request_id
         response.headers.update(g.get("rate_limit_headers", {}))
+        operation, seconds = request.endpoint or "unknown", time.perf_counter() - g.began
+        metrics.http_requests.labels(operation, response.status_code).inc()
+        metrics.http_seconds.labels(operation).observe(seconds)
         logger.info(
             "request",
             method=request.method,
             path=request.url_rule.rule if request.url_rule else "(unknown)",
             status=response.status_code,
-            ms=round((time.perf_counter() - g.began) * 1000, 1),
+            ms=round(seconds * 1000, 1),
         )
         return response
 

@@ -1,0 +1,76 @@
+"""The command line over a running database: one JSON object, or one line of error."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from switchboard.embedded import DataDirectory
+
+
+class Operator:
+    """Somebody at the command line."""
+
+    def __init__(self, servers: DataDirectory, data_dir: Path) -> None:
+        self._environment = {
+            **os.environ,
+            "SWITCHBOARD_DATA_DIR": str(data_dir),
+            "SWITCHBOARD_DATABASE_URL": servers.database_url,
+            "SWITCHBOARD_REDIS_URL": servers.redis_url,
+        }
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-m", "switchboard", *arguments], env=self._environment, capture_output=True, text=True, check=False)
+
+    def ask(self, *arguments: str) -> dict[str, str]:
+        done = self.run(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        found: dict[str, str] = json.loads(done.stdout)
+        return found
+
+
+@pytest.fixture
+def operator(servers: DataDirectory, tmp_path: Path) -> Operator:
+    return Operator(servers, tmp_path)
+
+
+def test_organizations_keys_users_and_clients(operator: Operator) -> None:
+    organization = operator.ask("orgs", "create", "--name", "Acme")
+    assert organization["api_key"].startswith("svc_live_")
+    key = operator.ask("keys", "create", "--org", organization["id"], "--name", "reader", "--scope", "agents:read")
+    assert set(key) == {"id", "api_key"}
+    assert operator.ask("keys", "revoke", key["id"])["revoked_at"]
+    email = f"a{organization['id'][:8]}@example.com"
+    assert operator.ask("users", "create", "--email", email, "--password", "long enough!", "--org", organization["id"])["email"] == email
+    client = operator.ask("oauth-clients", "create", "--name", "App", "--redirect-uri", "https://app.example.com/cb")
+    assert set(client) == {"client_id", "client_secret"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["keys", "create", "--org", "00000000-0000-0000-0000-000000000000", "--name", "x", "--scope", "agents:read"], 1, "no organization"),
+        (["keys", "create", "--org", "00000000-0000-0000-0000-000000000000", "--name", "x", "--scope", "agents:fly"], 1, "no scope agents:fly"),
+        (["users", "create", "--email", "nobody", "--password", "long enough!"], 1, "not an e-mail"),
+        (["users", "create", "--email", "a@b.co", "--password", "short"], 1, "at least 10"),
+        (["oauth-clients", "create", "--name", "x", "--redirect-uri", "http://evil.example.com/"], 1, "redirect URI"),
+        (["phone", "dial", "--from", "+15550100001", "--to", "+15559999900"], 1, "not a number of any organization"),
+        (["orgs", "create"], 2, "--name"),
+        (["no-such-command"], 2, "No such command"),
+    ],
+)
+def test_errors_are_one_line_with_their_status(operator: Operator, arguments: list[str], status: int, message: str) -> None:
+    done = operator.run(*arguments)
+    assert done.returncode == status
+    assert message in done.stderr
+    assert done.stdout == ""
+
+
+def test_without_servers_it_says_what_to_do(operator: Operator, tmp_path: Path) -> None:
+    operator._environment["SWITCHBOARD_DATABASE_URL"] = f"postgresql://x@/x?host={tmp_path}"
+    done = operator.run("orgs", "list")
+    assert done.returncode == 1
+    assert "make run" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,41 @@
+"""A database of the operator's own: a login without any special right but the ones that docs/operating.md names."""
+
+import asyncpg
+import pytest
+from switchboard.database import Database
+from switchboard.embedded import DataDirectory
+from switchboard.identity.service import create_organization
+from switchboard.migrations import MigrationError, upgrade
+
+
+async def administrate(servers: DataDirectory, *statements: str) -> None:
+    connection = await asyncpg.connect(host=str(servers.sockets), user="switchboard", database="postgres")
+    for statement in statements:
+        await connection.execute(statement)
+    await connection.close()
+
+
+def url(servers: DataDirectory, login: str) -> str:
+    return f"postgresql://{login}@/{login}?host={servers.sockets}"
+
+
+async def test_an_ordinary_login_with_the_two_roles_is_enough(servers: DataDirectory) -> None:
+    await administrate(
+        servers, "create role plain login", "create database plain owner plain", "grant switchboard_tenant, switchboard_system to plain"
+    )
+    await upgrade(url(servers, "plain"))
+    await upgrade(url(servers, "plain"))
+    database = Database(url(servers, "plain"))
+    async with database.system() as session:
+        organization = await create_organization(session, name="Own")
+    async with database.tenant(organization.id) as session:
+        assert (await session.get_one(type(organization), organization.id)).name == "Own"
+    await database.close()
+    await administrate(servers, "drop database plain", "drop role plain")
+
+
+async def test_a_login_that_lacks_a_right_is_told_which(servers: DataDirectory) -> None:
+    await administrate(servers, "create role poor login", "create database poor owner poor")
+    with pytest.raises(MigrationError, match="grant switchboard_tenant to"):
+        await upgrade(url(servers, "poor"))
+    await administrate(servers, "drop database poor", "drop role poor")

@@ -1,0 +1,22 @@
+"""Settings: an unknown variable or a bad value is one clear line."""
+
+import pytest
+from switchboard.settings import SettingsError, load
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("PROT", "8080"), ("PORT", "http"), ("PORT", "0"), ("DATABASE_URL", "mysql://x"), ("REDIS_URL", "http://x"), ("WEBHOOK_RETRY_DELAYS", "1,x"),
+     ("WEBHOOK_ALLOWED_NETWORKS", "10.0.0.1/8"), ("PUBLIC_URL", "example.com"), ("LOG_LEVEL", "LOUD")],
+)  # fmt: skip
+def test_what_cannot_be_used_is_named(name: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=f"SWITCHBOARD_{name}") as refused:
+        load({f"SWITCHBOARD_{name}": value})
+    assert "\n" not in str(refused.value)
+
+
+def test_lists_are_separated_by_commas_and_the_public_address_has_a_default() -> None:
+    settings = load({"SWITCHBOARD_WEBHOOK_RETRY_DELAYS": "1, 2.5", "SWITCHBOARD_PORT": "9000", "SWITCHBOARD_SECRET_KEYS": "a,b"})
+    assert settings.webhook_retry_delays == [1.0, 2.5]
+    assert settings.base_url == "http://127.0.0.1:9000"
+    assert [key.get_secret_value() for key in settings.secret_keys] == ["a", "b"]
