@@ -1,5 +1,8 @@
 """`/openapi.json`, and `/docs`: the same as a page, rendered here, without a script and without any foreign host."""
 
+import re
+
+from markupsafe import Markup, escape
 from quart import Blueprint, Response, current_app, render_template
 
 from switchboard.events.catalog import CATALOG, delivery_model
@@ -8,6 +11,12 @@ from switchboard.web.openapi import Json, WebhookEvent, document
 
 blueprint = Blueprint("reference", __name__, template_folder="templates")
 CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
+
+
+@blueprint.app_template_filter("inline_code")
+def inline_code(text: str | None) -> Markup:
+    """A description with its `code` set as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text or ""))))  # noqa: S704 - escaped just now
 
 
 def openapi_document() -> Json:
