@@ -54,7 +54,7 @@ async def _settle(runtime: Runtime, placed: Call, *, carrier_call_id: str | None
     async with runtime.database.tenant(placed.organization_id) as session:
         call = await calls.get(session, placed.id, lock=True)
         if error is not None:
-            finish(session, call, "failed", error=error)
+            await finish(session, call, "failed", error=error)
         elif not is_over(call):
             call.carrier_call_id = call.carrier_call_id or carrier_call_id
             if call.status == "queued":

@@ -7,11 +7,12 @@ from switchboard.agents import models as agents
 from switchboard.calls import models as calls
 from switchboard.events import models as events
 from switchboard.identity import models as identity
+from switchboard.integrations import models as integrations
 from switchboard.phone_numbers import models as phone_numbers
 from switchboard.providers import models as providers
 from switchboard.web import models as web
 
-TABLES = (agents, calls, events, identity, phone_numbers, providers, web)
+TABLES = (agents, calls, events, identity, integrations, phone_numbers, providers, web)
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=SQLModel.metadata, compare_type=True)
 context.run_migrations()

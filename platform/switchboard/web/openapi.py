@@ -32,6 +32,10 @@ TAGS = {
     "agents": "Agents hold the calls.",
     "calls": "Calls, their transcripts and recordings.",
     "phone-numbers": "Numbers: search, buy, configure, give back.",
+    "webhook-endpoints": "Who is told of events.",
+    "webhook-deliveries": "What became of each telling.",
+    "webhook-events": "The events there are.",
+    "integrations": "The organization's integration.",
 }
 
 
