@@ -30,7 +30,7 @@ class _Room:
 
 
 class Limits(Generic[Key]):
-    """The limits of all targets, or of all organizations; those that were never slow are forgotten when idle."""
+    """The limits of all targets, or of all organizations; idle ones are forgotten when there are too many."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
@@ -53,7 +53,7 @@ class Limits(Generic[Key]):
             room.limit = max(self._bounds.least, room.limit // 2)
         elif succeeded:
             room.limit = min(self._bounds.most, room.limit + 1)
-        if room.taken == 0 and (self._bounds.first <= room.limit or len(self._rooms) > REMEMBERED):
+        if room.taken == 0 and (room.limit == self._bounds.first or len(self._rooms) > REMEMBERED):
             del self._rooms[key]
 
 
