@@ -110,4 +110,6 @@ async def test_the_document_is_valid_and_complete(client: Client) -> None:
 async def test_health(client: Client) -> None:
     assert (await client.get("/healthz")).status_code == 200
     assert (await (await client.get("/readyz")).get_json())["status"] == "ok"
-    assert b"switchboard_live_calls" in await (await client.get("/metrics")).get_data(as_text=False)
+    metrics = await (await client.get("/metrics")).get_data(as_text=False)
+    assert b"switchboard_live_calls" in metrics
+    assert b"switchboard_delivery_queue_age_seconds" in metrics

@@ -1,10 +1,15 @@
 """The command line over a running database: one JSON object, or one line of error."""
 
+import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import pytest
 from switchboard.embedded import DataDirectory
@@ -23,6 +28,10 @@ class Operator:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([sys.executable, "-m", "switchboard", *arguments], env=self._environment, capture_output=True, text=True, check=False)
+
+    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "switchboard", *arguments]
+        return subprocess.Popen(command, env={**self._environment, **environment}, stderr=subprocess.PIPE, text=True)
 
     def ask(self, *arguments: str) -> dict[str, str]:
         done = self.run(*arguments, "--json")
@@ -74,3 +83,25 @@ def test_without_servers_it_says_what_to_do(operator: Operator, tmp_path: Path) 
     assert done.returncode == 1
     assert "make run" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_worker_shows_its_metrics_and_stops_when_told(operator: Operator) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    worker = operator.start("worker", SWITCHBOARD_WORKER_PORT=str(port))
+    try:
+        for _ in range(200):
+            with contextlib.suppress(URLError), urlopen(f"http://127.0.0.1:{port}/metrics", timeout=2) as answer:
+                page = answer.read().decode()
+                break
+            time.sleep(0.05)
+        for name in ("delivery_attempts", "delivery_latency_seconds", "deliveries_under_way", "endpoints_disabled"):
+            assert f"switchboard_{name}" in page
+        second = operator.start("worker", SWITCHBOARD_WORKER_PORT=str(port))
+        assert "set SWITCHBOARD_WORKER_PORT" in second.communicate(timeout=20)[1]
+        assert second.returncode == 1
+    finally:
+        worker.terminate()
+        worker.communicate(timeout=20)
+    assert worker.returncode == 0

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from aiohttp import AsyncResolver
 from aiohttp.abc import AbstractResolver, ResolveResult
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
-from switchboard.outbound import OutboundClient, OutboundError
+from switchboard.outbound import ForbiddenAddress, OutboundClient, OutboundError
 
 LOOPBACK = [ip_network("127.0.0.0/8")]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -208,3 +209,42 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused(client: Outbound
     assert await kind_of(client, f"https://localhost:{server.sockets[0].getsockname()[1]}/") == "tls"
     assert receiver.requests == []
     server.close()
+
+
+class _Silence(asyncio.DatagramProtocol):
+    """A name server that takes questions and answers none."""
+
+
+async def test_names_whose_server_does_not_answer_hold_nobody_up(receiver: Receiver) -> None:
+    loop = asyncio.get_running_loop()
+    silent, _ = await loop.create_datagram_endpoint(_Silence, local_addr=("127.0.0.1", 0))
+    port = silent.get_extra_info("sockname")[1]
+    names = AsyncResolver(nameservers=["127.0.0.1"], udp_port=port, timeout=0.5, tries=1)
+    client = OutboundClient(LOOPBACK, resolver=names)
+    lost = [asyncio.create_task(kind_of(client, f"http://n{number}.example.com/", seconds=2)) for number in range(200)]
+    started = loop.time()
+    await asyncio.sleep(0.05)
+    assert (await client.post(f"http://127.0.0.1:{receiver.port}/", b"", headers={}, seconds=1)).status == 200
+    assert set(await asyncio.gather(*lost)) <= {"connection", "timeout"}
+    assert loop.time() - started < 4
+    await client.close()
+    silent.close()
+
+
+async def test_endless_headers_are_no_answer(client: OutboundClient, receiver: Receiver) -> None:
+    receiver.answer = b"HTTP/1.1 200 OK\r\n" + b"X-Padding: " + b"x" * 4000 + b"\r\n" + b"".join(b"X-%d: y\r\n" % n for n in range(200_000))
+    assert await kind_of(client, f"http://127.0.0.1:{receiver.port}/") == "invalid_response"
+
+
+async def test_a_body_that_nobody_wants_is_not_waited_for(client: OutboundClient, receiver: Receiver) -> None:
+    receiver.answer = None
+    answer = await client.post(f"http://127.0.0.1:{receiver.port}/", b"", headers={}, seconds=5, read_limit=0)
+    assert (answer.status, answer.body) == (200, b"")
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8080/x", "http://voice.example.com:8080/", "https://voice.example.com/"])
+def test_the_platforms_own_address_is_refused(url: str) -> None:
+    client = OutboundClient(LOOPBACK, own_url=url)
+    with pytest.raises(ForbiddenAddress):
+        client.check_url(url.replace("voice", "VOICE"))
+    assert client.check_url("http://127.0.0.1:8081/")

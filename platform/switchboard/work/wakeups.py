@@ -10,6 +10,7 @@ import structlog
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from saq.job import CronJob
+from saq.job import Job as QueuedJob
 from saq.queue.redis import RedisQueue
 from saq.types import Context, PartialTimersDict
 from saq.worker import Worker
@@ -25,6 +26,7 @@ Job: TypeAlias = Callable[..., Awaitable[None]]
 JOB_TIMEOUT = 120
 TIMERS = PartialTimersDict(schedule=1, worker_info=10, sweep=20, abort=1)
 JOB_RETRIES = 3
+AWAY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,18 @@ class Clockwork:
 
     job: Job
     every: str
+
+
+class _RedisQueue(RedisQueue):
+    """SAQ's, whose workers do not spin while Redis is away."""
+
+    async def dequeue(self, timeout: float = 0.0, poll_interval: float = 0.0) -> QueuedJob | None:  # noqa: ASYNC109 - SAQ's signature
+        try:
+            return await super().dequeue(timeout, poll_interval)
+        except (RedisError, OSError) as error:
+            logger.warning("wake-ups wait for Redis", error=type(error).__name__)
+            await asyncio.sleep(AWAY_SECONDS)
+            return None
 
 
 class _Worker(Worker[Context]):
@@ -53,7 +67,7 @@ class Queue:
     """The one queue of wake-ups."""
 
     def __init__(self, redis: Redis) -> None:
-        self._queue = RedisQueue(redis, name="switchboard")
+        self._queue = _RedisQueue(redis, name="switchboard")
 
     async def enqueue(self, job: str, **arguments: str) -> None:
         """Have a worker run a job now. A queue that cannot be reached is logged and forgotten: the clock's sweep finds the work."""

@@ -1,0 +1,251 @@
+"""What the worker that delivers does when something goes wrong around it (the rows of the failure table in docs/architecture.md)."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from ipaddress import ip_network
+from uuid import UUID
+
+import pytest
+import stripe
+from redis.asyncio import Redis
+from sqlmodel import col, select, update
+from switchboard.database import new_id, now
+from switchboard.deliveries import pump
+from switchboard.deliveries.jobs import KEPT, WAIT, expire_deliveries, forget_deliveries
+from switchboard.deliveries.pump import DeliveryPump
+from switchboard.events.models import Delivery, DeliveryAttempt, EventTarget
+from switchboard.events.outbox import enqueue
+from switchboard.events.targets import secret_label
+from switchboard.runtime import Runtime
+from switchboard.settings import Settings
+from switchboard.work import Queue
+
+from tests.fixtures.app import Caller
+from tests.fixtures.receiver import Receiver
+
+BODY = '{"event": "call.completed", "data": {"name": "Zoë ☎"}, "timestamp": "2026-11-20T09:30:00.000Z"}'
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    networks = [ip_network("127.0.0.0/8")]
+    return settings.model_copy(update={"webhook_retry_delays": [0.1] * 5, "webhook_timeout": 20.0, "webhook_allowed_networks": networks})
+
+
+@asynccontextmanager
+async def pumping(runtime: Runtime) -> AsyncIterator[asyncio.Event]:
+    """A pump and nothing else: no queue, no Redis."""
+    stop = asyncio.Event()
+    task = asyncio.create_task(DeliveryPump(runtime).run(stop))
+    try:
+        yield stop
+    finally:
+        stop.set()
+        await task
+
+
+async def make_target(runtime: Runtime, caller: Caller, url: str, *, secret: str | None = None) -> EventTarget:
+    target = EventTarget(id=new_id(), organization_id=caller.organization_id, kind="endpoint", url=url)
+    if secret is not None:
+        target.secret = runtime.keyring.encrypt(secret, secret_label("endpoint", target.id, target.organization_id))
+    async with runtime.database.tenant(caller.organization_id) as session:
+        session.add(target)
+    return target
+
+
+async def add(runtime: Runtime, target: EventTarget, **fields: object) -> Delivery:
+    """A delivery whose wake-up never comes."""
+    async with runtime.database.tenant(target.organization_id) as session:
+        delivery = enqueue(session, target, "call.completed", BODY)
+        for name, value in fields.items():
+            setattr(delivery, name, value)
+        session.info["after_commit"].clear()
+    return delivery
+
+
+async def row(runtime: Runtime, delivery: Delivery, *, status: str | None = None) -> Delivery:
+    """The delivery's row, once it has this status."""
+    async with asyncio.timeout(10):
+        while True:
+            async with runtime.database.tenant(delivery.organization_id) as session:
+                found = await session.get_one(Delivery, delivery.id)
+            if status is None or found.status == status:
+                return found
+            await asyncio.sleep(0.02)
+
+
+async def lapse(runtime: Runtime, delivery: Delivery) -> None:
+    """Let the lease end, as if its holder had been stopped for longer than it lasts."""
+    async with runtime.database.tenant(delivery.organization_id) as session:
+        await session.exec(update(Delivery).where(col(Delivery.id) == delivery.id).values(due_at=now()))
+
+
+async def test_a_delivery_whose_wake_up_is_lost_is_found(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
+    target = await make_target(runtime, caller, f"{receiver.url}/hook")
+    async with pumping(runtime):
+        await add(runtime, await make_target(runtime, caller, f"{receiver.url}/before"))
+        await receiver.first("/before")
+        delivery = await add(runtime, target)
+        await receiver.first("/hook", seconds=3)
+        await row(runtime, delivery, status="delivered")
+
+
+async def test_a_worker_without_redis_delivers_and_does_not_spin(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
+    target = await make_target(runtime, caller, f"{receiver.url}/hook")
+    nowhere = Redis.from_url("redis://127.0.0.1:9/")
+    worker = Queue(nowhere).worker(jobs=(), clock=(), context=None)
+    running = asyncio.create_task(worker.start())
+    async with pumping(runtime):
+        before = time.process_time()
+        for number in range(2):
+            await add(runtime, target)
+            await receiver.first("/hook", number + 1, seconds=3)
+        await asyncio.sleep(1)
+        assert time.process_time() - before < 1
+    await worker.stop()
+    await running
+    await nowhere.aclose()
+
+
+async def test_a_result_that_comes_after_its_lease_counts_for_nothing(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
+    """A frozen worker thaws: the one that took over has delivered, and the attempt is counted once."""
+    target = await make_target(runtime, caller, f"{receiver.url}/hook")
+    receiver.statuses["/hook"] = [200]
+    receiver.hangs.add("/hook")
+    delivery = await add(runtime, target)
+    async with pumping(runtime):
+        await receiver.first("/hook")
+        receiver.hangs.clear()
+        await lapse(runtime, delivery)
+        async with pumping(runtime):
+            await receiver.first("/hook", 2)
+            await row(runtime, delivery, status="delivered")
+        receiver.statuses["/hook"] = [500]
+        receiver.release()
+    found = await row(runtime, delivery)
+    assert (found.status, found.attempts, found.last_status_code) == ("delivered", 1, 200)
+    async with runtime.database.tenant(caller.organization_id) as session:
+        assert len((await session.exec(select(DeliveryAttempt))).all()) == 1
+        assert (await session.get_one(EventTarget, target.id)).consecutive_failures == 0
+    assert {request.delivery_id for request in receiver.received} == {str(delivery.id)}
+
+
+async def test_a_worker_that_stops_hands_its_leases_back(
+    runtime: Runtime, caller: Caller, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pump, "STOP_SECONDS", 0.1)
+    delivery = await add(runtime, await make_target(runtime, caller, f"{receiver.url}/hook"))
+    receiver.hangs.add("/hook")
+    async with pumping(runtime):
+        await receiver.first("/hook")
+        claimed = await row(runtime, delivery)
+        assert claimed.lease_token is not None
+    found = await row(runtime, delivery)
+    assert (found.status, found.attempts, found.lease_token) == ("pending", 0, None)
+    assert found.due_at is not None
+    assert found.due_at <= now()
+
+
+async def test_a_workers_wrong_clock_spoils_neither_signature_nor_schedule(
+    runtime: Runtime, caller: Caller, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + 600)
+    receiver.statuses["/hook"] = [500, 200]
+    delivery = await add(runtime, await make_target(runtime, caller, f"{receiver.url}/hook"))
+    async with pumping(runtime):
+        first, second = await receiver.first("/hook", 2)
+        await row(runtime, delivery, status="delivered")
+    for request in (first, second):
+        assert abs(real() - int(request.headers["X-Webhook-Timestamp"])) < 10
+
+
+async def test_signatures_verify_with_somebody_elses_library(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
+    """Stripe's scheme is the same to the letter, and its library checks it: good ones pass, altered, foreign and old ones do not."""
+    target = await make_target(runtime, caller, f"{receiver.url}/hook", secret="whsec_ours")
+    await add(runtime, target)
+    async with pumping(runtime):
+        (request,) = await receiver.first("/hook")
+    verify = stripe.WebhookSignature.verify_header
+    header, body = request.headers["X-Webhook-Signature"], request.body.decode()
+    assert verify(body, header, "whsec_ours", 300)
+    for altered in ((body + " ", header, "whsec_ours"), (body, header, "whsec_theirs"), (body, header.replace("t=1", "t=2"), "whsec_ours")):
+        with pytest.raises(stripe.SignatureVerificationError):
+            verify(*altered, 300)
+
+
+async def test_a_secret_under_a_lost_key_costs_no_attempt(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
+    target = await make_target(runtime, caller, f"{receiver.url}/hook")
+    async with runtime.database.tenant(caller.organization_id) as session:
+        await session.exec(update(EventTarget).where(col(EventTarget.id) == target.id).values(secret="v1.00000000.AAAA"))
+    delivery = await add(runtime, target)
+    other = await add(runtime, await make_target(runtime, caller, f"{receiver.url}/other"))
+    async with pumping(runtime):
+        await row(runtime, other, status="delivered")
+    found = await row(runtime, delivery)
+    assert (found.status, found.attempts) == ("pending", 0)
+    assert not receiver.at("/hook")
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nx", b"HTTP/1.1 204 No Content\r\n\r\n"])
+async def test_a_status_decides_whatever_happens_to_the_body(runtime: Runtime, caller: Caller, answer: bytes) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    delivery = await add(runtime, await make_target(runtime, caller, url))
+    async with pumping(runtime):
+        assert (await row(runtime, delivery, status="delivered")).attempts == 1
+    server.close()
+
+
+async def test_a_connection_that_was_closed_while_idle_costs_no_attempt(runtime: Runtime, caller: Caller) -> None:
+    """The receiver answers one request on each connection and closes it at the next, without a word."""
+    connections: list[int] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(0)
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            length = next(int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
+            await reader.readexactly(length)
+            if connections[-1]:
+                break
+            connections[-1] += 1
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    target = await make_target(runtime, caller, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+    async with pumping(runtime):
+        for _ in range(2):
+            assert (await row(runtime, await add(runtime, target), status="delivered")).attempts == 1
+    assert len(connections) == 2
+    server.close()
+
+
+async def test_what_waited_seven_days_for_a_disabled_endpoint_fails(runtime: Runtime, caller: Caller) -> None:
+    target = await make_target(runtime, caller, "https://example.com/")
+    old = await add(runtime, target, created_at=now() - WAIT)
+    young = await add(runtime, target)
+    await expire_deliveries(runtime)
+    found = await row(runtime, old)
+    assert (found.status, found.last_error, found.next_attempt_at) == ("failed", "the endpoint stayed disabled", None)
+    assert (await row(runtime, young)).status == "pending"
+
+
+async def test_deliveries_are_kept_for_thirty_days(runtime: Runtime, caller: Caller) -> None:
+    target = await make_target(runtime, caller, "https://example.com/")
+    over = {"status": "delivered", "due_at": None}
+    old, young = await add(runtime, target, created_at=now() - KEPT, **over), await add(runtime, target, **over)
+    waiting = await add(runtime, target, created_at=now() - KEPT)
+    await forget_deliveries(runtime)
+    async with runtime.database.tenant(caller.organization_id) as session:
+        left: set[UUID] = set((await session.exec(select(Delivery.id))).all())
+    assert left == {young.id, waiting.id}
+    assert old.id not in left
