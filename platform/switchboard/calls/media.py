@@ -16,7 +16,9 @@ from switchboard.calls.dialing import hang_up
 from switchboard.calls.log import DatabaseCallLog
 from switchboard.calls.models import Call
 from switchboard.calls.states import MEDIA_PATIENCE, FinalStatus, finish, is_over, start
+from switchboard.calls.texting import CallTexts
 from switchboard.conversation.call import AgentSettings, CallResult, EndedReason, LiveCall, MediaSocket, TurnLatency
+from switchboard.conversation.tools import SendSms
 from switchboard.database import now
 from switchboard.identity.service import policy_of
 from switchboard.plugins import ProviderError, ProviderSettings, TelephonyProvider
@@ -114,7 +116,7 @@ async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket
             leg=leg,
             log=log,
             recording_path=recording_path(runtime.settings, call),
-            tools=[tool() for tool in runtime.registry.tools],
+            tools=[SendSms(CallTexts(runtime, call)), *(tool() for tool in runtime.registry.tools)],
             variables={name: str(value) for name, value in call.call_metadata.items()},
             hints=tuple(providers.llm.expected_phrases(agent.system_prompt)),
             voicemail=call.voicemail,

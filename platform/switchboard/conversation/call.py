@@ -123,6 +123,12 @@ class CarrierLeg(Protocol):
     async def send_digits(self, digits: str) -> None: ...
 
 
+class TextSender(Protocol):
+    """Sends a text to the person on the line, or to the number that is given. Raises `ToolError`."""
+
+    async def send_text(self, body: str, to_number: str | None) -> None: ...
+
+
 class CallLog(Protocol):
     """Where a call is written down while it goes on. Both are called in order and must not be slow: hand the work on."""
 

@@ -63,7 +63,35 @@ class CallTranscriptReady(CallEvent):
     name = "call.transcript.ready"
 
 
-CATALOG: dict[str, type[EventData]] = {kind.name: kind for kind in (CallStarted, CallRinging, CallCompleted, CallFailed, CallTranscriptReady)}
+class SmsEvent(EventData):
+    """What the two text events carry. `contact_name` is empty where the other side is no contact."""
+
+    message_id: UUID
+    conversation_id: UUID
+    direction: str
+    from_number: str
+    to_number: str
+    body: str
+    status: str
+    contact_name: str
+    created_at: Moment
+
+
+class SmsReceived(SmsEvent):
+    """An inbound SMS was received."""
+
+    name = "sms.received"
+
+
+class SmsSent(SmsEvent):
+    """An outbound SMS was sent: the carrier has taken it."""
+
+    name = "sms.sent"
+
+
+CATALOG: dict[str, type[EventData]] = {
+    kind.name: kind for kind in (CallStarted, CallRinging, CallCompleted, CallFailed, CallTranscriptReady, SmsReceived, SmsSent)
+}
 
 
 def delivery_model(kind: type[EventData]) -> type[BaseModel]:

@@ -9,9 +9,10 @@ from switchboard.events import models as events
 from switchboard.identity import models as identity
 from switchboard.phone_numbers import models as phone_numbers
 from switchboard.providers import models as providers
+from switchboard.sms import models as sms
 from switchboard.web import models as web
 
-TABLES = (agents, calls, events, identity, phone_numbers, providers, web)
+TABLES = (agents, calls, events, identity, phone_numbers, providers, sms, web)
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=SQLModel.metadata, compare_type=True)
 context.run_migrations()

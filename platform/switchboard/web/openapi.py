@@ -32,6 +32,7 @@ TAGS = {
     "agents": "Agents hold the calls.",
     "calls": "Calls, their transcripts and recordings.",
     "phone-numbers": "Numbers: search, buy, configure, give back.",
+    "sms": "Texts, and the conversations that they make up.",
 }
 
 
