@@ -18,6 +18,7 @@ from switchboard.calls.routes import blueprint as calls
 from switchboard.carriers.routes import blueprint as carriers
 from switchboard.conversation.engine import CallEngine
 from switchboard.database import Database
+from switchboard.do_not_call.routes import blueprint as do_not_call
 from switchboard.health import blueprint as health
 from switchboard.identity.authentication import Authenticator
 from switchboard.outbound import OutboundClient
@@ -36,7 +37,7 @@ from switchboard.work import Queue
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
 
-BLUEPRINTS = (agents, calls, carriers, health, phone_numbers, reference, sms)
+BLUEPRINTS = (agents, calls, carriers, do_not_call, health, phone_numbers, reference, sms)
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from sqlalchemy.dialects import postgresql
 from switchboard.migrations.tenancy import protect
 
 revision = "sms"
-down_revision = "0001"
+down_revision = "contacts"
 
 
 def upgrade() -> None:
