@@ -11,6 +11,7 @@ from switchboard.events.models import Event
 from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.phone_numbers.purchase import callback_urls
 from switchboard.plugins import SimulatedCarrier
+from switchboard.sms.keywords import ANSWERS
 from switchboard_offline.loopback import LoopbackTelephony
 from switchboard_offline.loopback.callbacks import TextCame
 
@@ -146,7 +147,28 @@ async def test_stop_closes_the_conversation_until_start(live: LivePlatform) -> N
     assert [conversation["status"] for conversation in await conversations(live.caller)] == ["open"]
     found = await until(live, lambda found: all(message["status"] in ("received", "delivered") for message in found))
     answers = [message["body"] for message in reversed(found) if message["author"] == "platform"]
-    assert [str(answer)[:14] for answer in answers] == ["You will get n", "Reply STOP to ", "You will get t"]
+    assert answers == [ANSWERS["stop"], ANSWERS["help"], ANSWERS["start"]]
+
+
+async def listed_sources(live: LivePlatform) -> list[JsonValue]:
+    return [entry["source"] for entry in (await live.caller.get("/v1/do-not-call")).json["items"]]  # type: ignore[union-attr,index,call-overload]
+
+
+async def test_stop_feeds_the_do_not_call_list_and_start_lifts_only_that(live: LivePlatform) -> None:
+    body = {"to_number": CONTACT, "from_number_id": live.number_id, "body": "Hello"}
+    await text(live, "STOP")
+    assert await listed_sources(live) == ["text"]
+    other = (await live.caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
+    refused = await live.caller.post("/v1/sms", {**body, "from_number_id": other})
+    assert (refused.status, refused.json["code"]) == (409, "recipient_opted_out")
+    await text(live, "START")
+    assert await listed_sources(live) == []
+    await live.caller.post("/v1/do-not-call", {"phone_number": CONTACT})
+    assert (await live.caller.post("/v1/sms", body)).json["code"] == "recipient_opted_out"
+    await text(live, "STOP")
+    await text(live, "START")
+    assert await listed_sources(live) == ["api"]
+    assert (await live.caller.post("/v1/sms", body)).json["code"] == "recipient_opted_out"
 
 
 async def test_a_text_to_a_number_that_is_not_ours_is_dropped(live: LivePlatform) -> None:

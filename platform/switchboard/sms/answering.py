@@ -112,8 +112,7 @@ async def _answerer(session: AsyncSession, conversation: SmsConversation) -> tup
         return None
     agent = await agents.find(session, number.inbound_agent_id) if number.inbound_agent_id else None
     schedule = Schedule.model_validate(number.sms_schedule) if number.sms_schedule else None
-    # Short codes and names are senders that nobody reads.
-    if agent is None or agent.status != "active" or not is_open(schedule, now()) or not conversation.contact_number.startswith("+"):
+    if agent is None or agent.status != "active" or not is_open(schedule, now()) or not sms.can_be_called(conversation):
         return None
     if not number.sms_active or await sms.has_opted_out(session, conversation):
         return None

@@ -11,6 +11,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.database import new_id, now
+from switchboard.do_not_call import service as do_not_call
 from switchboard.phone_numbers import service as numbers
 from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.sms.models import SmsConversation, SmsMessage
@@ -99,5 +100,10 @@ async def write(
 
 
 async def has_opted_out(session: AsyncSession, conversation: SmsConversation) -> bool:
-    """Whether the contact does not want to be texted."""
-    return conversation.status == "closed"
+    """Whether the contact does not want to be texted: by STOP, or by a wish heard elsewhere."""
+    return conversation.status == "closed" or await do_not_call.is_listed(session, conversation.contact_number)
+
+
+def can_be_called(conversation: SmsConversation) -> bool:
+    """Whether the contact is a telephone: short codes and names are senders that nobody reads."""
+    return conversation.contact_number.startswith("+")
