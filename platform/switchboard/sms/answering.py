@@ -136,7 +136,7 @@ def _tell(claim: _Claim, messages: Sequence[SmsMessage]) -> None:
         claim.seen.add(message.id)
         role: Literal["user", "assistant"] = "user" if message.direction == "inbound" else "assistant"
         last = claim.history[-1] if claim.history else None
-        content = "\n".join([message.body, *(f"(sent a file: {url})" for url in message.media_urls)]).strip()
+        content = "\n".join([message.body, *(f"(sent a file: {url})" for url in message.media_urls)]).strip() or "(an empty text)"
         if last is not None and last.role == role and not last.tool_calls:
             claim.history[-1] = Message(role, f"{last.content}\n{content}")
         else:

@@ -12,6 +12,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.do_not_call import service as do_not_call
 from switchboard.do_not_call.models import DoNotCallEntry
+from switchboard.identity.service import find_organization
 from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.sms.models import SmsConversation
 from switchboard.sms.service import can_be_called, has_opted_out, write
@@ -25,9 +26,9 @@ WORDS: dict[Keyword, frozenset[str]] = {
     "help": frozenset(("help", "info")),
 }
 ANSWERS: dict[Keyword, str] = {
-    "stop": "You will get no more texts from us. Reply START to get them again.",
-    "start": "You will get texts from us again. Reply HELP for help, STOP to end them.",
-    "help": "Reply STOP to get no more texts from us, START to get them again.",
+    "stop": "you will get no more texts from us. Reply START to get them again.",
+    "start": "you will get texts from us again. Reply HELP for help, STOP to end them.",
+    "help": "reply STOP to get no more texts from us, START to get them again.",
 }
 
 
@@ -54,7 +55,8 @@ async def obey(session: AsyncSession, conversation: SmsConversation, number: Pho
             await do_not_call.delete(session, listing.id)
         is_news = not await has_opted_out(session, conversation)
     if is_news and not answered:
-        await write(session, conversation, number, ANSWERS[said], author="platform")
+        organization = await find_organization(session, conversation.organization_id)
+        await write(session, conversation, number, f"{organization.name}: {ANSWERS[said]}", author="platform")
     return True
 
 
