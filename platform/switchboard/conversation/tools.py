@@ -1,5 +1,6 @@
-"""The tools that every agent has: ending the call, transferring it, pressing keys. They ask; the session does."""
+"""The tools that every agent has: ending the call, transferring it, pressing keys, not calling again. They ask; others do."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -74,3 +75,18 @@ class PressDigits(AgentTool[Digits]):
         except ProviderError as error:
             raise ToolError(error.message) from error
         return {"pressed": parameters.digits}
+
+
+class OptOut(AgentTool[ToolParameters]):
+    """Has the other party not called again."""
+
+    name = "opt_out"
+    description = "Note that the other party does not want to be called again. Use it whenever they say so, and tell them that it is done."
+
+    def __init__(self, opt_out: Callable[[], Awaitable[None]]) -> None:
+        """`opt_out` writes it down. Raises `ToolError` where that cannot be done."""
+        self._opt_out = opt_out
+
+    async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
+        await self._opt_out()
+        return {"opted_out": True}
