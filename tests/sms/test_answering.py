@@ -27,6 +27,7 @@ from switchboard.plugins.registry import Registry
 from switchboard.runtime import Runtime
 from switchboard.sms import answering, inbound
 from switchboard.sms import service as sms
+from switchboard.sms.keywords import ANSWERS
 from switchboard.sms.models import SmsConversation, SmsMessage
 
 from tests.fixtures.app import Caller, fresh_number
@@ -197,6 +198,15 @@ async def test_tools_of_plugins_are_offered_and_told_which_conversation_it_is(li
     assert contexts == [ToolContext(line.caller.organization_id, UUID(line.agent_id), None, CONTACT, line.number, conversation_id=conversation.id)]
     assert line.told()[-1] == ("tool", '{"free": 3}')
     assert await line.sent() == ["Three tables are free."]
+
+
+async def test_whoever_says_stop_in_other_words_is_left_alone(line: Line) -> None:
+    line.model.answers = [ToolCall("1", "opt_out", {}), "I will not write again."]
+    await line.text("Please do not write to me any more")
+    await line.answer()
+    (confirmation,) = await line.sent()
+    assert confirmation.endswith(ANSWERS["stop"])
+    assert (await line.conversation()).status == "closed"
 
 
 @pytest.mark.parametrize("why", ["paused", "no agent", "closed hours", "a short code", "stopped", "released"])

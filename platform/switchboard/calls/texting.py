@@ -20,11 +20,14 @@ class CallTexts:
     async def send_text(self, body: str, to_number: str | None) -> None:
         inbound = self.call.direction == "inbound"
         own, other = (self.call.to_number, self.call.from_number) if inbound else (self.call.from_number, self.call.to_number)
+        target = to_number or other
+        if not target.startswith("+"):
+            raise ToolError("the caller's number is withheld: ask for one")
         async with self.runtime.database.tenant(self.call.organization_id) as session:
             number = await numbers.find_by_number(session, own)
             if number is None:
                 raise ToolError("the number that the call is held over is not the organization's any more")
             try:
-                await sms.compose(session, number, to_number or other, body, author="agent")
+                await sms.compose(session, number, target, body, author="agent")
             except ApiError as error:
                 raise ToolError(error.detail) from error

@@ -56,6 +56,7 @@ class EndedReason(StrEnum):
     TRANSFERRED = "transferred"
     TAKEN_OVER = "taken_over"
     CANCELED = "canceled"
+    DO_NOT_CALL = "do_not_call"
     PROVIDER_FAILED = "provider_failed"
     SHUTDOWN = "shutdown"
     ERROR = "error"

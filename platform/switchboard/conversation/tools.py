@@ -1,5 +1,6 @@
-"""The tools that every agent has: ending the call, transferring it, pressing keys, sending a text. They ask; others do."""
+"""The tools that every agent has: ending the call, transferring it, pressing keys, sending a text, not calling again. They ask; others do."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -98,3 +99,18 @@ class SendSms(AgentTool[TextToSend]):
     async def run(self, context: ToolContext, parameters: TextToSend) -> JsonObject:
         await self._sender.send_text(parameters.body, parameters.to_number)
         return {"sent": True}
+
+
+class OptOut(AgentTool[ToolParameters]):
+    """Has the other party not called again."""
+
+    name = "opt_out"
+    description = "Note that the other party does not want to be called again. Use it whenever they say so, and tell them that it is done."
+
+    def __init__(self, opt_out: Callable[[], Awaitable[None]]) -> None:
+        """`opt_out` writes it down. Raises `ToolError` where that cannot be done."""
+        self._opt_out = opt_out
+
+    async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
+        await self._opt_out()
+        return {"opted_out": True}

@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Literal
 from uuid import UUID
 
@@ -23,6 +24,7 @@ from switchboard.agents.models import Agent
 from switchboard.billing.costs import model_cost
 from switchboard.conversation.thinking import SENTENCE_END, filled
 from switchboard.conversation.toolbox import MAX_TOOL_ROUNDS, Toolbox
+from switchboard.conversation.tools import OptOut
 from switchboard.database import now
 from switchboard.identity.service import policy_of
 from switchboard.phone_numbers import service as numbers
@@ -32,7 +34,7 @@ from switchboard.plugins import ChatRequest, LLMProvider, Message, ModelUsage, P
 from switchboard.providers.conversation import agent_model
 from switchboard.runtime import Runtime
 from switchboard.sms import service as sms
-from switchboard.sms.keywords import keyword
+from switchboard.sms.keywords import keyword, obey
 from switchboard.sms.models import SmsConversation, SmsMessage
 from switchboard.sms.schemas import MAX_BODY_CHARACTERS
 from switchboard.web.errors import NotFound
@@ -149,7 +151,7 @@ async def _think(runtime: Runtime, claim: _Claim, model: LLMProvider[ProviderSet
     context = ToolContext(
         agent.organization_id, agent.id, None, conversation.contact_number, claim.number.phone_number, conversation_id=conversation.id
     )
-    toolbox = Toolbox([tool() for tool in runtime.registry.tools], context)
+    toolbox = Toolbox([OptOut(partial(_opt_out, runtime, claim)), *(tool() for tool in runtime.registry.tools)], context)
     system = (Message("system", filled(agent.system_prompt, {})), Message("system", INSTRUCTION))
     said: list[str] = []
     for _ in range(MAX_TOOL_ROUNDS):
@@ -171,6 +173,13 @@ async def _think(runtime: Runtime, claim: _Claim, model: LLMProvider[ProviderSet
     else:
         logger.warning("the model called tools without end", conversation_id=str(conversation.id))
     return shortened("\n".join(part for part in said if part))
+
+
+async def _opt_out(runtime: Runtime, claim: _Claim) -> None:
+    """The contact has said STOP in other words: the platform confirms it, and the agent's own answer is not wanted any more."""
+    async with runtime.database.tenant(claim.conversation.organization_id) as session:
+        conversation = await sms.get_conversation(session, claim.conversation.id, lock=True)
+        await obey(session, conversation, claim.number, "stop", answered=False)
 
 
 async def _conclude(runtime: Runtime, claim: _Claim, text: str) -> bool:
