@@ -21,6 +21,7 @@ from switchboard.database import Database
 from switchboard.do_not_call.routes import blueprint as do_not_call
 from switchboard.health import blueprint as health
 from switchboard.identity.authentication import Authenticator
+from switchboard.integrations.routes import blueprint as integrations
 from switchboard.outbound import OutboundClient
 from switchboard.phone_numbers.routes import blueprint as phone_numbers
 from switchboard.plugins.registry import Registry
@@ -32,12 +33,13 @@ from switchboard.sms.routes import blueprint as sms
 from switchboard.web import context, problems
 from switchboard.web.endpoint import MAX_BODY_BYTES
 from switchboard.web.limits import RateLimiter
+from switchboard.webhooks.routes import blueprint as webhooks
 from switchboard.work import Queue
 
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
 
-BLUEPRINTS = (agents, calls, carriers, do_not_call, health, phone_numbers, reference, sms)
+BLUEPRINTS = (agents, calls, carriers, do_not_call, health, integrations, phone_numbers, reference, sms, webhooks)
 
 
 @asynccontextmanager
@@ -58,8 +60,9 @@ async def runtime(settings: Settings, *, database_url: str, redis_url: str, regi
         registry=plugins,
         keyring=ring,
         providers=Providers(database, plugins, ring),
-        outbound=OutboundClient(settings.webhook_allowed_networks),
+        outbound=OutboundClient(settings.webhook_allowed_networks, own_url=settings.base_url),
         engine=CallEngine(),
+        deliveries_due=asyncio.Event(),
     )
     try:
         yield parts
@@ -75,7 +78,7 @@ def create_app(parts: Runtime) -> Quart:
     app = Quart("switchboard")
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.extensions[EXTENSION] = parts
-    app.extensions[context.EXTENSION] = context.WebContext(parts.database, parts.limiter, Authenticator(parts.database))
+    app.extensions[context.EXTENSION] = context.WebContext(parts.database, parts.limiter, Authenticator(parts.database), parts.keyring)
     problems.install(app)
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint)

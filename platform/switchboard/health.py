@@ -1,10 +1,13 @@
 """`/healthz`: the process lives. `/readyz`: it can serve. `/metrics`: for Prometheus."""
 
+from contextlib import suppress
+
 from quart import Blueprint, Response
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import select
 
+from switchboard.deliveries import crossing
 from switchboard.observability import metrics
 from switchboard.runtime import current_runtime
 
@@ -27,7 +30,10 @@ async def readyz() -> tuple[dict[str, str], int]:
 
 @blueprint.get("/metrics")
 async def show_metrics() -> Response:
-    """This process's metrics."""
+    """This process's metrics, and how long deliveries wait."""
+    with suppress(SQLAlchemyError, OSError):
+        async with current_runtime().database.system() as session:
+            metrics.delivery_queue_age.set(await crossing.queue_age(session))
     return Response(metrics.render(), content_type="text/plain; version=0.0.4; charset=utf-8")
 
 

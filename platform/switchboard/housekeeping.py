@@ -1,18 +1,37 @@
 """What workers do for the parts that have no folder of their own above them: events and requests."""
 
-from switchboard.events.crossing import claim_unwatched
+from datetime import timedelta
+
+from switchboard.events import crossing
 from switchboard.runtime import Runtime
 from switchboard.web.idempotency import forget_old
 
+EVENTS_KEPT = timedelta(days=30)
+BATCH = 5000
+
 
 async def tell_watchers(runtime: Runtime) -> None:
-    """Tell plugins of what was published, oldest first; told again after a crash in between."""
-    async with runtime.database.system() as session:
-        for event in await claim_unwatched(session):
+    """Tell plugins of what was published, oldest first; told again after a crash in between. No transaction is held meanwhile."""
+    while True:
+        async with runtime.database.system() as session:
+            events = await crossing.claim_unwatched(session)
+        if not events:
+            return
+        for event in events:
             await runtime.registry.publish(event)
+            async with runtime.database.system() as session:
+                await crossing.watched(session, event.id)
 
 
 async def forget_answers(runtime: Runtime) -> None:
     """Delete the answers kept for idempotency that are older than a day."""
     async with runtime.database.system() as session:
         await forget_old(session)
+
+
+async def forget_events(runtime: Runtime) -> None:
+    """Delete the events that are thirty days old."""
+    deleted = BATCH
+    while deleted == BATCH:
+        async with runtime.database.system() as session:
+            deleted = await crossing.forget_events(session, age=EVENTS_KEPT, most=BATCH)

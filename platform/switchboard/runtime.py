@@ -1,5 +1,6 @@
 """What a process has: built once at its start, handed to jobs, found by routes through their application."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import cast
 
@@ -21,7 +22,7 @@ EXTENSION = "switchboard"
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A process's parts. `node` names the process among all of them."""
+    """A process's parts. `node` names the process among all of them; `deliveries_due` has its worker look for deliveries at once."""
 
     node: str
     settings: Settings
@@ -34,6 +35,7 @@ class Runtime:
     providers: Providers
     outbound: OutboundClient
     engine: CallEngine
+    deliveries_due: asyncio.Event
 
 
 def current_runtime() -> Runtime:

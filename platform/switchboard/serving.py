@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import resource
 import signal
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -19,6 +20,12 @@ GRACE_SECONDS = 15.0
 
 class CannotListen(Exception):
     """The address is taken or not ours; the message is one line."""
+
+
+def raise_file_limit() -> None:
+    """Let the process open as many sockets as it may: the usual soft limit of 1024 is soon reached by calls and deliveries."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def stop_on_signals() -> asyncio.Event:

@@ -49,6 +49,7 @@ class Settings(BaseSettings):
     webhook_allowed_networks: Annotated[list[IPv4Network | IPv6Network], NoDecode, BeforeValidator(_comma_list)] = Field(
         [], description="CIDRs exempt from the rule against private addresses, for development and private deployments."
     )
+    worker_port: int = Field(0, ge=0, le=65_535, description="Where a worker shows its `/metrics`, on HOST; 0: nowhere.")
     campaign_tick: float = Field(1, gt=0, description="Seconds between looks for campaigns that have become due.")
     trace_plugins: bool = Field(False, description="Log every hook call.")
     log_level: str = Field("INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="DEBUG, INFO, WARNING or ERROR.")

@@ -82,7 +82,7 @@ async def test_a_text_is_queued_sent_and_delivered(live: LivePlatform) -> None:
     (data,) = await event_data(live, "sms.sent")
     assert data == {
         "message_id": accepted["id"], "conversation_id": accepted["conversation_id"], "direction": "outbound", "from_number": live.number,
-        "to_number": CONTACT, "body": "Your bread is ready.", "status": "sent", "contact_name": "", "created_at": accepted["created_at"],
+        "to_number": CONTACT, "body": "Your bread is ready.", "status": "sent", "contact_name": None, "created_at": accepted["created_at"],
     }  # fmt: skip
 
 
@@ -109,7 +109,7 @@ async def test_a_text_gets_the_agents_answer(live: LivePlatform) -> None:
     (data,) = await event_data(live, "sms.received")
     assert data == {
         "message_id": question["id"], "conversation_id": question["conversation_id"], "direction": "inbound", "from_number": CONTACT,
-        "to_number": live.number, "body": "What are your opening hours?", "status": "received", "contact_name": "",
+        "to_number": live.number, "body": "What are your opening hours?", "status": "received", "contact_name": None,
         "created_at": question["created_at"],
     }  # fmt: skip
 

@@ -11,7 +11,7 @@ from switchboard.database import TenantTable, json_column, now
 
 
 class Agent(TenantTable, table=True):
-    """An agent as it is published. Fields as in the specification's Agent; `webhook_secret` is the key ring's ciphertext."""
+    """An agent as it is published. Fields as in the specification's Agent; its webhook's secret is with its event target."""
 
     __tablename__ = "agent"
     __table_args__ = (
@@ -44,7 +44,6 @@ class Agent(TenantTable, table=True):
     vad_start_secs: float = 0.2
     vad_min_volume: float = 0.6
     webhook_url: str | None = None
-    webhook_secret: str | None = None
     timezone: str | None = None
     updated_at: datetime = Field(default_factory=now)
 

@@ -10,8 +10,10 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.agents.models import Agent, AgentVersion
 from switchboard.agents.schemas import AgentCreate, AgentFields, AgentUpdate
 from switchboard.database import new_id, now
+from switchboard.events.targets import owned_target, remove_target, secret_label
 from switchboard.keyring import KeyRing
-from switchboard.outbound import ForbiddenAddress, OutboundClient
+from switchboard.outbound import OutboundClient
+from switchboard.outbound.fields import public_url
 from switchboard.plugins.registry import Capability
 from switchboard.providers import service as providers
 from switchboard.web.errors import NotFound, ValidationFailed
@@ -21,7 +23,7 @@ PROVIDER_FIELDS = {
     "tts_provider": Capability.TEXT_TO_SPEECH,
     "stt_provider": Capability.SPEECH_TO_TEXT,
 }
-UNVERSIONED = {"id", "organization_id", "created_at", "updated_at", "webhook_secret", "version"}
+UNVERSIONED = {"id", "organization_id", "created_at", "updated_at", "version"}
 
 
 def listed(session: AsyncSession, *, agent_type: str | None = None) -> SelectOfScalar[Agent]:
@@ -49,9 +51,10 @@ async def create(session: AsyncSession, data: AgentCreate, *, keyring: KeyRing, 
     agent = Agent(id=new_id(), organization_id=organization_id, name=data.name, llm_provider="", tts_provider="", stt_provider="")
     for field, capability in PROVIDER_FIELDS.items():
         setattr(agent, field, await providers.choose(session, capability, getattr(data, field), field=field))
-    _change(agent, data, keyring=keyring, outbound=outbound, fields=data.model_fields_set)
+    _change(agent, data, outbound=outbound, fields=data.model_fields_set)
     session.add(agent)
     await session.flush()
+    await _change_target(session, agent, data, keyring=keyring)
     _write_version(session, agent)
     return agent
 
@@ -67,7 +70,8 @@ async def update(session: AsyncSession, agent_id: UUID, data: AgentUpdate, *, ke
         setattr(agent, field, await providers.choose(session, PROVIDER_FIELDS[field], getattr(data, field), field=field))
     if "timezone" in given and data.timezone not in available_timezones():
         raise ValidationFailed.field("timezone", f"{data.timezone} is not an IANA time zone")
-    _change(agent, data, keyring=keyring, outbound=outbound, fields=given)
+    _change(agent, data, outbound=outbound, fields=given)
+    await _change_target(session, agent, data, keyring=keyring)
     agent.version += 1
     agent.updated_at = now()
     _write_version(session, agent)
@@ -77,6 +81,7 @@ async def update(session: AsyncSession, agent_id: UUID, data: AgentUpdate, *, ke
 async def delete(session: AsyncSession, agent_id: UUID) -> None:
     """Delete an agent for good; its calls stay, its numbers stop answering. Raises `NotFound`."""
     await session.delete(await get(session, agent_id))
+    await remove_target(session, agent_id)
 
 
 def versions(session: AsyncSession, agent_id: UUID) -> SelectOfScalar[AgentVersion]:
@@ -84,26 +89,22 @@ def versions(session: AsyncSession, agent_id: UUID) -> SelectOfScalar[AgentVersi
     return select(AgentVersion).where(col(AgentVersion.organization_id) == session.info["organization_id"], col(AgentVersion.agent_id) == agent_id)
 
 
-def _change(agent: Agent, data: AgentFields, *, keyring: KeyRing, outbound: OutboundClient, fields: set[str]) -> None:
+def _change(agent: Agent, data: AgentFields, *, outbound: OutboundClient, fields: set[str]) -> None:
     for field in fields - PROVIDER_FIELDS.keys() - {"webhook_url", "webhook_secret"}:
         setattr(agent, field, getattr(data, field))
     if "webhook_url" in fields:
-        agent.webhook_url = None if data.webhook_url is None else _checked(outbound, data.webhook_url)
-    if "webhook_secret" in fields:
-        secret = data.webhook_secret
-        agent.webhook_secret = None if secret is None else keyring.encrypt(secret, webhook_secret_label(agent))
+        agent.webhook_url = public_url(outbound, data.webhook_url, field="webhook_url")
 
 
-def webhook_secret_label(agent: Agent) -> str:
-    """What an agent's encrypted webhook secret is bound to."""
-    return f"agent|webhook_secret|{agent.id}|{agent.organization_id}"
-
-
-def _checked(outbound: OutboundClient, url: str) -> str:
-    try:
-        return outbound.check_url(url)
-    except ForbiddenAddress as error:
-        raise ValidationFailed.field("webhook_url", str(error)) from None
+async def _change_target(session: AsyncSession, agent: Agent, data: AgentFields, *, keyring: KeyRing) -> None:
+    """Carry the agent's webhook over to where events look for it. Without a secret its deliveries are not signed."""
+    if not data.model_fields_set & {"webhook_url", "webhook_secret"}:
+        return
+    target = await owned_target(session, "agent", agent.id)
+    target.url, target.updated_at = agent.webhook_url, now()
+    if "webhook_secret" in data.model_fields_set:
+        label = secret_label(target.kind, target.id, target.organization_id)
+        target.secret = None if data.webhook_secret is None else keyring.encrypt(data.webhook_secret, label)
 
 
 def _write_version(session: AsyncSession, agent: Agent) -> None:

@@ -28,37 +28,37 @@ async def apply(runtime: Runtime, organization_id: UUID, carrier: str, event: Ca
             return
         holder = call.holder
         call.carrier_call_id = call.carrier_call_id or event.carrier_call_id
-        _apply(session, call, event)
+        await _apply(session, call, event)
         machine = call.answered_by == "machine" and call.direction == "outbound"
     if machine and holder is not None and not isinstance(event, CallEnded):
         await tell(runtime.redis, holder, LiveMessage(call_id=call.id, hang_up=EndedReason.VOICEMAIL))
 
 
-def _apply(session: AsyncSession, call: Call, event: CallTold) -> None:
+async def _apply(session: AsyncSession, call: Call, event: CallTold) -> None:
     if isinstance(event, CallRinging):
-        ring(session, call)
+        await ring(session, call)
     elif isinstance(event, CallAnswered):
         call.answered_by = event.answered_by
-        start(session, call)
+        await start(session, call)
     elif isinstance(event, MachineDetected):
         call.answered_by = "machine"
     elif isinstance(event, RecordingReady):
         call.carrier_recording_id = event.recording_id
     elif not is_over(call):
-        _end(session, call, event)
+        await _end(session, call, event)
 
 
-def _end(session: AsyncSession, call: Call, event: CallEnded) -> None:
+async def _end(session: AsyncSession, call: Call, event: CallEnded) -> None:
     """The holder of the media socket ends its own calls, and knows why; the carrier's word ends those that nobody holds."""
     if call.holder is not None:
         return
     if call.status == "in-progress" and event.outcome == "completed":
         reason = EndedReason(call.ended_reason) if call.ended_reason else EndedReason.CALLER_HUNG_UP
-        finish(session, call, "completed", reason=reason)
+        await finish(session, call, "completed", reason=reason)
     elif event.outcome == "completed":
-        finish(session, call, "canceled" if call.direction == "inbound" else "no-answer")
+        await finish(session, call, "canceled" if call.direction == "inbound" else "no-answer")
     else:
-        finish(session, call, event.outcome, error=event.error_message)
+        await finish(session, call, event.outcome, error=event.error_message)
 
 
 async def _find(session: AsyncSession, carrier: str, carrier_call_id: str, call_id: UUID | None) -> Call | None:

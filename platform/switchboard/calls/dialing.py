@@ -28,7 +28,7 @@ async def dial(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
         if call.dialing_at is not None or call.status != "queued":
             return
         if await do_not_call.is_listed(session, call.to_number):
-            finish(session, call, "failed", reason=EndedReason.DO_NOT_CALL, error=calls.NOT_TO_BE_CALLED)
+            await finish(session, call, "failed", reason=EndedReason.DO_NOT_CALL, error=calls.NOT_TO_BE_CALLED)
             return
         call.dialing_at, call.watch_at = now(), now() + CARRIER_PATIENCE
         agent = await agents.find(session, call.agent_id) if call.agent_id else None
@@ -59,7 +59,7 @@ async def _settle(runtime: Runtime, placed: Call, *, carrier_call_id: str | None
     async with runtime.database.tenant(placed.organization_id) as session:
         call = await calls.get(session, placed.id, lock=True)
         if error is not None:
-            finish(session, call, "failed", error=error)
+            await finish(session, call, "failed", error=error)
         elif not is_over(call):
             call.carrier_call_id = call.carrier_call_id or carrier_call_id
             if call.status == "queued":

@@ -96,9 +96,9 @@ async def _write(session: AsyncSession, carrier: str, incoming: IncomingCall, nu
     session.add(call)
     await session.flush()
     if route.refused is not None:
-        finish(session, call, "busy" if route.busy else "failed", error=route.refused)
+        await finish(session, call, "busy" if route.busy else "failed", error=route.refused)
     elif route.forward_to is not None:
-        start(session, call)
+        await start(session, call)
         call.ended_reason, call.watch_at = EndedReason.TRANSFERRED.value, now() + FORWARDED_PATIENCE
     return call
 

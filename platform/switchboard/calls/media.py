@@ -95,7 +95,7 @@ async def _take(runtime: Runtime, organization_id: UUID, call_id: UUID) -> tuple
         agent = await agents.find(session, call.agent_id) if call.agent_id else None
         if is_over(call) or call.holder is not None or agent is None:
             raise NotFound
-        start(session, call)
+        await start(session, call)
         call.holder, call.watch_at = runtime.node, now() + MEDIA_PATIENCE
         return call, agent
 
@@ -146,7 +146,7 @@ async def _write_down(runtime: Runtime, held: Call, result: CallResult, served: 
         call.has_recording = result.recording_path is not None and result.recording_path.exists()
         call.transferred_to = result.transferred_to
         status: FinalStatus = "failed" if result.ended_reason in FAILURES else "completed"
-        finish(session, call, status, reason=result.ended_reason, error=result.error_message)
+        await finish(session, call, status, reason=result.ended_reason, error=result.error_message)
         call.analysis_due_at = now()
         wake(session, "analyze_call", organization_id=str(call.organization_id), call_id=str(call.id))
 
@@ -154,7 +154,7 @@ async def _write_down(runtime: Runtime, held: Call, result: CallResult, served: 
 async def _fail(runtime: Runtime, held: Call, reason: EndedReason, error: str | None) -> None:
     async with runtime.database.tenant(held.organization_id) as session:
         call = await calls.get(session, held.id, lock=True)
-        finish(session, call, "failed" if reason in FAILURES else "completed", reason=reason, error=error)
+        await finish(session, call, "failed" if reason in FAILURES else "completed", reason=reason, error=error)
 
 
 def recording_path(settings: Settings, call: Call) -> Path:

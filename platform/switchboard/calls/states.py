@@ -35,22 +35,22 @@ def event_data(kind: type[CallEvent], call: Call) -> CallEvent:
     )
 
 
-def ring(session: AsyncSession, call: Call) -> None:
+async def ring(session: AsyncSession, call: Call) -> None:
     """The destination rings. Told late or twice, it changes nothing."""
     if call.status == "queued":
         call.status, call.watch_at = "ringing", now() + RINGING_PATIENCE
         if call.direction == "outbound":
-            publish(session, event_data(CallRinging, call))
+            await publish(session, event_data(CallRinging, call))
 
 
-def start(session: AsyncSession, call: Call) -> None:
+async def start(session: AsyncSession, call: Call) -> None:
     """The call is connected. Told twice, it changes nothing."""
     if call.status in ("queued", "ringing"):
         call.status, call.started_at, call.watch_at = "in-progress", now(), now() + MEDIA_PATIENCE
-        publish(session, event_data(CallStarted, call))
+        await publish(session, event_data(CallStarted, call))
 
 
-def finish(
+async def finish(
     session: AsyncSession, call: Call, status: FinalStatus, *, reason: EndedReason | None = None, error: str | None = None, at: datetime | None = None
 ) -> None:
     """The call is over. Told twice, the first counts."""
@@ -62,4 +62,4 @@ def finish(
         call.duration_seconds = max(0, round((call.ended_at - call.started_at).total_seconds()))
     call.watch_at = call.holder = None
     metrics.calls.labels(call.direction, status).inc()
-    publish(session, event_data(CallCompleted if status == "completed" else CallFailed, call))
+    await publish(session, event_data(CallCompleted if status == "completed" else CallFailed, call))

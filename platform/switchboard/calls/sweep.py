@@ -40,14 +40,14 @@ async def _end(runtime: Runtime, unattended: Call) -> None:
         if call.watch_at is None or call.watch_at >= now():
             return
         if call.holder is not None:
-            finish(session, call, "failed", reason=EndedReason.ERROR, error="The server that held the call stopped.")
+            await finish(session, call, "failed", reason=EndedReason.ERROR, error="The server that held the call stopped.")
             call.has_recording = recording_path(runtime.settings, call).exists()
             call.analysis_due_at = now()
         elif call.transferred_to is not None:
-            finish(session, call, "completed", reason=EndedReason.TRANSFERRED)
+            await finish(session, call, "completed", reason=EndedReason.TRANSFERRED)
         elif call.status == "in-progress":
-            finish(session, call, "failed", reason=EndedReason.ERROR, error="The carrier never connected the call's audio.")
+            await finish(session, call, "failed", reason=EndedReason.ERROR, error="The carrier never connected the call's audio.")
         else:
-            finish(session, call, "no-answer", error="The carrier never said what became of the call.")
+            await finish(session, call, "no-answer", error="The carrier never said what became of the call.")
     logger.warning("call ended by the sweep", call_id=str(call.id), status=call.status)
     await dialing.hang_up(runtime, call)

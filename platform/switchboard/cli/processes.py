@@ -11,10 +11,10 @@ from switchboard.cli.launch import Launch
 from switchboard.cli.session import Failure, urls
 from switchboard.conversation.call import EndedReason
 from switchboard.migrations import upgrade
-from switchboard.observability import logs
-from switchboard.serving import CannotListen, stop_on_signals
+from switchboard.observability import logs, metrics
+from switchboard.serving import CannotListen, raise_file_limit, stop_on_signals
 from switchboard.serving import serve as serve_http
-from switchboard.settings import load
+from switchboard.settings import Settings, load
 from switchboard.worker import work
 
 
@@ -37,8 +37,11 @@ def serve() -> None:
 
 @click.command()
 def worker() -> None:
-    """Do the work behind: dialling, analysis, sweeps."""
-    uvloop.run(_work())
+    """Do the work behind: dialling, deliveries, analysis, sweeps."""
+    try:
+        uvloop.run(_work())
+    except CannotListen as error:
+        raise Failure(str(error)) from None
 
 
 @click.command()
@@ -55,6 +58,7 @@ async def _serve() -> None:
     logs.configure(settings.log_level)
     stop = stop_on_signals()
     database_url, redis_url = urls(settings)
+    raise_file_limit()
     async with app.runtime(settings, database_url=database_url, redis_url=redis_url) as parts:
 
         async def drain() -> None:
@@ -69,5 +73,15 @@ async def _work() -> None:
     logs.configure(settings.log_level)
     stop = stop_on_signals()
     database_url, redis_url = urls(settings)
+    raise_file_limit()
+    if settings.worker_port:
+        _show_metrics(settings)
     async with app.runtime(settings, database_url=database_url, redis_url=redis_url) as parts:
         await work(parts, stop)
+
+
+def _show_metrics(settings: Settings) -> None:
+    try:
+        metrics.listen(settings.host, settings.worker_port)
+    except OSError as error:
+        raise CannotListen(f"cannot listen on {settings.host}:{settings.worker_port}: {error.strerror}; set SWITCHBOARD_WORKER_PORT") from error

@@ -1,22 +1,38 @@
 """The outbox across organizations: which events have plugins not been told of? Run under the system role."""
 
-from sqlmodel import col, select
+from datetime import timedelta
+from uuid import UUID
+
+from sqlmodel import col, delete, select, update
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.database import now
 from switchboard.events.models import Event
 from switchboard.plugins import PublishedEvent
 
-BATCH = 100
+BATCH = 10
+# Longer than a batch can take: a plugin is given ten seconds an event.
+LEASE = timedelta(seconds=110)
 
 
 async def claim_unwatched(session: AsyncSession) -> list[PublishedEvent]:
-    """Take events that plugins have not been told of, oldest first, of every organization; they count as told when the session commits."""
+    """Take events that plugins have not been told of, oldest first, of every organization; due again when the lease ends."""
     rows = await session.exec(
-        select(Event).where(col(Event.watched_at).is_(None)).order_by(col(Event.created_at)).limit(BATCH).with_for_update(skip_locked=True)
+        select(Event).where(col(Event.watch_due_at) <= now()).order_by(col(Event.watch_due_at)).limit(BATCH).with_for_update(skip_locked=True)
     )
     events = []
     for row in rows.all():
-        row.watched_at = now()
+        row.watch_due_at = now() + LEASE
         events.append(PublishedEvent(row.id, row.organization_id, row.name, row.data, row.occurred_at))
     return events
+
+
+async def watched(session: AsyncSession, event_id: UUID) -> None:
+    """Plugins have been told of an event."""
+    await session.exec(update(Event).where(col(Event.id) == event_id).values(watch_due_at=None))
+
+
+async def forget_events(session: AsyncSession, *, age: timedelta, most: int) -> int:
+    """Delete up to `most` events that plugins have been told of and that are this old; how many there were."""
+    old = select(Event.id).where(col(Event.created_at) < now() - age, col(Event.watch_due_at).is_(None)).order_by(col(Event.id)).limit(most)
+    return (await session.exec(delete(Event).where(col(Event.id).in_(old)))).rowcount

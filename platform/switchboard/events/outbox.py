@@ -1,14 +1,55 @@
-"""Publishing: the fact and its event are one transaction. Nothing is told before commit, nothing committed is forgotten."""
+"""Publishing: the fact, its event and its deliveries are one transaction. Nothing is told before commit, nothing committed is forgotten."""
 
+from datetime import datetime
+from uuid import UUID
+
+from sqlmodel import col, or_, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.events.catalog import EventData
-from switchboard.events.models import Event
+from switchboard.database import new_id, now
+from switchboard.events.catalog import EventData, delivery_model
+from switchboard.events.models import Delivery, Event, EventTarget
 from switchboard.work import wake
 
 
-def publish(session: AsyncSession, data: EventData) -> None:
-    """Write an event down beside its fact; the session must be the organization's own."""
-    organization_id = session.info["organization_id"]
-    session.add(Event(organization_id=organization_id, name=data.name, data=data.model_dump(mode="json")))
+async def publish(session: AsyncSession, data: EventData) -> None:
+    """Write an event down beside its fact, and a delivery for each target that wants it; the session must be the organization's own."""
+    moment = now()
+    session.add(Event(organization_id=session.info["organization_id"], name=data.event, data=data.model_dump(mode="json"), occurred_at=moment))
     wake(session, "tell_watchers")
+    targets = await _subscribed(session, data)
+    if targets:
+        body = frozen_body(data, moment)
+        for target in targets:
+            enqueue(session, target, data.event, body)
+
+
+def frozen_body(data: EventData, moment: datetime) -> str:
+    """The body of every delivery of an event (specification, "Delivery body"): made once, sent as it is each time."""
+    return delivery_model(type(data)).model_construct(event=data.event, data=data, timestamp=moment).model_dump_json()
+
+
+def enqueue(session: AsyncSession, target: EventTarget, event_type: str, body: str, *, replayed_from_id: UUID | None = None) -> Delivery:
+    """Have something delivered to a target once the session has been committed."""
+    delivery = Delivery(
+        id=new_id(),
+        organization_id=target.organization_id,
+        target_id=target.id,
+        target_kind=target.kind,
+        event_type=event_type,
+        body=body,
+        replayed_from_id=replayed_from_id,
+    )
+    session.add(delivery)
+    wake(session, "start_deliveries")
+    return delivery
+
+
+async def _subscribed(session: AsyncSession, data: EventData) -> list[EventTarget]:
+    rows = select(EventTarget).where(
+        col(EventTarget.organization_id) == session.info["organization_id"],
+        col(EventTarget.enabled),
+        col(EventTarget.url).is_not(None),
+        or_(col(EventTarget.kind) != "agent", col(EventTarget.id) == data.concerned_agent()),
+    )
+    return [target for target in (await session.exec(rows)).all() if not target.events or data.event in target.events]

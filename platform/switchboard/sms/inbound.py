@@ -38,7 +38,7 @@ async def receive(runtime: Runtime, organization_id: UUID, carrier: str, incomin
         session.add(message)
         conversation.last_message_at = message.created_at
         metrics.texts.labels("inbound", message.status).inc()
-        publish(session, await event_data(session, SmsReceived, message))
+        await publish(session, await event_data(session, SmsReceived, message))
         said = incoming.opt_out or keyword(incoming.body)
         if said is None or not await obey(session, conversation, number, said, answered=incoming.opt_out is not None):
             owe_answer(session, conversation)

@@ -5,7 +5,7 @@ from typing import Literal
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.billing.costs import text_cost
-from switchboard.events.catalog import SmsEvent, SmsSent
+from switchboard.events.catalog import SmsSent, TextEvent
 from switchboard.events.outbox import publish
 from switchboard.identity.service import policy_of
 from switchboard.observability import metrics
@@ -32,7 +32,7 @@ async def advance(session: AsyncSession, message: SmsMessage, status: Status, *,
         metrics.texts.labels("outbound", status).inc()
     if status in TAKEN and not taken:
         await _charge(session, message)
-        publish(session, await event_data(session, SmsSent, message))
+        await publish(session, await event_data(session, SmsSent, message))
 
 
 async def _charge(session: AsyncSession, message: SmsMessage) -> None:
@@ -41,7 +41,7 @@ async def _charge(session: AsyncSession, message: SmsMessage) -> None:
     message.cost += text_cost(prices, message.segments)
 
 
-async def event_data(session: AsyncSession, kind: type[SmsEvent], message: SmsMessage) -> SmsEvent:
+async def event_data(session: AsyncSession, kind: type[TextEvent], message: SmsMessage) -> TextEvent:
     """An event about the text as it is now."""
-    fields = {name: getattr(message, name) for name in SmsEvent.model_fields if name not in ("message_id", "contact_name")}
-    return kind.model_validate({**fields, "message_id": message.id, "contact_name": ""})
+    fields = {name: getattr(message, name) for name in TextEvent.model_fields if name not in ("message_id", "contact_name")}
+    return kind.model_validate({**fields, "message_id": message.id, "contact_name": None})

@@ -6,6 +6,7 @@ from typing import cast
 from quart import current_app
 
 from switchboard.database import Database
+from switchboard.keyring import KeyRing
 from switchboard.web.limits import RateLimiter
 from switchboard.web.principal import Resolver
 
@@ -14,11 +15,12 @@ EXTENSION = "switchboard.web"
 
 @dataclass(frozen=True, slots=True)
 class WebContext:
-    """What every endpoint needs: transactions, rate limits, and how a credential is resolved."""
+    """What every endpoint needs: transactions, rate limits, how a credential is resolved, and the keys for answers that are kept."""
 
     database: Database
     limiter: RateLimiter
     resolve: Resolver
+    keyring: KeyRing
 
 
 def web_context() -> WebContext:

@@ -34,7 +34,7 @@ from switchboard.web.errors import (
     UnsupportedMediaType,
     ValidationFailed,
 )
-from switchboard.web.idempotency import IdempotentRequest, idempotent, recall, remember
+from switchboard.web.idempotency import IdempotentRequest, KeptAnswer, idempotent, recall, remember
 from switchboard.web.limits import headers
 from switchboard.web.principal import Principal
 from switchboard.web.schemas import parse_id
@@ -120,7 +120,7 @@ async def _serve(call: _Call, path: Mapping[str, str]) -> Response:
 async def _answer(call: _Call, arguments: dict[str, object], replay: IdempotentRequest | None) -> Response:
     session = arguments.get("session")
     if replay is not None and isinstance(session, AsyncSession):
-        kept = await recall(session, replay)
+        kept = await recall(session, replay, web_context().keyring)
         if kept is not None:
             return Response(kept.body, kept.status, {"Idempotent-Replayed": "true"}, content_type=call.endpoint.media_type)
     result = await call.handler(**{name: value for name, value in arguments.items() if name in call.wanted})
@@ -128,7 +128,7 @@ async def _answer(call: _Call, arguments: dict[str, object], replay: IdempotentR
         return result
     content = b"" if call.endpoint.answer is None else call.adapter.dump_json(result, by_alias=True)
     if replay is not None and isinstance(session, AsyncSession):
-        remember(session, replay, status=call.endpoint.status, body=content)
+        remember(session, replay, KeptAnswer(call.endpoint.status, content), web_context().keyring)
     return Response(content, call.endpoint.status, content_type=call.endpoint.media_type if content else None)
 
 

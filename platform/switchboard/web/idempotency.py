@@ -1,6 +1,7 @@
 """`Idempotency-Key`: the first answer is kept for 24 hours and given again.
 
-The answer is written in the transaction of what the request did, so that after any crash either both are there or neither is.
+The answer is written in the transaction of what the request did, so that after any crash either both are there or neither is. It is encrypted:
+an answer may hold a secret that is shown once.
 """
 
 import hashlib
@@ -13,6 +14,7 @@ from sqlmodel import col, delete, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.database import now
+from switchboard.keyring import KeyRing
 from switchboard.web.errors import IdempotencyInFlight, IdempotencyMismatch, ValidationFailed
 from switchboard.web.models import IdempotencyRecord
 
@@ -36,7 +38,15 @@ def idempotent(organization_id: UUID, key: str, *, request_line: str, body: byte
     return IdempotentRequest(organization_id, key, fingerprint)
 
 
-async def recall(session: AsyncSession, request: IdempotentRequest) -> IdempotencyRecord | None:
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """What was answered the first time."""
+
+    status: int
+    body: bytes
+
+
+async def recall(session: AsyncSession, request: IdempotentRequest, keyring: KeyRing) -> KeptAnswer | None:
     """The answer given before, None for a first request, which the session's transaction then owns.
 
     Raises `IdempotencyInFlight` while the first one runs and `IdempotencyMismatch` for another request under the same key.
@@ -53,14 +63,21 @@ async def recall(session: AsyncSession, request: IdempotentRequest) -> Idempoten
         return None
     if record.request_hash != request.fingerprint:
         raise IdempotencyMismatch
-    return record
+    return KeptAnswer(record.status, keyring.decrypt(record.body.decode(), _place(request)).encode())
 
 
-def remember(session: AsyncSession, request: IdempotentRequest, *, status: int, body: bytes) -> None:
+def remember(session: AsyncSession, request: IdempotentRequest, answer: KeptAnswer, keyring: KeyRing) -> None:
     """Keep the answer, to be committed with what the request did."""
+    sealed = keyring.encrypt(answer.body.decode(), _place(request)).encode()
     session.add(
-        IdempotencyRecord(organization_id=request.organization_id, key=request.key, request_hash=request.fingerprint, status=status, body=body)
+        IdempotencyRecord(
+            organization_id=request.organization_id, key=request.key, request_hash=request.fingerprint, status=answer.status, body=sealed
+        )
     )
+
+
+def _place(request: IdempotentRequest) -> str:
+    return f"idempotency_record|body|{request.key}|{request.organization_id}"
 
 
 async def forget_old(session: AsyncSession) -> None:

@@ -34,6 +34,10 @@ TAGS = {
     "do-not-call": "Numbers that are not called any more; an addition.",
     "phone-numbers": "Numbers: search, buy, configure, give back.",
     "sms": "Texts, and the conversations that they make up.",
+    "webhook-endpoints": "Who is told of events.",
+    "webhook-deliveries": "What became of each telling.",
+    "webhook-events": "The events there are.",
+    "integrations": "The organization's integration.",
 }
 
 

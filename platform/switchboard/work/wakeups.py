@@ -1,5 +1,6 @@
 """Wake-ups over SAQ on Redis. They make due work start at once; what is due is a row, so a lost wake-up costs seconds, never work."""
 
+import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -36,6 +37,20 @@ class Clockwork:
     every: str
 
 
+class _Worker(Worker[Context]):
+    """SAQ's, whose upkeep does not sleep on while it is being stopped."""
+
+    async def upkeep(self) -> list[asyncio.Task[None]]:
+        self._upkeep = await super().upkeep()
+        return self._upkeep
+
+    async def stop(self) -> None:
+        self.event.set()
+        for task in self._upkeep:
+            task.cancel()
+        await super().stop()
+
+
 class Queue:
     """The one queue of wake-ups."""
 
@@ -60,7 +75,10 @@ class Queue:
         for entry in clock:
             function = _with_context(entry.job, context)
             crons.append(CronJob(function, entry.every, timeout=JOB_TIMEOUT, retries=JOB_RETRIES, ttl=1))
-        return Worker(self._queue, functions, cron_jobs=crons, concurrency=concurrency, shutdown_grace_period_s=2, timers=TIMERS)
+        # One that waits for ever for its next job would only stop by being cancelled, after its whole grace.
+        return _Worker(
+            self._queue, functions, cron_jobs=crons, concurrency=concurrency, dequeue_timeout=1.0, shutdown_grace_period_s=2, timers=TIMERS
+        )
 
 
 def wake(session: AsyncSession, job: str, *, delay_seconds: int = 0, **arguments: str) -> None:

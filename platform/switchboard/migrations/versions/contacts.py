@@ -5,7 +5,7 @@ from alembic import op
 from switchboard.migrations.tenancy import protect
 
 revision = "contacts"
-down_revision = "0001"
+down_revision = "0002"
 
 
 def upgrade() -> None:

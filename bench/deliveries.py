@@ -1,0 +1,252 @@
+"""How many deliveries one worker core makes, everything durable, and how soon after their commit they arrive; PostgreSQL and the receiver share
+the other core. Beside it the same requests with nothing durable about them: the same client posting as fast as it can.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from ipaddress import ip_network
+from pathlib import Path
+from typing import cast
+from uuid import UUID
+
+import uvloop
+from switchboard import app
+from switchboard.database import new_id, now
+from switchboard.embedded import DataDirectory, EmbeddedServers
+from switchboard.events.catalog import CallCompleted
+from switchboard.events.models import Delivery, EventTarget
+from switchboard.events.outbox import frozen_body, publish
+from switchboard.events.targets import secret_label
+from switchboard.identity import service as identity
+from switchboard.migrations import upgrade
+from switchboard.outbound import OutboundClient
+from switchboard.runtime import Runtime
+from switchboard.settings import Settings
+
+WORKER_CORE, OTHER_CORE = 0, 1
+DELIVERIES = 20_000
+HANGING_SHARE = 10
+ORGANIZATION_SIZE = 10
+BARE_REQUESTS, BARE_AT_ONCE = 10_000, 64
+PACED_SECONDS, PACED_RATE = 10, 100
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(slots=True)
+class Arrivals:
+    """When each delivery came first, by its id; `first` and `enough` are set at the first and at the `wanted`th."""
+
+    at: dict[bytes, float] = field(default_factory=dict)
+    repeats: int = 0
+    wanted: int = 0
+    first: asyncio.Event = field(default_factory=asyncio.Event)
+    enough: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def expect(self, count: int) -> None:
+        self.at.clear()
+        self.repeats, self.wanted = 0, count
+        self.first.clear()
+        self.enough.clear()
+
+    def note(self, delivery_id: bytes) -> None:
+        if delivery_id in self.at:
+            self.repeats += 1
+        self.at.setdefault(delivery_id, time.time())
+        self.first.set()
+        if len(self.at) >= self.wanted:
+            self.enough.set()
+
+
+class Receiver(asyncio.Protocol):
+    """Answers 200 with nothing, at once; never on paths that begin with `/hang`."""
+
+    def __init__(self, arrivals: Arrivals) -> None:
+        self._arrivals = arrivals
+        self._buffer = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
+            head = self._buffer[:end]
+            length = int(_header(head, b"content-length:"))
+            if len(self._buffer) < end + 4 + length:
+                return
+            self._buffer = self._buffer[end + 4 + length :]
+            if not head.startswith(b"POST /hang"):
+                self._arrivals.note(_header(head, b"x-webhook-delivery-id:"))
+                self._transport.write(ANSWER)
+
+
+def _header(head: bytes, name: bytes) -> bytes:
+    start = head.lower().find(name)
+    return head[start + len(name) : head.find(b"\r\n", start)].strip() if start >= 0 else b""
+
+
+def sample() -> CallCompleted:
+    moment = now()
+    return CallCompleted(
+        call_id=new_id(), agent_id=new_id(), direction="inbound", status="completed", from_number="+15550100001", to_number="+15550100200",
+        duration_seconds=63, cost_total=Decimal("0.041"), error_message=None, started_at=moment, ended_at=moment, created_at=moment,
+        metadata={"order": "A-1001"},
+    )  # fmt: skip
+
+
+@asynccontextmanager
+async def platform(folder: Path) -> AsyncIterator[tuple[Runtime, dict[str, str]]]:
+    """Embedded servers and the parts of a process; and the environment for a worker."""
+    directory = DataDirectory(folder)
+    directory.claim()
+    settings = Settings(data_dir=folder, port=18_110, webhook_allowed_networks=[ip_network("127.0.0.0/8")])
+    environment = {
+        "SWITCHBOARD_DATA_DIR": str(folder), "SWITCHBOARD_DATABASE_URL": directory.database_url, "SWITCHBOARD_REDIS_URL": directory.redis_url,
+        "SWITCHBOARD_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8", "SWITCHBOARD_LOG_LEVEL": "WARNING",
+    }  # fmt: skip
+    async with EmbeddedServers(directory):
+        await upgrade(directory.database_url)
+        async with app.runtime(settings, database_url=directory.database_url, redis_url=directory.redis_url) as parts:
+            yield parts, environment
+
+
+async def make_endpoints(parts: Runtime, url: str, count: int, *, hanging: bool) -> list[EventTarget]:
+    """So many endpoints, ten an organization; one in ten hangs where that is asked for."""
+    made: list[EventTarget] = []
+    while len(made) < count:
+        async with parts.database.system() as session:
+            organization = await identity.create_organization(session, name="Bench")
+        async with parts.database.tenant(organization.id) as session:
+            for _ in range(min(ORGANIZATION_SIZE, count - len(made))):
+                path = "hang" if hanging and len(made) % HANGING_SHARE == 0 else "hook"
+                target = EventTarget(id=new_id(), organization_id=organization.id, kind="endpoint", url=f"{url}/{path}/{len(made)}")
+                target.secret = parts.keyring.encrypt("whsec_bench", secret_label("endpoint", target.id, organization.id))
+                session.add(target)
+                made.append(target)
+    return made
+
+
+async def enqueue_all(parts: Runtime, endpoints: list[EventTarget]) -> int:
+    """Deliveries for all of them, evenly, in one go; answers how many will arrive."""
+    arriving = 0
+    by_organization: dict[UUID, list[EventTarget]] = {}
+    for target in endpoints:
+        by_organization.setdefault(target.organization_id, []).append(target)
+    body = frozen_body(sample(), now())
+    each = DELIVERIES // len(endpoints)
+    for organization_id, targets in by_organization.items():
+        async with parts.database.tenant(organization_id) as session:
+            session.add_all(
+                Delivery(organization_id=organization_id, target_id=target.id, target_kind="endpoint", event_type="call.completed", body=body)
+                for target in targets
+                for _ in range(each)
+            )
+        arriving += each * sum("/hook/" in (target.url or "") for target in targets)
+    return arriving
+
+
+@asynccontextmanager
+async def worker(environment: dict[str, str]) -> AsyncIterator[int]:
+    """A worker on its own core; its process id."""
+    process = subprocess.Popen([sys.executable, "-m", "switchboard", "worker"], env={**os.environ, **environment})
+    os.sched_setaffinity(process.pid, {WORKER_CORE})
+    try:
+        yield process.pid
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
+
+
+async def drain(parts: Runtime, environment: dict[str, str], arrivals: Arrivals, endpoints: list[EventTarget]) -> str:
+    """Let a worker work off a queue that is there when it starts."""
+    arrivals.expect(await enqueue_all(parts, endpoints))
+    async with worker(environment) as pid:
+        await arrivals.first.wait()
+        began, cpu = time.time(), cpu_seconds(pid)
+        await arrivals.enough.wait()
+        took, cpu = time.time() - began, cpu_seconds(pid) - cpu
+    return f"{len(arrivals.at) / took:>8.0f} {cpu / took * 100:>6.0f} {len(arrivals.at) / max(cpu, 0.01):>13.0f} {arrivals.repeats:>8}"
+
+
+async def paced(parts: Runtime, environment: dict[str, str], arrivals: Arrivals, endpoints: list[EventTarget]) -> str:
+    """Publish as calls do, each in its own transaction, and see how long after its commit each arrives."""
+    healthy = [target for target in endpoints if "/hook/" in (target.url or "")]
+    committed: dict[bytes, float] = {}
+    arrivals.expect(PACED_RATE * PACED_SECONDS)
+    async with worker(environment):
+        await asyncio.sleep(3)
+        for number in range(PACED_RATE * PACED_SECONDS):
+            due = time.time() + 1 / PACED_RATE
+            target = healthy[number % len(healthy)]
+            data = sample()
+            async with parts.database.tenant(target.organization_id) as session:
+                await publish(session, data)
+                ids = [str(row.id).encode() for row in session.new if isinstance(row, Delivery) and row.target_id == target.id]
+                await session.flush()
+                before = time.time()
+            committed.update(dict.fromkeys(ids, before))
+            await asyncio.sleep(max(0.0, due - time.time()))
+        async with asyncio.timeout(30):
+            await arrivals.enough.wait()
+    waits = sorted((arrivals.at[key] - moment) * 1000 for key, moment in committed.items() if key in arrivals.at)
+    return f"{waits[len(waits) // 2]:>8.1f} {waits[len(waits) * 99 // 100]:>8.1f}"
+
+
+async def bare(url: str) -> float:
+    """The same client with nothing durable: requests a second."""
+    client = OutboundClient([ip_network("127.0.0.0/8")])
+    left = iter(range(BARE_REQUESTS))
+    body = frozen_body(sample(), now()).encode()
+
+    async def post() -> None:
+        for _ in left:
+            headers = {"Content-Type": "application/json", "X-Webhook-Delivery-Id": str(new_id())}
+            await client.post(f"{url}/hook/0", body, headers=headers, seconds=10, read_limit=0)
+
+    began = time.time()
+    await asyncio.gather(*(post() for _ in range(BARE_AT_ONCE)))
+    await client.close()
+    return BARE_REQUESTS / (time.time() - began)
+
+
+async def measure() -> None:
+    arrivals = Arrivals()
+    server = await asyncio.get_running_loop().create_server(lambda: Receiver(arrivals), "127.0.0.1", 0, backlog=4096)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    program = [sys.executable, "-c", f"from bench.deliveries import report_bare; report_bare({url!r})"]
+    alone = await asyncio.create_subprocess_exec(*program, stdout=asyncio.subprocess.PIPE)
+    os.sched_setaffinity(alone.pid, {WORKER_CORE})
+    output, _ = await alone.communicate()
+    print(f"the client alone, nothing durable: {float(output):.0f} requests a second on its core")
+    print(f"{'endpoints':<22} {'a second':>8} {'core %':>6} {'a core second':>13} {'repeats':>8} {'p50 ms':>8} {'p99 ms':>8}", flush=True)
+    for name, count, hanging in (("1", 1, False), ("100", 100, False), ("1000", 1000, False), ("1000, 1 in 10 hanging", 1000, True)):
+        with tempfile.TemporaryDirectory() as folder:
+            async with platform(Path(folder)) as (parts, environment):
+                endpoints = await make_endpoints(parts, url, count, hanging=hanging)
+                drained = await drain(parts, environment, arrivals, endpoints)
+                latencies = await paced(parts, environment, arrivals, endpoints)
+                print(f"{name:<22} {drained} {latencies}", flush=True)
+    server.close()
+
+
+def report_bare(url: str) -> None:
+    print(uvloop.run(bare(url)))
+
+
+def run() -> None:
+    os.sched_setaffinity(0, {OTHER_CORE})
+    uvloop.run(measure())

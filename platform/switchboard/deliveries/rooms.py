@@ -1,0 +1,98 @@
+"""Fairness: how many requests may be under way to each target and for each organization, so that whoever is slow slows only itself."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+from uuid import UUID
+
+Key = TypeVar("Key", bound=Hashable)
+SLOTS = 512
+REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A limit begins at `first`, is halved by each failure that costs time, down to `least`, and grows by one with each success, up to `most`."""
+
+    least: int
+    first: int
+    most: int
+
+
+TARGET = Bounds(least=1, first=4, most=64)
+ORGANIZATION = Bounds(least=16, first=64, most=256)
+
+
+@dataclass(slots=True)
+class _Room:
+    limit: int
+    taken: int = 0
+
+
+class Limits(Generic[Key]):
+    """The limits of all targets, or of all organizations; idle ones are forgotten when there are too many."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._rooms: dict[Key, _Room] = {}
+
+    def free(self, key: Key) -> int:
+        """How many more may start."""
+        room = self._rooms.get(key)
+        return self._bounds.first if room is None else max(0, room.limit - room.taken)
+
+    def take(self, key: Key) -> None:
+        """One starts."""
+        self._rooms.setdefault(key, _Room(self._bounds.first)).taken += 1
+
+    def give_back(self, key: Key, *, slow: bool, succeeded: bool) -> None:
+        """One has ended."""
+        room = self._rooms[key]
+        room.taken -= 1
+        if slow:
+            room.limit = max(self._bounds.least, room.limit // 2)
+        elif succeeded:
+            room.limit = min(self._bounds.most, room.limit + 1)
+        if room.taken == 0 and (room.limit == self._bounds.first or len(self._rooms) > REMEMBERED):
+            del self._rooms[key]
+
+
+class Rooms:
+    """What one worker may have under way."""
+
+    def __init__(self, slots: int = SLOTS) -> None:
+        self._slots = slots
+        self._taken = 0
+        self._targets: Limits[UUID] = Limits(TARGET)
+        self._organizations: Limits[UUID] = Limits(ORGANIZATION)
+
+    @property
+    def free(self) -> int:
+        """How many more may start in all."""
+        return self._slots - self._taken
+
+    def plan(self, waiting: Mapping[UUID, UUID]) -> dict[UUID, int]:
+        """How many to claim for each target of `waiting` (target to organization), in its order; those without room are left out."""
+        left = self.free
+        of_organization: dict[UUID, int] = {}
+        rooms: dict[UUID, int] = {}
+        for target, organization in waiting.items():
+            available = of_organization.setdefault(organization, self._organizations.free(organization))
+            room = min(self._targets.free(target), available, left)
+            if room > 0:
+                rooms[target] = room
+                of_organization[organization] -= room
+                left -= room
+        return rooms
+
+    def take(self, target: UUID, organization: UUID) -> None:
+        """A request starts."""
+        self._taken += 1
+        self._targets.take(target)
+        self._organizations.take(organization)
+
+    def give_back(self, target: UUID, organization: UUID, *, slow: bool, succeeded: bool) -> None:
+        """A request has ended: `slow` when it cost its receiver's share of time for nothing."""
+        self._taken -= 1
+        self._targets.give_back(target, slow=slow, succeeded=succeeded)
+        self._organizations.give_back(organization, slow=slow, succeeded=succeeded)

@@ -1,0 +1,1 @@
+"""Webhook endpoints: who is told of what, and what became of each telling."""
