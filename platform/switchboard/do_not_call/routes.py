@@ -29,8 +29,8 @@ async def list_do_not_call_entries(session: AsyncSession, query: DoNotCallQuery)
 async def create_do_not_call_entry(session: AsyncSession, data: DoNotCallCreate) -> DoNotCallOut:
     """Have a number not called any more.
 
-    Calls and texts to it are refused from now on, and those that wait end `failed`; calls from it are answered. A number that is listed already stays as
-    it is and is answered.
+    Calls and texts to it are refused from now on, and those that wait end `failed`; calls from it are answered. A number that is listed
+    already stays as it is and is answered.
     """
     return DoNotCallOut.of(await do_not_call.add(session, data.phone_number, source="api", note=data.note))
 
