@@ -21,7 +21,7 @@ PLATFORM = REPOSITORY / "platform" / "switchboard"
 # Paths outside /v1: carriers' callbacks are authenticated by their signature, the rest is for everybody.
 PUBLIC = ("/carriers/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/static/")
 # A URL's noun is its folder.
-FOLDERS = {"agents": "agents", "calls": "calls", "do-not-call": "do_not_call", "phone-numbers": "phone_numbers"}
+FOLDERS = {"agents": "agents", "calls": "calls", "contacts": "contacts", "do-not-call": "do_not_call", "phone-numbers": "phone_numbers"}
 MAX_FILE_LINES, MAX_FUNCTION_LINES = 400, 60
 MAY_CROSS = ("crossing.py", "jobs.py", "sweep.py", "heartbeat.py", "housekeeping.py", "health.py", "authentication.py", "session.py", "apply.py")
 
