@@ -16,6 +16,7 @@ from switchboard.calls.live import listen
 from switchboard.calls.media_socket import with_media
 from switchboard.calls.routes import blueprint as calls
 from switchboard.carriers.routes import blueprint as carriers
+from switchboard.contacts.routes import blueprint as contacts
 from switchboard.conversation.engine import CallEngine
 from switchboard.database import Database
 from switchboard.do_not_call.routes import blueprint as do_not_call
@@ -39,7 +40,7 @@ from switchboard.work import Queue
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
 
-BLUEPRINTS = (agents, calls, carriers, do_not_call, health, integrations, phone_numbers, reference, sms, webhooks)
+BLUEPRINTS = (agents, calls, carriers, contacts, do_not_call, health, integrations, phone_numbers, reference, sms, webhooks)
 
 
 @asynccontextmanager

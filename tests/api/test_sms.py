@@ -101,6 +101,7 @@ async def test_a_contact_answers_and_the_agent_answers_back(live: LivePlatform) 
 
 
 async def test_a_text_gets_the_agents_answer(live: LivePlatform) -> None:
+    await live.caller.post("/v1/contacts", {"phone_number": CONTACT, "name": "Ada"})
     await text(live, "What are your opening hours?")
     answer, question = await until(live, lambda found: len(found) == 2 and found[0]["status"] == "delivered")
     assert (question["status"], question["direction"], question["author"]) == ("received", "inbound", "contact")
@@ -109,7 +110,7 @@ async def test_a_text_gets_the_agents_answer(live: LivePlatform) -> None:
     (data,) = await event_data(live, "sms.received")
     assert data == {
         "message_id": question["id"], "conversation_id": question["conversation_id"], "direction": "inbound", "from_number": CONTACT,
-        "to_number": live.number, "body": "What are your opening hours?", "status": "received", "contact_name": None,
+        "to_number": live.number, "body": "What are your opening hours?", "status": "received", "contact_name": "Ada",
         "created_at": question["created_at"],
     }  # fmt: skip
 

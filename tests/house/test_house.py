@@ -22,8 +22,8 @@ PLATFORM = REPOSITORY / "platform" / "switchboard"
 PUBLIC = ("/carriers/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/static/")
 # A URL's noun is its folder.
 FOLDERS = {
-    "agents": "agents", "calls": "calls", "do-not-call": "do_not_call", "phone-numbers": "phone_numbers", "integrations": "integrations",
-    "sms": "sms", "webhook-endpoints": "webhooks", "webhook-deliveries": "webhooks", "webhook-events": "webhooks",
+    "agents": "agents", "calls": "calls", "contacts": "contacts", "do-not-call": "do_not_call", "phone-numbers": "phone_numbers",
+    "integrations": "integrations", "sms": "sms", "webhook-endpoints": "webhooks", "webhook-deliveries": "webhooks", "webhook-events": "webhooks",
 }  # fmt: skip
 # Each comes with what causes it.
 NOT_YET_PUBLISHED = {"call.takeover", "simulation.completed"}

@@ -5,6 +5,7 @@ from typing import Literal
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.billing.costs import text_cost
+from switchboard.contacts import service as contacts
 from switchboard.events.catalog import SmsSent, TextEvent
 from switchboard.events.outbox import publish
 from switchboard.identity.service import policy_of
@@ -44,4 +45,6 @@ async def _charge(session: AsyncSession, message: SmsMessage) -> None:
 async def event_data(session: AsyncSession, kind: type[TextEvent], message: SmsMessage) -> TextEvent:
     """An event about the text as it is now."""
     fields = {name: getattr(message, name) for name in TextEvent.model_fields if name not in ("message_id", "contact_name")}
-    return kind.model_validate({**fields, "message_id": message.id, "contact_name": None})
+    contact_number = message.from_number if message.direction == "inbound" else message.to_number
+    name = await contacts.name_of(session, contact_number)
+    return kind.model_validate({**fields, "message_id": message.id, "contact_name": name})
