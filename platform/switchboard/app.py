@@ -11,13 +11,15 @@ from redis.asyncio import Redis
 
 from switchboard import keyring
 from switchboard.agents.routes import blueprint as agents
-from switchboard.calls.carrier_routes import blueprint as carriers
 from switchboard.calls.heartbeat import heartbeat
 from switchboard.calls.live import listen
 from switchboard.calls.media_socket import with_media
 from switchboard.calls.routes import blueprint as calls
+from switchboard.carriers.routes import blueprint as carriers
+from switchboard.contacts.routes import blueprint as contacts
 from switchboard.conversation.engine import CallEngine
 from switchboard.database import Database
+from switchboard.do_not_call.routes import blueprint as do_not_call
 from switchboard.health import blueprint as health
 from switchboard.identity.authentication import Authenticator
 from switchboard.integrations.routes import blueprint as integrations
@@ -28,6 +30,7 @@ from switchboard.providers.instances import Providers
 from switchboard.reference import blueprint as reference
 from switchboard.runtime import EXTENSION, Runtime
 from switchboard.settings import Settings
+from switchboard.sms.routes import blueprint as sms
 from switchboard.web import context, problems
 from switchboard.web.endpoint import MAX_BODY_BYTES
 from switchboard.web.limits import RateLimiter
@@ -37,7 +40,7 @@ from switchboard.work import Queue
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
 
-BLUEPRINTS = (agents, calls, carriers, health, integrations, phone_numbers, reference, webhooks)
+BLUEPRINTS = (agents, calls, carriers, contacts, do_not_call, health, integrations, phone_numbers, reference, sms, webhooks)
 
 
 @asynccontextmanager

@@ -8,11 +8,13 @@ from switchboard.deliveries.pump import DeliveryPump
 from switchboard.housekeeping import forget_answers, forget_events, tell_watchers
 from switchboard.phone_numbers.jobs import release_numbers, repair_purchases
 from switchboard.runtime import Runtime
+from switchboard.sms.jobs import answer_text, look_after_text, send_text, sweep_texts
 from switchboard.work import Clockwork, Job
 
-JOBS: tuple[Job, ...] = (analyze_call, dial_call, start_deliveries, tell_watchers)
+JOBS: tuple[Job, ...] = (analyze_call, answer_text, dial_call, look_after_text, send_text, start_deliveries, tell_watchers)
 CLOCK = (
     Clockwork(sweep_calls, "* * * * * */2"),
+    Clockwork(sweep_texts, "* * * * * */2"),
     Clockwork(tell_watchers, "* * * * * */5"),
     Clockwork(repair_purchases, "* * * * * 30"),
     Clockwork(release_numbers, "* * * * * 0"),

@@ -1,30 +1,39 @@
-"""What a call costs, from its usage and the organization's prices."""
+"""What calls and texts cost, from their usage and the organization's prices."""
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 
 from switchboard.conversation.call import CallUsage
 from switchboard.identity.policy import Prices
+from switchboard.plugins import ModelUsage
 
 MILLIONTH = Decimal("0.000001")
 
 
 def call_costs(prices: Prices, usage: CallUsage, *, duration_seconds: float) -> dict[str, Decimal]:
-    """US dollars by part: `carriage` (each minute begun), `speech_to_text`, `text_to_speech`, `model`.
-
-    A model's own reported cost counts where it reports one, else its tokens at the organization's prices.
-    """
-    model = Decimal(0)
-    for used in usage.models:
-        if used.cost is not None:
-            model += Decimal(str(used.cost))
-        else:
-            model += Decimal(str(prices.model_1000_input_tokens)) * used.input_tokens / 1000
-            model += Decimal(str(prices.model_1000_output_tokens)) * used.output_tokens / 1000
+    """US dollars by part: `carriage` (each minute begun), `speech_to_text`, `text_to_speech`, `model`."""
     parts = {
         "carriage": Decimal(str(prices.call_minute)) * math.ceil(duration_seconds / 60),
         "speech_to_text": Decimal(str(prices.transcription_minute)) * Decimal(str(usage.speech_to_text_seconds)) / 60,
         "text_to_speech": Decimal(str(prices.speech_1000_characters)) * usage.text_to_speech_characters / 1000,
-        "model": model,
+        "model": model_cost(prices, usage.models),
     }
     return {name: amount.quantize(MILLIONTH) for name, amount in parts.items()}
+
+
+def model_cost(prices: Prices, usage: Sequence[ModelUsage]) -> Decimal:
+    """US dollars for requests to a model: its own reported cost where it reports one, else its tokens at the organization's prices."""
+    cost = Decimal(0)
+    for used in usage:
+        if used.cost is not None:
+            cost += Decimal(str(used.cost))
+        else:
+            cost += Decimal(str(prices.model_1000_input_tokens)) * used.input_tokens / 1000
+            cost += Decimal(str(prices.model_1000_output_tokens)) * used.output_tokens / 1000
+    return cost.quantize(MILLIONTH)
+
+
+def text_cost(prices: Prices, segments: int) -> Decimal:
+    """US dollars for a text that a carrier has taken."""
+    return (Decimal(str(prices.text_segment)) * segments).quantize(MILLIONTH)

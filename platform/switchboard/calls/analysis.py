@@ -15,7 +15,7 @@ from switchboard.database import now
 from switchboard.events.catalog import CallTranscriptReady
 from switchboard.events.outbox import publish
 from switchboard.plugins import ChatRequest, Message, ModelUsage, ProviderError, TextDelta
-from switchboard.providers.conversation import conversation_providers
+from switchboard.providers.conversation import agent_model
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
@@ -71,8 +71,8 @@ async def _ask(runtime: Runtime, call: Call, lines: list[TranscriptLine]) -> Ana
         response_schema=Analysis.model_json_schema(),
     )
     text = []
-    async with conversation_providers(runtime.database, runtime.providers, call.organization_id, agent, served={}) as providers:
-        async for event in providers.llm.chat(request):
+    async with agent_model(runtime.database, runtime.providers, call.organization_id, agent) as model:
+        async for event in model.chat(request):
             if isinstance(event, TextDelta):
                 text.append(event.text)
             elif isinstance(event, ModelUsage):

@@ -11,7 +11,7 @@ from switchboard.calls.live import LiveMessage, tell
 from switchboard.calls.models import Call
 from switchboard.calls.states import finish, is_over, ring, start
 from switchboard.conversation.call import EndedReason
-from switchboard.plugins import CallAnswered, CallEnded, CallRinging, CarrierEvent, MachineDetected, RecordingReady
+from switchboard.plugins import CallAnswered, CallEnded, CallRinging, MachineDetected, RecordingReady
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
@@ -19,11 +19,8 @@ logger = structlog.get_logger()
 CallTold = CallRinging | CallAnswered | MachineDetected | CallEnded | RecordingReady
 
 
-async def apply(runtime: Runtime, organization_id: UUID, carrier: str, event: CarrierEvent, *, call_id: UUID | None) -> None:
+async def apply(runtime: Runtime, organization_id: UUID, carrier: str, event: CallTold, *, call_id: UUID | None) -> None:
     """Apply one event. `call_id` is ours, where the callback's address named it."""
-    if not isinstance(event, CallTold):
-        logger.info("carrier event without a use yet", kind=type(event).__name__)
-        return
     async with runtime.database.tenant(organization_id) as session:
         call = await _find(session, carrier, event.carrier_call_id, call_id)
         if call is None:

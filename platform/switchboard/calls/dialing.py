@@ -10,7 +10,9 @@ from switchboard.calls import service as calls
 from switchboard.calls.addresses import call_callbacks, media_url
 from switchboard.calls.models import Call
 from switchboard.calls.states import RINGING_PATIENCE, finish, is_over
+from switchboard.conversation.call import EndedReason
 from switchboard.database import now
+from switchboard.do_not_call import service as do_not_call
 from switchboard.plugins import CallOrder, ProviderError
 from switchboard.runtime import Runtime
 
@@ -20,10 +22,13 @@ CARRIER_PATIENCE = timedelta(seconds=30)
 
 
 async def dial(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
-    """Ask the carrier for a queued call, unless that has been begun already."""
+    """Ask the carrier for a queued call, unless that has been begun already. One whose number was listed since ends `failed`."""
     async with runtime.database.tenant(organization_id) as session:
         call = await calls.get(session, call_id, lock=True)
         if call.dialing_at is not None or call.status != "queued":
+            return
+        if await do_not_call.is_listed(session, call.to_number):
+            await finish(session, call, "failed", reason=EndedReason.DO_NOT_CALL, error=calls.NOT_TO_BE_CALLED)
             return
         call.dialing_at, call.watch_at = now(), now() + CARRIER_PATIENCE
         agent = await agents.find(session, call.agent_id) if call.agent_id else None

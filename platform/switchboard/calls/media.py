@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, fields
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -16,10 +17,13 @@ from switchboard.calls.dialing import hang_up
 from switchboard.calls.log import DatabaseCallLog
 from switchboard.calls.models import Call
 from switchboard.calls.states import MEDIA_PATIENCE, FinalStatus, finish, is_over, start
+from switchboard.calls.texting import CallTexts
 from switchboard.conversation.call import AgentSettings, CallResult, EndedReason, LiveCall, MediaSocket, TurnLatency
+from switchboard.conversation.tools import OptOut, SendSms
 from switchboard.database import now
+from switchboard.do_not_call import service as do_not_call
 from switchboard.identity.service import policy_of
-from switchboard.plugins import ProviderError, ProviderSettings, TelephonyProvider
+from switchboard.plugins import ProviderError, ProviderSettings, TelephonyProvider, ToolError
 from switchboard.providers.conversation import conversation_providers
 from switchboard.runtime import Runtime
 from switchboard.settings import Settings
@@ -114,13 +118,21 @@ async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket
             leg=leg,
             log=log,
             recording_path=recording_path(runtime.settings, call),
-            tools=[tool() for tool in runtime.registry.tools],
+            tools=[SendSms(CallTexts(runtime, call)), OptOut(partial(_opt_out, runtime, call)), *(tool() for tool in runtime.registry.tools)],
             variables={name: str(value) for name, value in call.call_metadata.items()},
             hints=tuple(providers.llm.expected_phrases(agent.system_prompt)),
             voicemail=call.voicemail,
         )
         result = await runtime.engine.hold(live, socket)
     await _write_down(runtime, call, result, served)
+
+
+async def _opt_out(runtime: Runtime, call: Call) -> None:
+    number = call.from_number if call.direction == "inbound" else call.to_number
+    if not number.startswith("+"):
+        raise ToolError("the caller's number is withheld")
+    async with runtime.database.tenant(call.organization_id) as session:
+        await do_not_call.add(session, number, source="call", note=f"Said in call {call.id}.")
 
 
 async def _write_down(runtime: Runtime, held: Call, result: CallResult, served: dict[str, str]) -> None:

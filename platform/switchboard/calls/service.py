@@ -13,11 +13,14 @@ from switchboard.calls.models import Call, TranscriptLine
 from switchboard.calls.schemas import CallCreate, CallQuery
 from switchboard.calls.states import ORDER
 from switchboard.database import new_id, now
+from switchboard.do_not_call import service as do_not_call
 from switchboard.identity.service import policy_of
 from switchboard.phone_numbers import service as numbers
 from switchboard.web.errors import InvalidState, NotFound, ValidationFailed
 from switchboard.web.schemas import parse_id
 from switchboard.work import wake
+
+NOT_TO_BE_CALLED = "The number is on the organization's do-not-call list."
 
 
 def listed(session: AsyncSession, query: CallQuery | None = None) -> SelectOfScalar[Call]:
@@ -55,12 +58,15 @@ async def transcript(session: AsyncSession, call_id: UUID) -> list[TranscriptLin
 async def place(session: AsyncSession, data: CallCreate) -> Call:
     """Write a call down to be placed; a job asks the carrier once this is committed.
 
-    Raises `ValidationFailed` for an agent or number that cannot be used, `InvalidState` for a paused agent or too many calls at once.
+    Raises `ValidationFailed` for an agent or number that cannot be used, `InvalidState` for a paused agent, a number
+    that is not to be called, or too many calls at once.
     """
     agent = await _agent(session, data.agent_id)
     number = await numbers.require(session, data.from_number_id, field="from_number_id")
     if agent.status != "active":
         raise InvalidState("The agent is paused: it takes and places no calls.")
+    if await do_not_call.is_listed(session, data.to_number):
+        raise InvalidState(NOT_TO_BE_CALLED)
     if await has_no_room(session):
         raise InvalidState("The organization has as many calls running as it may.")
     call = Call(

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from uuid import UUID
 
@@ -19,8 +19,11 @@ from switchboard.phone_numbers.crossing import owner
 from switchboard.phone_numbers.purchase import callback_urls
 from switchboard.plugins import CallbackUrls, CallProgress, ProviderError, SimulatedCarrier, SpokenLine
 from switchboard.runtime import Runtime
+from switchboard.sms import service as sms
+from switchboard.sms.models import SmsMessage
 
 SETTLE_SECONDS = 15.0
+ANSWER_SECONDS = 10.0
 POLL_SECONDS = 0.1
 
 
@@ -71,15 +74,25 @@ async def dial(from_number: str, to_number: str, texts: tuple[str, ...], files: 
 
 
 @phone.command("text")
-@click.option("--from", "from_number", required=True)
-@click.option("--to", "to_number", required=True)
-@click.option("--body", required=True)
+@click.option("--from", "from_number", required=True, help="The person's number.")
+@click.option("--to", "to_number", required=True, help="One of our numbers.")
+@click.option("--body", required=True, help="What the text says.")
 @as_json
 @asynchronous
 async def text(from_number: str, to_number: str, body: str, as_json: bool) -> None:
-    """Text one of our numbers. Texts are not kept or answered yet: they come with the SMS endpoints."""
-    async with connected() as runtime, simulated_carrier(runtime, to_number):
-        raise Failure("texts are not there yet: they come with the SMS endpoints")
+    """Text one of our numbers, and show what is answered within ten seconds (without --json)."""
+    async with connected() as runtime, simulated_carrier(runtime, to_number) as (carrier, callbacks, organization_id):
+        try:
+            carrier_text_id = await carrier.simulate_text(from_number=from_number, to_number=to_number, body=body, callbacks=callbacks)
+        except ProviderError as error:
+            raise Failure(error.message) from error
+        async with runtime.database.tenant(organization_id) as session:
+            message = (await session.exec(sms.messages(session).where(col(SmsMessage.carrier_text_id) == carrier_text_id))).one()
+        if as_json:
+            answer({"message_id": str(message.id)}, as_json=True)
+            return
+        reply = await answer_to(runtime, message)
+    click.echo(f"message {message.id}: {reply.body if reply else 'no answer within ten seconds'}")
 
 
 @asynccontextmanager
@@ -110,6 +123,21 @@ async def settled_call(runtime: Runtime, organization_id: UUID, carrier_call_id:
                 await asyncio.sleep(POLL_SECONDS)
     except TimeoutError:
         raise Failure("the platform has not written the call down; look at its log") from None
+
+
+async def answer_to(runtime: Runtime, message: SmsMessage) -> SmsMessage | None:
+    """The first text that is sent back, None where none comes in time."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(ANSWER_SECONDS):
+            while True:
+                async with runtime.database.tenant(message.organization_id) as session:
+                    sent = sms.messages(session, message.conversation_id).where(col(SmsMessage.direction) == "outbound")
+                    later = sent.where(col(SmsMessage.created_at) >= message.created_at).order_by(col(SmsMessage.created_at)).limit(1)
+                    found = (await session.exec(later)).one_or_none()
+                if found is not None:
+                    return found
+                await asyncio.sleep(POLL_SECONDS)
+    return None
 
 
 def _show_progress(progress: CallProgress) -> None:

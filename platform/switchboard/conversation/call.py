@@ -56,6 +56,7 @@ class EndedReason(StrEnum):
     TRANSFERRED = "transferred"
     TAKEN_OVER = "taken_over"
     CANCELED = "canceled"
+    DO_NOT_CALL = "do_not_call"
     PROVIDER_FAILED = "provider_failed"
     SHUTDOWN = "shutdown"
     ERROR = "error"
@@ -121,6 +122,12 @@ class CarrierLeg(Protocol):
     async def hang_up(self) -> None: ...
     async def transfer(self, to_number: str) -> None: ...
     async def send_digits(self, digits: str) -> None: ...
+
+
+class TextSender(Protocol):
+    """Sends a text to the person on the line, or to the number that is given. Raises `ToolError`."""
+
+    async def send_text(self, body: str, to_number: str | None) -> None: ...
 
 
 class CallLog(Protocol):

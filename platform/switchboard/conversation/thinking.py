@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import structlog
-from pydantic import ValidationError
 
 from switchboard.conversation.call import LiveCall, Tool
 from switchboard.conversation.latency import TurnClock
 from switchboard.conversation.speaking import Reply, Speaker
+from switchboard.conversation.toolbox import MAX_TOOL_ROUNDS, Toolbox
 from switchboard.plugins import (
     ChatRequest,
     JsonObject,
@@ -21,13 +21,10 @@ from switchboard.plugins import (
     TextDelta,
     ToolCall,
     ToolContext,
-    ToolError,
-    ToolSpec,
 )
 
 logger = structlog.get_logger()
 Clock: TypeAlias = Callable[[], float]
-MAX_TOOL_ROUNDS = 8
 FILLER_SECONDS = 1.5
 FILLER = "One moment, please."
 APOLOGY = "I am sorry, something went wrong. Could you say that again?"
@@ -56,9 +53,8 @@ class Thinker:
     def __init__(self, call: LiveCall, speaker: Speaker, tools: Sequence[Tool]) -> None:
         self._call = call
         self._speaker = speaker
-        self._tools = {tool.name: tool for tool in tools}
-        self._specs = tuple(ToolSpec(tool.name, tool.description, tool.Parameters.model_json_schema()) for tool in tools)
-        self._context = ToolContext(call.organization_id, call.agent.agent_id, call.call_id, call.from_number, call.to_number)
+        context = ToolContext(call.organization_id, call.agent.agent_id, call.call_id, call.from_number, call.to_number)
+        self._toolbox = Toolbox(tools, context)
         self._failures = 0
         self.history: list[Message] = [Message("system", filled(call.agent.system_prompt, call.variables))]
         self.usage: list[ModelUsage] = []
@@ -103,7 +99,7 @@ class Thinker:
 
     async def _round(self, reply: Reply, turn: TurnClock, now: Clock) -> list[ToolCall]:
         agent = self._call.agent
-        request = ChatRequest(tuple(self.history), agent.llm_model, agent.llm_temperature, tools=self._specs)
+        request = ChatRequest(tuple(self.history), agent.llm_model, agent.llm_temperature, tools=self._toolbox.specs)
         calls, rest = [], ""
         async for event in self._call.llm.chat(request):
             if isinstance(event, ModelUsage):
@@ -130,22 +126,8 @@ class Thinker:
             running.cancel()
 
     async def _run(self, call: ToolCall) -> JsonObject:
-        tool = self._tools.get(call.name)
-        if tool is None:
-            return {"error": f"there is no tool {call.name}"}
-        try:
-            parameters = tool.Parameters.model_validate(call.arguments)
-            async with asyncio.timeout(tool.time_limit_seconds):
-                result = await tool.run(self._context, parameters)
-        except ValidationError as error:
-            faults = error.errors(include_url=False, include_context=False, include_input=False)
-            result = {"error": "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults)}
-        except ToolError as error:
-            result = {"error": error.message}
-        except TimeoutError:
-            result = {"error": f"{call.name} took too long"}
-        except Exception:
-            logger.exception("tool failed", tool=call.name)
-            result = {"error": f"{call.name} failed"}
-        self.on_tool_used(call.name, result)
+        known = call.name in {spec.name for spec in self._toolbox.specs}
+        result = await self._toolbox.run(call)
+        if known:
+            self.on_tool_used(call.name, result)
         return result

@@ -1,11 +1,12 @@
-"""The tools that every agent has: ending the call, transferring it, pressing keys. They ask; the session does."""
+"""The tools that every agent has: ending the call, transferring it, pressing keys, sending a text, not calling again. They ask; others do."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
 
-from switchboard.conversation.call import CarrierLeg
+from switchboard.conversation.call import CarrierLeg, TextSender
 from switchboard.plugins import AgentTool, JsonObject, ProviderError, ToolContext, ToolError, ToolParameters
 
 
@@ -74,3 +75,42 @@ class PressDigits(AgentTool[Digits]):
         except ProviderError as error:
             raise ToolError(error.message) from error
         return {"pressed": parameters.digits}
+
+
+class TextToSend(ToolParameters):
+    """A text message."""
+
+    body: Annotated[str, Field(min_length=1, max_length=1600, description="what the message says")]
+    to_number: Annotated[str, Field(pattern=r"^\+[1-9]\d{6,14}$")] | None = Field(
+        None, description="E.164 phone number, +15550100001; left out, it goes to the person on the line"
+    )
+
+
+class SendSms(AgentTool[TextToSend]):
+    """Sends a text."""
+
+    name = "send_sms"
+    description = "Send a text message (SMS) to the person on the line, or to another phone number."
+    Parameters = TextToSend
+
+    def __init__(self, sender: TextSender) -> None:
+        self._sender = sender
+
+    async def run(self, context: ToolContext, parameters: TextToSend) -> JsonObject:
+        await self._sender.send_text(parameters.body, parameters.to_number)
+        return {"sent": True}
+
+
+class OptOut(AgentTool[ToolParameters]):
+    """Has the other party not called again."""
+
+    name = "opt_out"
+    description = "Note that the other party does not want to be called again. Use it whenever they say so, and tell them that it is done."
+
+    def __init__(self, opt_out: Callable[[], Awaitable[None]]) -> None:
+        """`opt_out` writes it down. Raises `ToolError` where that cannot be done."""
+        self._opt_out = opt_out
+
+    async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
+        await self._opt_out()
+        return {"opted_out": True}

@@ -78,7 +78,7 @@ class CallTranscriptReady(CallEvent):
 
 
 class TextEvent(EventData):
-    """What both text events carry."""
+    """What both text events carry. `contact_name` is null where the other side is no contact."""
 
     message_id: UUID
     conversation_id: UUID
@@ -98,7 +98,7 @@ class SmsReceived(TextEvent):
 
 
 class SmsSent(TextEvent):
-    """An outbound SMS was sent."""
+    """An outbound SMS was sent: the carrier has taken it."""
 
     event = "sms.sent"
 

@@ -5,14 +5,17 @@ from sqlmodel import SQLModel
 
 from switchboard.agents import models as agents
 from switchboard.calls import models as calls
+from switchboard.contacts import models as contacts
+from switchboard.do_not_call import models as do_not_call
 from switchboard.events import models as events
 from switchboard.identity import models as identity
 from switchboard.integrations import models as integrations
 from switchboard.phone_numbers import models as phone_numbers
 from switchboard.providers import models as providers
+from switchboard.sms import models as sms
 from switchboard.web import models as web
 
-TABLES = (agents, calls, events, identity, integrations, phone_numbers, providers, web)
+TABLES = (agents, calls, contacts, do_not_call, events, identity, integrations, phone_numbers, providers, sms, web)
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=SQLModel.metadata, compare_type=True)
 context.run_migrations()

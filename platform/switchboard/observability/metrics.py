@@ -8,6 +8,7 @@ http_requests = Counter("switchboard_http_requests", "Requests answered", ["oper
 http_seconds = Histogram("switchboard_http_request_seconds", "Time to answer a request", ["operation"], registry=registry)
 live_calls = Gauge("switchboard_live_calls", "Calls that this process holds", registry=registry)
 calls = Counter("switchboard_calls", "Calls that ended", ["direction", "status"], registry=registry)
+texts = Counter("switchboard_texts", "Texts received, and texts that reached their last state", ["direction", "status"], registry=registry)
 turn_latency = Histogram(
     "switchboard_turn_latency_seconds",
     "From the caller's last voiced audio to the first frame of the answer",

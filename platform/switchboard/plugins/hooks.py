@@ -129,7 +129,8 @@ class Hooks(Protocol):
         """Functions that every agent's model may call.
 
         Called once in every process (server, worker, command) when it starts.
-        Returns classes; one is made without arguments for each call. Its `run` is called in the process that holds the call.
+        Returns classes; one is made without arguments for each call, and for each answer to a text. Its `run` is called in the process that
+        holds the call, or in the worker that answers.
         An exception leaves out this hook's classes.
         """
 

@@ -26,13 +26,14 @@ class ToolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """The conversation in which a tool is called."""
+    """The conversation in which a tool is called: a call, or, with `call_id` None, the texts of `conversation_id`."""
 
     organization_id: UUID
     agent_id: UUID
-    call_id: UUID
+    call_id: UUID | None
     from_number: str
     to_number: str
+    conversation_id: UUID | None = None
 
 
 ParametersT = TypeVar("ParametersT", bound=ToolParameters)

@@ -1,4 +1,4 @@
-"""The providers of one call: the agent's own first, the organization's others behind them."""
+"""The providers of one conversation: the agent's own first, the organization's others behind them."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -37,18 +37,37 @@ async def conversation_providers(
 ) -> AsyncIterator[ConversationProviders]:
     """Providers for one call; `served` is filled with the name of the provider that served each capability. Raises `ProviderError`."""
     async with AsyncExitStack() as stack:
-
-        async def all_of(capability: Capability, first: str) -> list[AnyProvider]:
-            async with database.tenant(organization_id) as session:
-                names = await configured_names(session, capability)
-            ordered = [first, *(name for name in names if name != first)]
-            return [await stack.enter_async_context(providers.use(organization_id, capability, name)) for name in ordered]
-
-        transcribers = await all_of(Capability.SPEECH_TO_TEXT, agent.stt_provider)
-        voices = await all_of(Capability.TEXT_TO_SPEECH, agent.tts_provider)
-        models = await all_of(Capability.LLM, agent.llm_provider)
+        opening = _Opening(stack, database, providers, organization_id)
+        transcribers = await opening.all_of(Capability.SPEECH_TO_TEXT, agent.stt_provider)
+        voices = await opening.all_of(Capability.TEXT_TO_SPEECH, agent.tts_provider)
+        models = await opening.all_of(Capability.LLM, agent.llm_provider)
         yield ConversationProviders(
             FailoverSpeechToText(cast("list[SpeechToTextProvider[ProviderSettings]]", transcribers), served),
             FailoverTextToSpeech(cast("list[TextToSpeechProvider[ProviderSettings]]", voices), served),
             FailoverLLM(cast("list[LLMProvider[ProviderSettings]]", models), served),
         )
+
+
+@asynccontextmanager
+async def agent_model(database: Database, providers: Providers, organization_id: UUID, agent: Choice) -> AsyncIterator[LLMProvider[ProviderSettings]]:
+    """The agent's model alone, for what is written and not spoken; it fails over as in a call. Raises `ProviderError`."""
+    async with AsyncExitStack() as stack:
+        models = await _Opening(stack, database, providers, organization_id).all_of(Capability.LLM, agent.llm_provider)
+        yield FailoverLLM(cast("list[LLMProvider[ProviderSettings]]", models), served={})
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """Takes an organization's providers into use, until the stack is left."""
+
+    stack: AsyncExitStack
+    database: Database
+    providers: Providers
+    organization_id: UUID
+
+    async def all_of(self, capability: Capability, first: str) -> list[AnyProvider]:
+        """Every provider of a capability, the agent's choice first."""
+        async with self.database.tenant(self.organization_id) as session:
+            names = await configured_names(session, capability)
+        ordered = [first, *(name for name in names if name != first)]
+        return [await self.stack.enter_async_context(self.providers.use(self.organization_id, capability, name)) for name in ordered]

@@ -98,6 +98,13 @@ class InvalidState(ApiError):
     status, code, title = 409, "invalid_state", "Conflict"
 
 
+class RecipientOptedOut(ApiError):
+    """409: the recipient does not want to be texted."""
+
+    status, code, title = 409, "recipient_opted_out", "Conflict"
+    default_detail = "The recipient has opted out."
+
+
 class IdempotencyInFlight(ApiError):
     """409: the first request with this Idempotency-Key is still running."""
 

@@ -31,7 +31,10 @@ REFERENCE = "#/components/schemas/{model}"
 TAGS = {
     "agents": "Agents hold the calls.",
     "calls": "Calls, their transcripts and recordings.",
+    "contacts": "Whom the organization talks to.",
+    "do-not-call": "Numbers that are not called any more; an addition.",
     "phone-numbers": "Numbers: search, buy, configure, give back.",
+    "sms": "Texts, and the conversations that they make up.",
     "webhook-endpoints": "Who is told of events.",
     "webhook-deliveries": "What became of each telling.",
     "webhook-events": "The events there are.",

@@ -31,6 +31,11 @@ def _phone_number(value: str) -> str:
     return value
 
 
+def _with_plus(value: str) -> str:
+    # A plus that was not escaped reaches us as a space.
+    return value if value.startswith("+") else f"+{value}"
+
+
 def _without_nul(value: JsonValue, depth: int = 0) -> None:
     if depth > MAX_JSON_DEPTH:
         raise ValueError(f"is nested deeper than {MAX_JSON_DEPTH} levels")
@@ -53,6 +58,9 @@ Dollars = Annotated[Decimal, PlainSerializer(float, return_type=float, when_used
 
 PhoneNumberText = Annotated[str, Field(max_length=20), AfterValidator(_phone_number), Field(examples=["+15550100001"])]
 """An E.164 phone number."""
+
+PhoneNumberFilter = Annotated[str, Field(max_length=20), AfterValidator(_with_plus), Field(examples=["+15550100001"])]
+"""A phone number to filter a list by; one that is none matches nothing."""
 
 Name = Annotated[str, Field(min_length=1, max_length=255)]
 

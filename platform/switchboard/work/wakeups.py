@@ -1,6 +1,8 @@
 """Wake-ups over SAQ on Redis. They make due work start at once; what is due is a row, so a lost wake-up costs seconds, never work."""
 
 import asyncio
+import math
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -69,10 +71,14 @@ class Queue:
     def __init__(self, redis: Redis) -> None:
         self._queue = _RedisQueue(redis, name="switchboard")
 
-    async def enqueue(self, job: str, **arguments: str) -> None:
-        """Have a worker run a job now. A queue that cannot be reached is logged and forgotten: the clock's sweep finds the work."""
+    async def enqueue(self, job: str, *, delay_seconds: int = 0, **arguments: str) -> None:
+        """Have a worker run a job now, or up to two seconds after a delay.
+
+        A queue that cannot be reached is logged and forgotten: the clock's sweep finds the work.
+        """
         try:
-            await self._queue.enqueue(job, timeout=JOB_TIMEOUT, retries=JOB_RETRIES, **arguments)
+            due = math.ceil(time.time() + delay_seconds) if delay_seconds else 0
+            await self._queue.enqueue(job, timeout=JOB_TIMEOUT, retries=JOB_RETRIES, scheduled=due, **arguments)
         except (RedisError, OSError) as error:
             logger.warning("wake-up lost, the sweep will find the work", job=job, error=type(error).__name__)
 
@@ -89,10 +95,10 @@ class Queue:
         )
 
 
-def wake(session: AsyncSession, job: str, **arguments: str) -> None:
-    """Have a job run once the session's transaction has been committed."""
+def wake(session: AsyncSession, job: str, *, delay_seconds: int = 0, **arguments: str) -> None:
+    """Have a job run once the session's transaction has been committed, or that much later."""
     queue = session.info["queue"]
-    after_commit(session, partial(queue.enqueue, job, **arguments))
+    after_commit(session, partial(queue.enqueue, job, delay_seconds=delay_seconds, **arguments))
 
 
 def _with_context(job: Job, context: object) -> Job:

@@ -1,14 +1,31 @@
-"""Where carriers call back: `/carriers/<carrier>/<organization>/events…` and `…/calls/<call>…`. The provider verifies and translates."""
+"""Where carriers call back: `/carriers/<carrier>/<organization>/events…`, `…/calls/<call>…` and `…/texts/<message>…`.
+
+The provider verifies and translates; each event goes to the resource that it is about.
+"""
 
 from uuid import UUID
 
 import structlog
 from quart import Blueprint, Response, request
 
-from switchboard.calls import callbacks, inbound
+from switchboard.calls import callbacks as call_callbacks
+from switchboard.calls import inbound as inbound_calls
 from switchboard.phone_numbers.purchase import callback_urls
-from switchboard.plugins import CarrierReply, CarrierRequest, IncomingCall, InvalidCallback, ProviderError, ProviderSettings, TelephonyProvider
+from switchboard.plugins import (
+    CarrierEvent,
+    CarrierReply,
+    CarrierRequest,
+    IncomingCall,
+    InvalidCallback,
+    ProviderError,
+    ProviderSettings,
+    TelephonyProvider,
+    TextReceived,
+    TextStatus,
+)
 from switchboard.runtime import Runtime, current_runtime
+from switchboard.sms import callbacks as text_callbacks
+from switchboard.sms import inbound as inbound_texts
 from switchboard.web.errors import Forbidden, NotFound, ProviderFailed
 from switchboard.web.schemas import parse_id
 
@@ -30,7 +47,14 @@ async def carrier_call_event(carrier: str, organization_id: str, call_id: str, p
     return await _receive(carrier, parse_id(organization_id), path, parse_id(call_id))
 
 
-async def _receive(carrier: str, organization_id: UUID | None, path: str, call_id: UUID | None) -> Response:
+@blueprint.route("/carriers/<carrier>/<organization_id>/texts/<message_id>", methods=["GET", "POST"], defaults={"path": ""})
+@blueprint.route("/carriers/<carrier>/<organization_id>/texts/<message_id>/<path:path>", methods=["GET", "POST"])
+async def carrier_text_event(carrier: str, organization_id: str, message_id: str, path: str) -> Response:
+    """A callback about a text that we sent."""
+    return await _receive(carrier, parse_id(organization_id), path, parse_id(message_id))
+
+
+async def _receive(carrier: str, organization_id: UUID | None, path: str, subject_id: UUID | None) -> Response:
     runtime = current_runtime()
     if organization_id is None:
         raise NotFound
@@ -45,7 +69,7 @@ async def _receive(carrier: str, organization_id: UUID | None, path: str, call_i
     )
     try:
         async with runtime.providers.telephony(organization_id, carrier) as provider:
-            return _response(await _translate(runtime, organization_id, provider, callback, call_id))
+            return _response(await _translate(runtime, organization_id, provider, callback, subject_id))
     except InvalidCallback as error:
         logger.warning("callback refused", carrier=carrier, reason=str(error))
         raise Forbidden("The callback's signature is not valid.") from None
@@ -54,17 +78,27 @@ async def _receive(carrier: str, organization_id: UUID | None, path: str, call_i
 
 
 async def _translate(
-    runtime: Runtime, organization_id: UUID, provider: TelephonyProvider[ProviderSettings], callback: CarrierRequest, call_id: UUID | None
+    runtime: Runtime, organization_id: UUID, provider: TelephonyProvider[ProviderSettings], callback: CarrierRequest, subject_id: UUID | None
 ) -> CarrierReply:
     received = await provider.receive(callback)
     reply = received.reply
     for event in received.events:
         if isinstance(event, IncomingCall):
-            instruction = await inbound.answer(runtime, organization_id, provider.name, event)
+            instruction = await inbound_calls.answer(runtime, organization_id, provider.name, event)
             reply = await provider.instruct(event, instruction, callback_urls(runtime, organization_id, provider.name))
         else:
-            await callbacks.apply(runtime, organization_id, provider.name, event, call_id=call_id)
+            await _apply(runtime, organization_id, provider.name, event, subject_id)
     return reply
+
+
+async def _apply(runtime: Runtime, organization_id: UUID, carrier: str, event: CarrierEvent, subject_id: UUID | None) -> None:
+    """`subject_id` is the call or text that the callback's address names; what comes by it may still be about something else."""
+    if isinstance(event, TextReceived):
+        await inbound_texts.receive(runtime, organization_id, carrier, event)
+    elif isinstance(event, TextStatus):
+        await text_callbacks.apply(runtime, organization_id, carrier, event, message_id=subject_id)
+    elif not isinstance(event, IncomingCall):
+        await call_callbacks.apply(runtime, organization_id, carrier, event, call_id=subject_id)
 
 
 def _response(reply: CarrierReply) -> Response:

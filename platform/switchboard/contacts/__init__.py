@@ -1,0 +1,1 @@
+"""Contacts: whom an organization talks to."""

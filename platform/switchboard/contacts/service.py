@@ -1,0 +1,85 @@
+"""Rules of contacts."""
+
+from uuid import UUID
+
+from sqlalchemy import update as update_rows
+from sqlalchemy.exc import IntegrityError
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.contacts import search
+from switchboard.contacts.models import Contact, ContactSearch
+from switchboard.contacts.schemas import ContactCreate, ContactQuery, ContactUpdate
+from switchboard.database import new_id, now
+from switchboard.web.errors import Conflict, NotFound
+
+
+def listed(session: AsyncSession, *, phone_number: str | None = None) -> SelectOfScalar[Contact]:
+    """The organization's contacts."""
+    rows = select(Contact).where(col(Contact.organization_id) == session.info["organization_id"])
+    return rows if phone_number is None else rows.where(col(Contact.phone_number) == phone_number)
+
+
+async def found(session: AsyncSession, query: ContactQuery) -> tuple[list[Contact], int]:
+    """A part of the contacts that a search finds, newest first, and how many there are in all."""
+    wanted = search.words(query.search)
+    ids, total = await search.find(session, wanted, phone_number=query.phone, limit=query.limit, offset=query.offset)
+    part = listed(session).where(col(Contact.id).in_(ids)).order_by(col(Contact.created_at).desc(), col(Contact.id).desc())
+    return list((await session.exec(part)).all()), total
+
+
+async def get(session: AsyncSession, contact_id: UUID, *, lock: bool = False) -> Contact:
+    """Raises `NotFound`."""
+    rows = listed(session).where(col(Contact.id) == contact_id)
+    contact = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    if contact is None:
+        raise NotFound
+    return contact
+
+
+async def find_by_number(session: AsyncSession, phone_number: str) -> Contact | None:
+    """The contact of an E.164 number, None where there is none."""
+    return (await session.exec(listed(session, phone_number=phone_number))).one_or_none()
+
+
+async def name_of(session: AsyncSession, phone_number: str) -> str | None:
+    """The name of whoever has an E.164 number, None where nobody is known by it."""
+    contact = await find_by_number(session, phone_number)
+    return (contact.name or None) if contact else None
+
+
+async def create(session: AsyncSession, data: ContactCreate) -> Contact:
+    """Make a contact. Raises `Conflict` where the number has one."""
+    contact = Contact(id=new_id(), organization_id=session.info["organization_id"], **data.model_dump())
+    session.add(contact)
+    await _flush(session)
+    row = ContactSearch(id=contact.id, organization_id=contact.organization_id, created_at=contact.created_at, content=search.content(contact))
+    session.add(row)
+    return contact
+
+
+async def update(session: AsyncSession, contact_id: UUID, data: ContactUpdate) -> Contact:
+    """Change the given fields. Raises `NotFound`, and `Conflict` where the new number has a contact already."""
+    contact = await get(session, contact_id, lock=True)
+    before = search.content(contact)
+    for field in data.model_fields_set:
+        setattr(contact, field, getattr(data, field))
+    contact.updated_at = now()
+    await _flush(session)
+    if (content := search.content(contact)) != before:
+        rows = update_rows(ContactSearch).where(col(ContactSearch.organization_id) == contact.organization_id, col(ContactSearch.id) == contact.id)
+        await session.exec(rows.values(content=content))
+    return contact
+
+
+async def delete(session: AsyncSession, contact_id: UUID) -> None:
+    """Delete a contact for good; calls and texts stay. Raises `NotFound`."""
+    await session.delete(await get(session, contact_id))
+
+
+async def _flush(session: AsyncSession) -> None:
+    try:
+        await session.flush()
+    except IntegrityError:
+        raise Conflict("There is a contact with this phone number already.") from None

@@ -1,0 +1,1 @@
+"""The do-not-call list: numbers that an organization neither calls nor texts."""

@@ -1,0 +1,1 @@
+"""Texts: sent and received, kept as conversations, answered by agents."""

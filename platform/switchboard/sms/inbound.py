@@ -1,0 +1,68 @@
+"""Somebody texts one of our numbers: it is written down once, told, and obeyed where it is a keyword; else the agent owes an answer."""
+
+from uuid import UUID
+
+import structlog
+from sqlmodel import col
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.database import new_id
+from switchboard.events.catalog import SmsReceived
+from switchboard.events.outbox import publish
+from switchboard.observability import metrics
+from switchboard.observability.logs import masked_number
+from switchboard.phone_numbers import service as numbers
+from switchboard.plugins import TextReceived
+from switchboard.runtime import Runtime
+from switchboard.sms import service as sms
+from switchboard.sms.answering import owe_answer
+from switchboard.sms.keywords import keyword, obey
+from switchboard.sms.models import SmsConversation, SmsMessage
+from switchboard.sms.segments import segments
+from switchboard.sms.states import event_data
+
+logger = structlog.get_logger()
+
+
+async def receive(runtime: Runtime, organization_id: UUID, carrier: str, incoming: TextReceived) -> None:
+    """Take a text in; told again by the carrier, it changes nothing. One to a number that is not ours is logged and dropped."""
+    async with runtime.database.tenant(organization_id) as session:
+        number = await numbers.find_by_number(session, incoming.to_number)
+        if number is None:
+            logger.warning("text to a number that is not the organization's", carrier=carrier, to_number=masked_number(incoming.to_number))
+            return
+        conversation = await sms.conversation_with(session, number, incoming.from_number)
+        if await _is_known(session, carrier, incoming.carrier_text_id):
+            return
+        message = _message(conversation, carrier, incoming)
+        session.add(message)
+        conversation.last_message_at = message.created_at
+        metrics.texts.labels("inbound", message.status).inc()
+        await publish(session, await event_data(session, SmsReceived, message))
+        said = incoming.opt_out or keyword(incoming.body)
+        if said is None or not await obey(session, conversation, number, said, answered=incoming.opt_out is not None):
+            owe_answer(session, conversation)
+
+
+async def _is_known(session: AsyncSession, carrier: str, carrier_text_id: str) -> bool:
+    rows = sms.messages(session).where(col(SmsMessage.carrier) == carrier, col(SmsMessage.carrier_text_id) == carrier_text_id)
+    return (await session.exec(rows)).one_or_none() is not None
+
+
+def _message(conversation: SmsConversation, carrier: str, incoming: TextReceived) -> SmsMessage:
+    body = incoming.body.replace("\0", "")  # PostgreSQL takes no NUL
+    return SmsMessage(
+        id=new_id(),
+        organization_id=conversation.organization_id,
+        conversation_id=conversation.id,
+        direction="inbound",
+        from_number=incoming.from_number,
+        to_number=incoming.to_number,
+        body=body,
+        media_urls=list(incoming.media_urls),
+        status="received",
+        author="contact",
+        segments=segments(body),
+        carrier=carrier,
+        carrier_text_id=incoming.carrier_text_id,
+    )

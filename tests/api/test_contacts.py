@@ -1,0 +1,225 @@
+"""Contacts through the API: the specification's rows, and what a search finds."""
+
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import text
+from sqlmodel import select
+from switchboard.contacts import service as contacts
+from switchboard.contacts.models import ContactSearch
+from switchboard.contacts.schemas import ContactQuery
+from switchboard.runtime import Runtime
+
+from tests.fixtures.app import Caller, Json, Organizations
+
+ADA: Json = {
+    "phone_number": "+15550100001", "name": "Ada Lovelace", "email": "ada@example.com", "company": "Analytical Engines", "notes": "Likes tea.",
+    "tags": "vip, maths", "address": "12 Mill Lane", "role": "Programmer", "is_favorite": True,
+}  # fmt: skip
+TEXTS = ("name", "email", "company", "notes", "tags", "address", "role")
+BAD_FIELDS = [
+    ("phone_number", "5550100001"), ("phone_number", "+1 555 010 0001"), ("phone_number", 15550100001), ("phone_number", None),
+    ("is_favorite", None), ("is_favorite", "yes"), ("notes", "x" * 10_001), ("address", "x" * 1_001), ("name", "x" * 256), ("email", "x" * 256),
+    ("company", "x" * 256), ("tags", "x" * 256), ("role", "x" * 256), ("tags", ["vip"]), ("name", "a\0b"), ("name", 1), ("nmae", "typo"),
+]  # fmt: skip
+
+
+async def create(caller: Caller, **fields: object) -> Json:
+    created = await caller.post("/v1/contacts", fields)
+    assert created.status == 201, created.body
+    return created.json
+
+
+async def names(caller: Caller, query: str) -> set[object]:
+    """The names of those that a list answers; `total` says how many they are."""
+    answer = await caller.get(f"/v1/contacts?{query}")
+    assert answer.status == 200, answer.body
+    items = answer.json["items"]
+    assert isinstance(items, list)
+    assert answer.json["total"] == len(items)
+    return {item["name"] for item in items}  # type: ignore[index,call-overload]
+
+
+async def test_a_contact_lives_from_create_to_delete(caller: Caller) -> None:
+    created = await create(caller, **ADA)
+    assert set(created) == {"id", "created_at", "updated_at", *ADA}
+    assert {name: created[name] for name in ADA} == ADA
+    path = f"/v1/contacts/{created['id']}"
+    assert (await caller.get(path)).json == created
+    updated = await caller.send("PATCH", path, {"name": "Ada King", "is_favorite": False})
+    assert updated.status == 200
+    assert {**created, "name": "Ada King", "is_favorite": False, "updated_at": updated.json["updated_at"]} == updated.json
+    assert str(updated.json["updated_at"]) > str(created["updated_at"])
+    assert (await caller.send("DELETE", path)).status == 204
+    for method, body in (("GET", None), ("PATCH", {}), ("DELETE", None)):
+        assert (await caller.send(method, path, body)).status == 404
+    assert (await caller.get("/v1/contacts?search=ada")).json["total"] == 0
+
+
+async def test_a_number_is_all_that_is_needed(caller: Caller) -> None:
+    created = await create(caller, phone_number="+15550100001")
+    assert {name: created[name] for name in TEXTS} == dict.fromkeys(TEXTS)
+    assert created["is_favorite"] is False
+    assert (await caller.post("/v1/contacts", {"name": "Ada"})).status == 422
+
+
+async def test_null_clears_a_text_and_nothing_changes_what_is_not_given(caller: Caller) -> None:
+    path = f"/v1/contacts/{(await create(caller, **ADA))['id']}"
+    assert (await caller.send("PATCH", path, {})).json["name"] == "Ada Lovelace"
+    for name in TEXTS:
+        assert (await caller.send("PATCH", path, {name: None})).json[name] is None
+    assert (await caller.get(path)).json["phone_number"] == ADA["phone_number"]
+
+
+async def test_a_number_has_one_contact(caller: Caller, stranger: Caller) -> None:
+    await create(caller, phone_number="+15550100001")
+    again = await caller.post("/v1/contacts", {"phone_number": "+15550100001"})
+    assert (again.status, again.json["code"]) == (409, "conflict")
+    other = await create(caller, phone_number="+15550100002", name="Grace")
+    taken = await caller.send("PATCH", f"/v1/contacts/{other['id']}", {"phone_number": "+15550100001", "name": "Ada"})
+    assert (taken.status, taken.json["code"]) == (409, "conflict")
+    assert (await caller.get(f"/v1/contacts/{other['id']}")).json == other
+    assert (await caller.send("PATCH", f"/v1/contacts/{other['id']}", {"phone_number": "+15550100002"})).status == 200
+    assert (await stranger.post("/v1/contacts", {"phone_number": "+15550100001"})).status == 201
+
+
+@pytest.mark.parametrize(("field", "value"), BAD_FIELDS)
+async def test_a_bad_field_is_named(caller: Caller, field: str, value: object) -> None:
+    contact_id = (await create(caller, phone_number="+15550100009"))["id"]
+    for answer in (
+        await caller.post("/v1/contacts", {"phone_number": "+15550100001", field: value}),
+        await caller.send("PATCH", f"/v1/contacts/{contact_id}", {field: value}),
+    ):
+        assert answer.status == 422, answer.body
+        assert [error["field"] for error in answer.json["errors"]] == [field]  # type: ignore[union-attr,index,call-overload]
+
+
+@pytest.mark.parametrize("search", ["", "search=person&"])
+async def test_lists_and_searches_are_newest_first_and_paged(caller: Caller, search: str) -> None:
+    for index in range(5):
+        await create(caller, phone_number=f"+1555010000{index}", name=f"person {index}")
+    page = (await caller.get(f"/v1/contacts?{search}limit=2&offset=1")).json
+    assert [item["name"] for item in page["items"]] == ["person 3", "person 2"]  # type: ignore[union-attr,index,call-overload]
+    assert (page["total"], page["limit"], page["offset"]) == (5, 2, 1)
+    beyond = (await caller.get(f"/v1/contacts?{search}offset=9")).json
+    assert (beyond["items"], beyond["total"]) == ([], 5)
+    for query in ("limit=0", "limit=101", "offset=-1", f"search={'x' * 256}", "serach=x"):
+        assert (await caller.get(f"/v1/contacts?{query}")).status == 422, query
+
+
+@pytest.mark.parametrize("phone", ["%2B15550100001", "+15550100001", "15550100001"])
+async def test_phone_is_the_exact_number_with_the_plus_escaped_or_not(caller: Caller, phone: str) -> None:
+    await create(caller, **ADA)
+    await create(caller, phone_number="+15550100002", name="Ada Byron")
+    assert await names(caller, f"phone={phone}") == {"Ada Lovelace"}
+    assert await names(caller, f"phone={phone}&search=ada") == {"Ada Lovelace"}
+    assert await names(caller, f"phone={phone}&search=byron") == set()
+    assert await names(caller, "phone=%2B1555010000") == set()
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        "ada", "ADA", "lovelace ada", "love", "lace", "analytical", "ada@example", "tea", "maths vip", "0100001", "%2B1555", "555 ada tea", "a", "ov",
+        "  ada   lovelace ", "ada ada", "%C3%A1da", "l%C3%B6velace",
+    ],
+)  # fmt: skip
+async def test_every_word_occurs_somewhere(caller: Caller, search: str) -> None:
+    await create(caller, **ADA)
+    await create(caller, phone_number="+46701740605", name="Grx")
+    assert await names(caller, f"search={search}") == {"Ada Lovelace"}
+
+
+@pytest.mark.parametrize("search", ["ada grace", "lovelaces", "adalovelace", "mill", "programmer", "%", "_", "ad_", "a%25a", "%5C", "'", "0100002"])
+async def test_what_is_not_there_is_not_found(caller: Caller, search: str) -> None:
+    await create(caller, **ADA)
+    search = search if len(search) > 1 and search != "%" else search.replace("%", "%25")
+    assert await names(caller, f"search={search}") == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "search"),
+    [
+        ("Élodie Müller-Strauß", "elodie muller strauss"), ("Elodie", "%C3%89LODIE"), ("Søren Łukasz", "soren LUKASZ"),
+        ("İsmail Işık", "ismail isik"),
+        ("Ελένη", "%CE%95%CE%9B%CE%95%CE%9D%CE%97"), ("山田太郎", "%E5%A4%AA"), ("e\u0301lan", "%C3%A9lan"), ("Zoë", "zoe"), ("ﬁnch", "finch"),
+    ],
+)  # fmt: skip
+async def test_case_and_accents_do_not_count(caller: Caller, name: str, search: str) -> None:
+    await create(caller, phone_number="+15550100001", name=name)
+    await create(caller, phone_number="+15550100002", name="Somebody")
+    assert await names(caller, "search=" + search.replace("-", "")) == {name}
+
+
+@pytest.mark.parametrize("sign", ["%", "_", "\\", "'", '"', "100%", "a_b", "\\%", "[", "*"])
+async def test_wildcards_stand_for_themselves(caller: Caller, sign: str) -> None:
+    await create(caller, phone_number="+15550100001", name="With", notes=f"so {sign} it is")
+    await create(caller, phone_number="+15550100002", name="Without", notes="100 axb")
+    assert await names(caller, "search=" + "".join(f"%{byte:02X}" for byte in sign.encode())) == {"With"}
+
+
+@pytest.mark.parametrize("search", ["%20", "%C2%B4", "%CC%81"])
+async def test_a_search_without_a_word_finds_all(caller: Caller, search: str) -> None:
+    await create(caller, **ADA)
+    assert await names(caller, f"search={search}") == {"Ada Lovelace"}
+
+
+async def test_a_change_is_found_and_what_it_replaced_is_not(caller: Caller) -> None:
+    path = f"/v1/contacts/{(await create(caller, **ADA))['id']}"
+    await caller.send("PATCH", path, {"company": "Difference Engines", "notes": None, "phone_number": "+15550100003"})
+    for search, found in (("difference", 1), ("analytical", 0), ("tea", 0), ("0100003", 1), ("0100001", 0), ("vip", 1)):
+        assert (await caller.get(f"/v1/contacts?search={search}")).json["total"] == found, search
+
+
+async def test_long_notes_are_searched_to_their_end(caller: Caller) -> None:
+    notes = " ".join(f"word{number}" for number in range(1_100)) + " needle"
+    await create(caller, phone_number="+15550100001", name="Long", notes=notes)
+    await create(caller, phone_number="+15550100002", name="One word", notes="é" * 10_000)
+    assert await names(caller, "search=word1099 needle") == {"Long"}
+    assert await names(caller, "search=eeeeee") == {"One word"}
+
+
+async def test_another_organizations_contacts_never_show(caller: Caller, stranger: Caller) -> None:
+    contact_id = (await create(caller, **ADA))["id"]
+    for query in ("", "search=ada", "search=a", "phone=%2B15550100001"):
+        assert await names(stranger, query) == set()
+    for method, body in (("GET", None), ("PATCH", {"name": "Stolen"}), ("DELETE", None)):
+        foreign = await stranger.send(method, f"/v1/contacts/{contact_id}", body)
+        unknown = await stranger.send(method, f"/v1/contacts/{uuid4()}", body)
+        assert foreign.status == unknown.status == 404
+        assert {**foreign.json, "request_id": ""} == {**unknown.json, "request_id": ""}
+    assert await names(caller, "search=ada") == {"Ada Lovelace"}
+
+
+async def test_the_index_is_used_under_row_level_security_and_hides_nothing_afterwards(caller: Caller, stranger: Caller, runtime: Runtime) -> None:
+    await create(caller, **ADA)
+    await create(stranger, **ADA)
+    async with runtime.database.tenant(caller.organization_id) as session:
+        found, total = await contacts.found(session, ContactQuery(search="nobody"))
+        assert (found, total) == ([], 0)
+        assert [row.organization_id for row in (await session.exec(select(ContactSearch))).all()] == [caller.organization_id]
+        connection = await session.connection()
+        await connection.execute(text("set local enable_seqscan = off"))
+        plan = await connection.execute(text("explain select id from contact_search where content like '%ada%'"))
+        assert "ix_contact_search_grams" in "\n".join(plan.scalars())
+
+
+async def test_who_has_a_number_is_known_by_name(caller: Caller, runtime: Runtime) -> None:
+    await create(caller, **ADA)
+    await create(caller, phone_number="+15550100002")
+    async with runtime.database.tenant(caller.organization_id) as session:
+        assert await contacts.name_of(session, "+15550100001") == "Ada Lovelace"
+        assert await contacts.name_of(session, "+15550100002") is None
+        assert await contacts.name_of(session, "+15550100003") is None
+
+
+async def test_scopes_are_asked_for(organizations: Organizations, caller: Caller) -> None:
+    reader = await organizations.key(caller.organization_id, scopes=["contacts:read"])
+    writer = await organizations.key(caller.organization_id, scopes=["contacts:write"])
+    contact_id = (await create(writer, **ADA))["id"]
+    assert (await reader.get("/v1/contacts")).status == 200
+    assert (await reader.get(f"/v1/contacts/{contact_id}")).status == 200
+    assert (await writer.get("/v1/contacts")).status == 403
+    for method, path in (("POST", ""), ("PATCH", f"/{contact_id}"), ("DELETE", f"/{contact_id}")):
+        refused = await reader.send(method, f"/v1/contacts{path}", {"phone_number": "+15550100002"} if method != "DELETE" else None)
+        assert (refused.status, refused.json["code"]) == (403, "insufficient_scope")

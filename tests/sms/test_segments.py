@@ -1,0 +1,48 @@
+"""What carriers count, and which texts are keywords."""
+
+import pytest
+from switchboard.sms.answering import shortened
+from switchboard.sms.keywords import keyword
+from switchboard.sms.segments import segments
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("", 1), ("a", 1), ("a" * 160, 1), ("a" * 161, 2), ("a" * 306, 2), ("a" * 307, 3), ("a" * 1600, 11),
+        ("€" * 80, 1), ("€" * 81, 2),  # the extension table counts twice
+        ("€" * 76 + "a" + "€" * 76, 2), ("€" * 77 + "€" * 76, 3),  # and is not cut: 153 is odd, one place stays empty
+        ("Ä" * 160, 1), ("ä\n@£" * 40, 1),  # the basic table has these
+        ("á" + "a" * 69, 1), ("á" + "a" * 70, 2), ("á" * 134, 2), ("á" * 135, 3),  # any other letter makes it UCS-2
+        ("😀" * 35, 1), ("😀" * 36, 2), ("😀" * 66, 2), ("😀" * 67, 3),  # two units each, 33 fit into 67
+        ("`" * 71, 2),
+    ],
+)  # fmt: skip
+def test_segments(body: str, expected: int) -> None:
+    assert segments(body) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("STOP", "stop"), ("stop", "stop"), (" Stop. ", "stop"), ("STOPALL", "stop"), ("Stop all", "stop"), ("unsubscribe", "stop"),
+        ("Cancel", "stop"),
+        ("END", "stop"), ("quit!", "stop"), ("REVOKE", "stop"), ("opt out", "stop"), ("OPTOUT", "stop"), ("ARRÊT", "stop"), ("arret", "stop"),
+        ("ALTO", "stop"), ("START", "start"), ("Yes", "start"), ("UNSTOP", "start"), ("HELP", "help"), ("info?", "help"),
+        ("please stop", None), ("Yes, please.", None), ("stop it now", None), ("", None), ("helpful", None),
+    ],
+)  # fmt: skip
+def test_keywords(body: str, expected: str | None) -> None:
+    assert keyword(body) == expected
+
+
+def test_a_long_answer_is_cut_after_its_last_whole_sentence() -> None:
+    assert shortened("Short.") == "Short."
+    sentence = "This is one of many sentences. "
+    cut = shortened(sentence * 60)
+    assert cut == (sentence * 51).strip()
+    exact = "x" * 1599 + "."
+    assert shortened(exact + " More.") == exact
+    words = shortened("word " * 400)
+    assert len(words) <= 1600
+    assert words.endswith("word…")

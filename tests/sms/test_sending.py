@@ -1,0 +1,158 @@
+"""Sending without a worker: the steps of a text, and what a crash between two of them leaves."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlmodel import col, select, update
+from switchboard.events.models import Event
+from switchboard.identity.policy import Policy, Prices
+from switchboard.plugins import ProviderError, TextOrder, TextReceived, TextStatus
+from switchboard.plugins.telephony import TelephonyCapabilities
+from switchboard.runtime import Runtime
+from switchboard.sms import callbacks, inbound, sending
+from switchboard.sms import service as sms
+from switchboard.sms.models import SmsMessage
+from switchboard_offline.loopback import LoopbackTelephony
+
+from tests.fixtures.app import Caller, Organizations, fresh_number
+
+CONTACT = "+15550100001"
+
+
+class Carrier:
+    """Counts what is asked of the loopback carrier, and answers as a test wants."""
+
+    def __init__(self) -> None:
+        self.orders: list[TextOrder] = []
+        self.answer: str | ProviderError = "lt-1"
+
+    async def send_text(self, order: TextOrder) -> str:
+        self.orders.append(order)
+        await asyncio.sleep(0)
+        if isinstance(self.answer, ProviderError):
+            raise self.answer
+        return self.answer
+
+
+@pytest.fixture
+def carrier(monkeypatch: pytest.MonkeyPatch) -> Carrier:
+    carrier = Carrier()
+
+    async def send_text(_: LoopbackTelephony, order: TextOrder) -> str:
+        return await carrier.send_text(order)
+
+    monkeypatch.setattr(LoopbackTelephony, "send_text", send_text)
+    return carrier
+
+
+async def queued(caller: Caller, to_number: str = CONTACT, body: str = "Hello") -> SmsMessage:
+    """A text that was accepted; no worker runs."""
+    number = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
+    accepted = await caller.post("/v1/sms", {"to_number": to_number, "from_number_id": number, "body": body})
+    assert accepted.status == 201, accepted.body
+    return SmsMessage.model_validate({**accepted.json, "organization_id": caller.organization_id, "carrier": "loopback"})
+
+
+async def now_is(runtime: Runtime, message: SmsMessage) -> SmsMessage:
+    async with runtime.database.tenant(message.organization_id) as session:
+        return (await session.exec(sms.messages(session).where(col(SmsMessage.id) == message.id))).one()
+
+
+async def tell(runtime: Runtime, message: SmsMessage, status: str, *, named: bool = True) -> None:
+    told = TextStatus("lt-1", status, "switched off" if status == "undelivered" else None)  # type: ignore[arg-type] # parametrized
+    await callbacks.apply(runtime, message.organization_id, "loopback", told, message_id=message.id if named else None)
+
+
+async def events(caller: Caller, runtime: Runtime) -> list[str]:
+    async with runtime.database.tenant(caller.organization_id) as session:
+        return list((await session.exec(select(Event.name).order_by(col(Event.created_at)))).all())
+
+
+async def test_ten_workers_send_a_text_once(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
+    message = await queued(caller)
+    await asyncio.gather(*(sending.send(runtime, caller.organization_id, message.id) for _ in range(10)))
+    assert [order.reference for order in carrier.orders] == [str(message.id)]
+    sent = await now_is(runtime, message)
+    assert (sent.status, sent.carrier_text_id, sent.watch_at) == ("sent", "lt-1", None)
+    assert await events(caller, runtime) == ["sms.sent"]
+
+
+async def test_a_text_costs_its_segments_once_the_carrier_has_taken_it(organizations: Organizations, runtime: Runtime, carrier: Carrier) -> None:
+    caller = await organizations.make(policy=Policy(prices=Prices(text_segment=0.008)))
+    message = await queued(caller, body="x" * 161)
+    assert (message.segments, float(message.cost)) == (2, 0.0)
+    await sending.send(runtime, caller.organization_id, message.id)
+    await tell(runtime, message, "delivered")
+    assert float((await now_is(runtime, message)).cost) == 0.016
+
+
+async def test_a_refusal_fails_the_text_in_the_carriers_words(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
+    message = await queued(caller)
+    carrier.answer = ProviderError("not a mobile number", retryable=False)
+    await sending.send(runtime, caller.organization_id, message.id)
+    failed = await now_is(runtime, message)
+    assert (failed.status, failed.error_message, float(failed.cost)) == ("failed", "not a mobile number", 0.0)
+    assert await events(caller, runtime) == []
+
+
+async def test_a_carrier_without_texts_is_not_asked(runtime: Runtime, caller: Caller, carrier: Carrier, monkeypatch: pytest.MonkeyPatch) -> None:
+    message = await queued(caller)
+    monkeypatch.setattr(LoopbackTelephony, "capabilities", TelephonyCapabilities(texts=False))
+    await sending.send(runtime, caller.organization_id, message.id)
+    assert (await now_is(runtime, message)).status == "failed"
+    assert carrier.orders == []
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (["delivered"], "delivered"), (["sent", "delivered"], "delivered"), (["delivered", "sent"], "delivered"), (["delivered"] * 3, "delivered"),
+        (["undelivered", "delivered"], "undelivered"), (["delivered", "failed"], "delivered"), (["sending"], "sent"), (["sent", "failed"], "failed"),
+    ],
+)  # fmt: skip
+async def test_callbacks_go_forward_only(runtime: Runtime, caller: Caller, carrier: Carrier, told: list[str], expected: str) -> None:
+    message = await queued(caller)
+    await sending.send(runtime, caller.organization_id, message.id)
+    for status in told:
+        await tell(runtime, message, status, named=False)
+    assert (await now_is(runtime, message)).status == expected
+    assert await events(caller, runtime) == ["sms.sent"]
+
+
+async def test_a_callback_may_overtake_the_carriers_answer(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
+    message = await queued(caller)
+    await tell(runtime, message, "undelivered")
+    await sending.send(runtime, caller.organization_id, message.id)
+    settled = await now_is(runtime, message)
+    assert (settled.status, settled.error_message, settled.carrier_text_id) == ("undelivered", "switched off", "lt-1")
+    assert await events(caller, runtime) == ["sms.sent"]
+
+
+async def test_a_crash_between_claim_and_answer_never_sends_twice(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
+    message = await queued(caller)
+    async with runtime.database.tenant(caller.organization_id) as session:
+        await session.exec(update(SmsMessage).values(status="sending", watch_at=datetime.now(UTC) - timedelta(seconds=1)))
+    await sending.look_after(runtime, caller.organization_id, message.id)
+    failed = await now_is(runtime, message)
+    assert (failed.status, failed.error_message) == ("failed", sending.UNKNOWN_FATE)
+    assert carrier.orders == []
+    await tell(runtime, message, "delivered")  # the carrier had taken it after all
+    delivered = await now_is(runtime, message)
+    assert (delivered.status, delivered.error_message) == ("delivered", None)
+
+
+async def test_a_text_that_waits_for_the_carrier_is_left_alone_by_the_sweep(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
+    message = await queued(caller)
+    await sending.look_after(runtime, caller.organization_id, message.id)
+    assert (await now_is(runtime, message)).status == "queued"
+
+
+async def test_who_opts_out_before_a_text_leaves_does_not_get_it(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
+    message = await queued(caller)
+    await inbound.receive(runtime, caller.organization_id, "loopback", TextReceived("in-1", CONTACT, message.from_number, "STOP"))
+    await sending.send(runtime, caller.organization_id, message.id)
+    failed = await now_is(runtime, message)
+    assert failed.status == "failed"
+    assert "opted out" in str(failed.error_message)
+    assert carrier.orders == []
