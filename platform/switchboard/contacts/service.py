@@ -23,10 +23,7 @@ def listed(session: AsyncSession, *, phone_number: str | None = None) -> SelectO
 
 async def found(session: AsyncSession, query: ContactQuery) -> tuple[list[Contact], int]:
     """A part of the contacts that a search finds, newest first, and how many there are in all."""
-    wanted = search.words(query.search)
-    ids, total = await search.find(session, wanted, phone_number=query.phone, limit=query.limit, offset=query.offset)
-    part = listed(session).where(col(Contact.id).in_(ids)).order_by(col(Contact.created_at).desc(), col(Contact.id).desc())
-    return list((await session.exec(part)).all()), total
+    return await search.find(session, search.words(query.search), phone_number=query.phone, query=query)
 
 
 async def get(session: AsyncSession, contact_id: UUID, *, lock: bool = False) -> Contact:
