@@ -62,8 +62,8 @@ async def fill(url: str, organization_id: UUID, number: int, words: list[str]) -
     made = [invented(chance, index, organization_id, words) for index in range(number)]
     connection = await asyncpg.connect(url)
     await connection.copy_records_to_table("contact", columns=COLUMNS, records=[[getattr(one, name) for name in COLUMNS] for one in made])
-    rows = [(one.id, organization_id, one.created_at, search.content(one)) for one in made]
-    await connection.copy_records_to_table("contact_search", columns=("id", "organization_id", "created_at", "content"), records=rows)
+    rows = [(one.id, organization_id, one.created_at, *search.compared(one).values()) for one in made]
+    await connection.copy_records_to_table("contact_search", columns=("id", "organization_id", "created_at", "content", "notes"), records=rows)
     await connection.close()
 
 
@@ -90,7 +90,7 @@ def naively(parts: Runtime, organization_id: UUID) -> Search:
         async with parts.database.tenant(organization_id) as session:
             rows = contacts.listed(session)
             for word in query.split():
-                rows = rows.where(or_(*(col(getattr(Contact, name)).icontains(word, autoescape=True) for name in search.SEARCHED)))
+                rows = rows.where(or_(*(col(getattr(Contact, name)).icontains(word, autoescape=True) for name in (*search.SEARCHED, "notes"))))
             return (await page(session, rows, ContactOut.of, PageQuery())).total
 
     return run

@@ -189,6 +189,7 @@ async def test_long_notes_are_searched_to_their_end(caller: Caller) -> None:
     await create(caller, phone_number="+15550100001", name="Long", notes=notes)
     await create(caller, phone_number="+15550100002", name="One word", notes="é" * 10_000)
     assert await names(caller, "search=word1099 needle") == {"Long"}
+    assert await names(caller, "search=long needle") == {"Long"}
     assert await names(caller, "search=eeeeee") == {"One word"}
 
 

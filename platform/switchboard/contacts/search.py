@@ -10,7 +10,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from switchboard.contacts.models import Contact, ContactSearch
 from switchboard.web.schemas import PageQuery
 
-SEARCHED = ("phone_number", "name", "company", "email", "tags", "notes")
+SEARCHED = ("phone_number", "name", "company", "email", "tags")
 REACH, MAX_REACH = 20, 5_000
 """How many times as many of the newest contacts as are needed are noted, and how many at most."""
 # Letters that look like an accented one, but that Unicode does not take apart.
@@ -24,9 +24,13 @@ def words(text: str) -> list[str]:
     return list(dict.fromkeys(plain.split()))
 
 
-def content(contact: Contact) -> str:
-    """What is compared of a contact: its words, each once."""
-    return " ".join(words("\n".join(filter(None, (getattr(contact, name) for name in SEARCHED)))))
+def compared(contact: Contact) -> dict[str, str]:
+    """What is compared of a contact, by `ContactSearch`'s columns: its words, each once.
+
+    Notes are apart, because long ones are kept away from their row and are read only where nothing else matches.
+    """
+    content = "\n".join(filter(None, (getattr(contact, name) for name in SEARCHED)))
+    return {"content": " ".join(words(content)), "notes": " ".join(words(contact.notes or ""))}
 
 
 async def find(session: AsyncSession, wanted: list[str], *, phone_number: str | None, query: PageQuery) -> tuple[list[Contact], int]:
@@ -38,7 +42,8 @@ async def find(session: AsyncSession, wanted: list[str], *, phone_number: str | 
     organization_id = session.info["organization_id"]
     ours, newest = col(Contact.organization_id) == organization_id, (col(Contact.created_at).desc(), col(Contact.id).desc())
     matches = [col(ContactSearch.organization_id) == organization_id]
-    matches += [col(ContactSearch.content).like(f"%{_literal(word)}%") for word in wanted]
+    patterns = [f"%{_literal(word)}%" for word in wanted]
+    matches += [or_(col(ContactSearch.content).like(pattern), col(ContactSearch.notes).like(pattern)) for pattern in patterns]
     if phone_number is not None:
         matches.append(col(ContactSearch.id).in_(select(Contact.id).where(ours, col(Contact.phone_number) == phone_number)))
     needed = query.offset + query.limit

@@ -51,7 +51,7 @@ async def create(session: AsyncSession, data: ContactCreate) -> Contact:
     contact = Contact(id=new_id(), organization_id=session.info["organization_id"], **data.model_dump())
     session.add(contact)
     await _flush(session)
-    row = ContactSearch(id=contact.id, organization_id=contact.organization_id, created_at=contact.created_at, content=search.content(contact))
+    row = ContactSearch(id=contact.id, organization_id=contact.organization_id, created_at=contact.created_at, **search.compared(contact))
     session.add(row)
     return contact
 
@@ -59,14 +59,14 @@ async def create(session: AsyncSession, data: ContactCreate) -> Contact:
 async def update(session: AsyncSession, contact_id: UUID, data: ContactUpdate) -> Contact:
     """Change the given fields. Raises `NotFound`, and `Conflict` where the new number has a contact already."""
     contact = await get(session, contact_id, lock=True)
-    before = search.content(contact)
+    before = search.compared(contact)
     for field in data.model_fields_set:
         setattr(contact, field, getattr(data, field))
     contact.updated_at = now()
     await _flush(session)
-    if (content := search.content(contact)) != before:
+    if (compared := search.compared(contact)) != before:
         rows = update_rows(ContactSearch).where(col(ContactSearch.organization_id) == contact.organization_id, col(ContactSearch.id) == contact.id)
-        await session.exec(rows.values(content=content))
+        await session.exec(rows.values(compared))
     return contact
 
 
