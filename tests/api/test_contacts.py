@@ -7,7 +7,7 @@ from sqlalchemy import text
 from sqlmodel import select
 from switchboard.contacts import service as contacts
 from switchboard.contacts.models import ContactSearch
-from switchboard.contacts.schemas import ContactQuery
+from switchboard.contacts.schemas import ContactCreate, ContactQuery
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Json, Organizations
@@ -107,6 +107,19 @@ async def test_lists_and_searches_are_newest_first_and_paged(caller: Caller, sea
         assert (await caller.get(f"/v1/contacts?{query}")).status == 422, query
 
 
+async def test_a_search_is_paged_whether_all_match_or_a_few_old_ones(caller: Caller, runtime: Runtime) -> None:
+    async with runtime.database.tenant(caller.organization_id) as session:
+        for index in range(120):
+            name = f"rare {index}" if index < 4 else f"usual {index}"
+            await contacts.create(session, ContactCreate(phone_number=f"+1555010{index:04d}", name=name))
+    for word, expected in (("rare", ["rare 2", "rare 1"]), ("usual", ["usual 118", "usual 117"])):
+        page = (await caller.get(f"/v1/contacts?search={word}&limit=2&offset=1")).json
+        assert [item["name"] for item in page["items"]] == expected  # type: ignore[union-attr,index,call-overload]
+    deep = (await caller.get("/v1/contacts?search=usual&limit=3&offset=114")).json
+    assert [item["name"] for item in deep["items"]] == ["usual 5", "usual 4"]  # type: ignore[union-attr,index,call-overload]
+    assert deep["total"] == 116
+
+
 @pytest.mark.parametrize("phone", ["%2B15550100001", "+15550100001", "15550100001"])
 async def test_phone_is_the_exact_number_with_the_plus_escaped_or_not(caller: Caller, phone: str) -> None:
     await create(caller, **ADA)
@@ -176,6 +189,7 @@ async def test_long_notes_are_searched_to_their_end(caller: Caller) -> None:
     await create(caller, phone_number="+15550100001", name="Long", notes=notes)
     await create(caller, phone_number="+15550100002", name="One word", notes="é" * 10_000)
     assert await names(caller, "search=word1099 needle") == {"Long"}
+    assert await names(caller, "search=long needle") == {"Long"}
     assert await names(caller, "search=eeeeee") == {"One word"}
 
 

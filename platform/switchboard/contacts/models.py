@@ -31,7 +31,7 @@ class Contact(TenantTable, table=True):
 
 
 class ContactSearch(TenantTable, table=True):
-    """A contact's words as the search compares them; `id` and `created_at` are the contact's.
+    """A contact's words as the search compares them, those of its notes apart; `id` and `created_at` are the contact's.
 
     The migration gives the table an index of all runs of three letters and a policy that looks into it for the setting
     `app.contact_search`: a row that cannot match the setting is not visible. `search.py` sets it for one statement; empty, it hides nothing.
@@ -41,3 +41,4 @@ class ContactSearch(TenantTable, table=True):
     __table_args__ = (ForeignKeyConstraint(["organization_id", "id"], ["contact.organization_id", "contact.id"], ondelete="CASCADE"),)
 
     content: str
+    notes: str

@@ -2,15 +2,17 @@
 
 import re
 import unicodedata
-from uuid import UUID
 
-from sqlalchemy import ARRAY, Uuid, func
+from sqlalchemy import ARRAY, Uuid, any_, func, literal, or_
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.contacts.models import Contact, ContactSearch
+from switchboard.web.schemas import PageQuery
 
-SEARCHED = ("phone_number", "name", "company", "email", "tags", "notes")
+SEARCHED = ("phone_number", "name", "company", "email", "tags")
+REACH, MAX_REACH = 20, 5_000
+"""How many times as many of the newest contacts as are needed are noted, and how many at most."""
 # Letters that look like an accented one, but that Unicode does not take apart.
 LOOKALIKES = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe"})
 
@@ -22,29 +24,41 @@ def words(text: str) -> list[str]:
     return list(dict.fromkeys(plain.split()))
 
 
-def content(contact: Contact) -> str:
-    """What is compared of a contact: its words, each once."""
-    return " ".join(words("\n".join(filter(None, (getattr(contact, name) for name in SEARCHED)))))
+def compared(contact: Contact) -> dict[str, str]:
+    """What is compared of a contact, by `ContactSearch`'s columns: its words, each once.
+
+    Notes are apart, because long ones are kept away from their row and are read only where nothing else matches.
+    """
+    content = "\n".join(filter(None, (getattr(contact, name) for name in SEARCHED)))
+    return {"content": " ".join(words(content)), "notes": " ".join(words(contact.notes or ""))}
 
 
-async def find(session: AsyncSession, wanted: list[str], *, phone_number: str | None, limit: int, offset: int) -> tuple[list[UUID], int]:
-    """The ids of a part of the contacts that hold all of `words`' words, newest first, and how many there are in all.
+async def find(session: AsyncSession, wanted: list[str], *, phone_number: str | None, query: PageQuery) -> tuple[list[Contact], int]:
+    """A part of the contacts that hold all of the words, newest first, and how many there are in all.
 
-    One pass over what the index offers counts and sorts: where all contacts match, a second pass would double the time.
+    The pass that counts also notes which of the newest contacts matched. Where many match the part is among them, so that not all have to be
+    sorted; where few match a second pass is cheap.
     """
     organization_id = session.info["organization_id"]
-    rows = select(ContactSearch.id, ContactSearch.created_at).where(col(ContactSearch.organization_id) == organization_id)
-    rows = rows.where(*(col(ContactSearch.content).like(f"%{_literal(word)}%") for word in wanted))
+    ours, newest = col(Contact.organization_id) == organization_id, (col(Contact.created_at).desc(), col(Contact.id).desc())
+    matches = [col(ContactSearch.organization_id) == organization_id]
+    patterns = [f"%{_literal(word)}%" for word in wanted]
+    matches += [or_(col(ContactSearch.content).like(pattern), col(ContactSearch.notes).like(pattern)) for pattern in patterns]
     if phone_number is not None:
-        of_number = select(Contact.id).where(col(Contact.organization_id) == organization_id, col(Contact.phone_number) == phone_number)
-        rows = rows.where(col(ContactSearch.id).in_(of_number))
-    found = rows.cte("found")
-    part = select(found.c.id).order_by(found.c.created_at.desc(), found.c.id.desc()).limit(limit).offset(offset)
-    total = select(func.count()).select_from(found).scalar_subquery()
+        matches.append(col(ContactSearch.id).in_(select(Contact.id).where(ours, col(Contact.phone_number) == phone_number)))
+    needed = query.offset + query.limit
+    oldest = select(Contact.created_at).where(ours).order_by(*newest).offset(min(needed * REACH, MAX_REACH)).limit(1).scalar_subquery()
+    among_newest = func.array_agg(col(ContactSearch.id), type_=ARRAY(Uuid())).filter(or_(oldest.is_(None), col(ContactSearch.created_at) > oldest))
     await _show_only(session, " ".join(wanted))
-    ids, number = (await session.exec(select(func.array(part.scalar_subquery(), type_=ARRAY(Uuid())), total))).one()
+    total, ids = (await session.exec(select(func.count(), among_newest).where(*matches))).one()
+    offset = query.offset
+    if len(ids or ()) < min(needed, total):
+        last = (col(ContactSearch.created_at).desc(), col(ContactSearch.id).desc())
+        part = select(ContactSearch.id).where(*matches).order_by(*last)
+        ids, offset = (await session.exec(part.offset(offset).limit(query.limit))).all(), 0
     await _show_only(session, "")
-    return list(ids), number
+    rows = select(Contact).where(ours, col(Contact.id) == any_(literal(list(ids or ()), ARRAY(Uuid()))))
+    return list((await session.exec(rows.order_by(*newest).offset(offset).limit(query.limit))).all()), total
 
 
 async def _show_only(session: AsyncSession, text: str) -> None:

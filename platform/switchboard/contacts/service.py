@@ -23,10 +23,7 @@ def listed(session: AsyncSession, *, phone_number: str | None = None) -> SelectO
 
 async def found(session: AsyncSession, query: ContactQuery) -> tuple[list[Contact], int]:
     """A part of the contacts that a search finds, newest first, and how many there are in all."""
-    wanted = search.words(query.search)
-    ids, total = await search.find(session, wanted, phone_number=query.phone, limit=query.limit, offset=query.offset)
-    part = listed(session).where(col(Contact.id).in_(ids)).order_by(col(Contact.created_at).desc(), col(Contact.id).desc())
-    return list((await session.exec(part)).all()), total
+    return await search.find(session, search.words(query.search), phone_number=query.phone, query=query)
 
 
 async def get(session: AsyncSession, contact_id: UUID, *, lock: bool = False) -> Contact:
@@ -54,7 +51,7 @@ async def create(session: AsyncSession, data: ContactCreate) -> Contact:
     contact = Contact(id=new_id(), organization_id=session.info["organization_id"], **data.model_dump())
     session.add(contact)
     await _flush(session)
-    row = ContactSearch(id=contact.id, organization_id=contact.organization_id, created_at=contact.created_at, content=search.content(contact))
+    row = ContactSearch(id=contact.id, organization_id=contact.organization_id, created_at=contact.created_at, **search.compared(contact))
     session.add(row)
     return contact
 
@@ -62,14 +59,14 @@ async def create(session: AsyncSession, data: ContactCreate) -> Contact:
 async def update(session: AsyncSession, contact_id: UUID, data: ContactUpdate) -> Contact:
     """Change the given fields. Raises `NotFound`, and `Conflict` where the new number has a contact already."""
     contact = await get(session, contact_id, lock=True)
-    before = search.content(contact)
+    before = search.compared(contact)
     for field in data.model_fields_set:
         setattr(contact, field, getattr(data, field))
     contact.updated_at = now()
     await _flush(session)
-    if (content := search.content(contact)) != before:
+    if (compared := search.compared(contact)) != before:
         rows = update_rows(ContactSearch).where(col(ContactSearch.organization_id) == contact.organization_id, col(ContactSearch.id) == contact.id)
-        await session.exec(rows.values(content=content))
+        await session.exec(rows.values(compared))
     return contact
 
 

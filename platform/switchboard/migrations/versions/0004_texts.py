@@ -5,8 +5,8 @@ from alembic import op
 from sqlalchemy.dialects import postgresql
 from switchboard.migrations.tenancy import protect
 
-revision = "sms"
-down_revision = "contacts"
+revision = "0004"
+down_revision = "0003"
 
 
 def upgrade() -> None:

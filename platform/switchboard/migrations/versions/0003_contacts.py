@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 from switchboard.migrations.tenancy import CURRENT, protect
 
-revision = "contacts"
+revision = "0003"
 down_revision = "0002"
 
 # All runs of three letters in the words of a text, and one that every text has, as numbers that differ from organization to organization: in
@@ -19,6 +19,7 @@ language sql immutable strict parallel safe cost 2000 as $$
     ) as grams
 $$
 """
+ROW_GRAMS = "contact_grams(organization_id, content || ' ' || notes)"
 WANTED = f"contact_grams({CURRENT}, coalesce(current_setting('app.contact_search', true), ''))"
 
 
@@ -66,6 +67,7 @@ def upgrade() -> None:
         sa.Column("organization_id", sa.Uuid(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("content", sa.Text(), nullable=False),
+        sa.Column("notes", sa.Text(), nullable=False),
         sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_contact_search_organization_id"), ondelete="CASCADE"),
         sa.ForeignKeyConstraint(
             ["organization_id", "id"],
@@ -76,12 +78,12 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_contact_search")),
     )
     op.execute(GRAMS)
-    op.execute("create index ix_contact_search_grams on contact_search using gin (contact_grams(organization_id, content)) with (fastupdate = off)")
+    op.execute(f"create index ix_contact_search_grams on contact_search using gin ({ROW_GRAMS}) with (fastupdate = off)")
     protect("do_not_call_entry")
     protect("contact")
     protect("contact_search")
     # In the policy, because a condition of a query would not be let into the index under row-level security.
-    visible = f"organization_id = (select {CURRENT}) and contact_grams(organization_id, content) @> (select {WANTED})"
+    visible = f"organization_id = (select {CURRENT}) and {ROW_GRAMS} @> (select {WANTED})"
     op.execute(f"alter policy tenant on contact_search using ({visible})")
 
 
