@@ -11,6 +11,8 @@ from redis.asyncio import Redis
 
 from switchboard import keyring
 from switchboard.agents.routes import blueprint as agents
+from switchboard.analytics.routes import blueprint as analytics
+from switchboard.billing.routes import blueprint as billing
 from switchboard.calls.heartbeat import heartbeat
 from switchboard.calls.live import listen
 from switchboard.calls.media_socket import with_media
@@ -31,6 +33,7 @@ from switchboard.reference import blueprint as reference
 from switchboard.runtime import EXTENSION, Runtime
 from switchboard.settings import Settings
 from switchboard.sms.routes import blueprint as sms
+from switchboard.usage.routes import blueprint as usage
 from switchboard.web import context, problems
 from switchboard.web.endpoint import MAX_BODY_BYTES
 from switchboard.web.limits import RateLimiter
@@ -40,7 +43,9 @@ from switchboard.work import Queue
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
 
-BLUEPRINTS = (agents, calls, carriers, contacts, do_not_call, health, integrations, phone_numbers, reference, sms, webhooks)
+BLUEPRINTS = (
+    agents, analytics, billing, calls, carriers, contacts, do_not_call, health, integrations, phone_numbers, reference, sms, usage, webhooks,
+)  # fmt: skip
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from switchboard.calls.jobs import analyze_call, dial_call, sweep_calls
 from switchboard.deliveries.jobs import expire_deliveries, forget_deliveries, start_deliveries
 from switchboard.deliveries.pump import DeliveryPump
 from switchboard.housekeeping import forget_answers, forget_events, tell_watchers
-from switchboard.phone_numbers.jobs import release_numbers, repair_purchases
+from switchboard.phone_numbers.jobs import charge_rents, release_numbers, repair_purchases
 from switchboard.runtime import Runtime
 from switchboard.sms.jobs import answer_text, look_after_text, send_text, sweep_texts
 from switchboard.work import Clockwork, Job
@@ -18,6 +18,7 @@ CLOCK = (
     Clockwork(tell_watchers, "* * * * * */5"),
     Clockwork(repair_purchases, "* * * * * 30"),
     Clockwork(release_numbers, "* * * * * 0"),
+    Clockwork(charge_rents, "* * * * * 15"),
     Clockwork(forget_answers, "17 * * * *"),
     Clockwork(expire_deliveries, "27 * * * *"),
     Clockwork(forget_deliveries, "37 * * * *"),

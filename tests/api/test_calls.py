@@ -7,23 +7,8 @@ from uuid import uuid4
 
 import numpy as np
 import pytest
-from switchboard.phone_numbers.purchase import callback_urls
-from switchboard.plugins import SimulatedCall, SimulatedCarrier, SpokenLine
 
 from tests.fixtures.app import Caller, LivePlatform, Organizations
-
-
-async def ring(live: LivePlatform, *lines: str) -> SimulatedCall:
-    """Somebody rings our number."""
-    organization_id = live.caller.organization_id
-    async with live.runtime.providers.telephony(organization_id) as carrier:
-        assert isinstance(carrier, SimulatedCarrier)
-        return await carrier.simulate_call(
-            from_number="+15550100001",
-            to_number=live.number,
-            lines=[SpokenLine(text=line) for line in lines],
-            callbacks=callback_urls(live.runtime, organization_id, "loopback"),
-        )
 
 
 async def only_call(live: LivePlatform) -> dict[str, object]:
@@ -34,7 +19,7 @@ async def only_call(live: LivePlatform) -> dict[str, object]:
 
 
 async def test_a_conversation_is_held_recorded_timed_priced_and_analysed(live: LivePlatform) -> None:
-    heard = await ring(live, "What are your opening hours?", "Goodbye")
+    heard = await live.ring("What are your opening hours?", "Goodbye")
     assert heard.first_reply_ms is not None
     call = await only_call(live)
     call = await live.ended(call["id"], analysed=True)  # type: ignore[assignment]
@@ -91,7 +76,7 @@ async def test_a_paused_agent_takes_and_places_no_calls(live: LivePlatform) -> N
     await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"status": "paused"})
     body = {"agent_id": live.agent_id, "to_number": "+15550100001", "from_number_id": live.number_id}
     assert (await live.caller.post("/v1/calls", body)).json["code"] == "invalid_state"
-    assert not (await ring(live, "Hello")).answered
+    assert not (await live.ring("Hello")).answered
     assert (await only_call(live))["status"] == "failed"
 
 
@@ -101,7 +86,7 @@ async def test_outside_opening_hours(live: LivePlatform, action: str) -> None:
     closed = {"enabled": True, "slots": [{"days": ["mon"], "start": "00:00", "end": "00:01"}], "holidays": [], "outside_action": action}
     settings = {"schedule": closed, "forward_number": "+15550100001", "forward_webhook_url": "https://does-not-exist.example.com/"}
     assert (await live.caller.send("PUT", f"/v1/phone-numbers/{live.number_id}", settings)).status == 200
-    heard = await ring(live, "Thank you")
+    heard = await live.ring("Thank you")
     call = await only_call(live)
     expected = {"hangup": "failed", "forward": "completed", "voicemail": "completed", "webhook": "failed"}
     assert call["status"] == expected[action]

@@ -105,3 +105,13 @@ def test_a_worker_shows_its_metrics_and_stops_when_told(operator: Operator) -> N
         worker.terminate()
         worker.communicate(timeout=20)
     assert worker.returncode == 0
+
+
+def test_a_balance_is_credited_and_shown(operator: Operator) -> None:
+    made = operator.ask("orgs", "create", "--name", "Prepaid")["id"]
+    assert operator.ask("billing", "credit", "--org", made, "--amount", "25.5", "--note", "first") == {"id": made, "balance": 25.5}
+    assert operator.ask("billing", "credit", "--org", made, "--amount", "-0.5") == {"id": made, "balance": 25}
+    assert operator.ask("billing", "balance", "--org", made) == {"id": made, "balance": 25}
+    for amount in ("x", "0", "nan", "1e30"):
+        assert operator.run("billing", "credit", "--org", made, "--amount", amount).returncode == 2
+    assert operator.run("billing", "balance", "--org", "019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11").returncode == 1

@@ -22,6 +22,12 @@ def call_costs(prices: Prices, usage: CallUsage, *, duration_seconds: float) -> 
     return {name: amount.quantize(MILLIONTH) for name, amount in parts.items()}
 
 
+def call_estimate(prices: Prices, *, minutes: int) -> Decimal:
+    """US dollars to set aside for the first so many minutes of a call: a talkative minute has these, of everything."""
+    usage = CallUsage(60.0 * minutes, 1000 * minutes, [ModelUsage("", input_tokens=6000 * minutes, output_tokens=500 * minutes)])
+    return sum(call_costs(prices, usage, duration_seconds=60.0 * minutes).values(), start=Decimal(0))
+
+
 def model_cost(prices: Prices, usage: Sequence[ModelUsage]) -> Decimal:
     """US dollars for requests to a model: its own reported cost where it reports one, else its tokens at the organization's prices."""
     cost = Decimal(0)

@@ -9,6 +9,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.calls.models import Call
 from switchboard.database import now
+from switchboard.identity.models import Organization
 
 BATCH = 100
 
@@ -28,3 +29,12 @@ async def unanalysed(session: AsyncSession) -> list[tuple[UUID, UUID]]:
 async def prolong(session: AsyncSession, call_ids: Collection[UUID], until: datetime) -> None:
     """Say that a process still holds these calls."""
     await session.exec(update(Call).where(col(Call.id).in_(call_ids), col(Call.watch_at).is_not(None)).values(watch_at=until))
+
+
+async def prepaid(session: AsyncSession, call_ids: Collection[UUID]) -> list[tuple[UUID, UUID, datetime]]:
+    """Organization, id and start of those of these calls whose organization pays beforehand."""
+    organizations = select(Organization.id).where(col(Organization.policy)["billing_mode"].astext == "prepaid")
+    rows = select(Call.organization_id, Call.id, Call.started_at).where(
+        col(Call.id).in_(call_ids), col(Call.started_at).is_not(None), col(Call.organization_id).in_(organizations)
+    )
+    return [(organization, call, started) for organization, call, started in (await session.exec(rows)).all() if started is not None]

@@ -6,7 +6,8 @@ from datetime import timedelta
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from switchboard.calls.crossing import prolong
+from switchboard.calls.crossing import prepaid, prolong
+from switchboard.calls.funding import Funding
 from switchboard.database import now
 from switchboard.observability import metrics
 from switchboard.runtime import Runtime
@@ -18,6 +19,7 @@ LEASE = timedelta(seconds=10)
 
 async def heartbeat(runtime: Runtime) -> None:
     """Until cancelled."""
+    funding = Funding(runtime)
     while True:
         await asyncio.sleep(BEAT_SECONDS)
         metrics.live_calls.set(runtime.engine.live_calls)
@@ -27,5 +29,7 @@ async def heartbeat(runtime: Runtime) -> None:
         try:
             async with runtime.database.system() as session:
                 await prolong(session, held, now() + LEASE)
+                running = await prepaid(session, held)
+            await funding.extend(running)
         except (SQLAlchemyError, OSError):
             logger.exception("this process could not say that it holds its calls")

@@ -10,18 +10,22 @@ from sqlmodel import col
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.agents import service as agents
+from switchboard.billing import ledger
+from switchboard.billing.costs import call_estimate
 from switchboard.calls import service as calls
 from switchboard.calls.addresses import media_url
 from switchboard.calls.models import Call
 from switchboard.calls.states import FORWARDED_PATIENCE, MEDIA_PATIENCE, finish, is_over, start
 from switchboard.conversation.call import EndedReason
 from switchboard.database import new_id, now
+from switchboard.identity.service import policy_of
 from switchboard.outbound import OutboundError
 from switchboard.phone_numbers import service as numbers
 from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.phone_numbers.schedule import Schedule, is_open
 from switchboard.plugins import ConnectMedia, ForwardCall, IncomingCall, Instruction, RejectCall
 from switchboard.runtime import Runtime
+from switchboard.web.errors import InsufficientBalance
 from switchboard.web.schemas import PhoneNumberText, parse_id
 from switchboard.web.signatures import signature_headers
 
@@ -95,12 +99,24 @@ async def _write(session: AsyncSession, carrier: str, incoming: IncomingCall, nu
     )
     session.add(call)
     await session.flush()
-    if route.refused is not None:
+    if route.refused is None and not await _can_pay(session, call):
+        logger.warning("inbound call refused: the balance does not cover it", call_id=str(call.id), organization_id=str(call.organization_id))
+        await finish(session, call, "failed", reason=EndedReason.INSUFFICIENT_BALANCE, error="The organization's balance does not cover the call.")
+    elif route.refused is not None:
         await finish(session, call, "busy" if route.busy else "failed", error=route.refused)
     elif route.forward_to is not None:
         await start(session, call)
         call.ended_reason, call.watch_at = EndedReason.TRANSFERRED.value, now() + FORWARDED_PATIENCE
     return call
+
+
+async def _can_pay(session: AsyncSession, call: Call) -> bool:
+    prices = (await policy_of(session, call.organization_id)).prices
+    try:
+        await ledger.hold(session, call.id, call_estimate(prices, minutes=1))
+    except InsufficientBalance:
+        return False
+    return True
 
 
 async def _route(runtime: Runtime, organization_id: UUID, number: PhoneNumber | None, incoming: IncomingCall) -> Route:

@@ -11,7 +11,7 @@ from switchboard.calls.models import Call
 from switchboard.calls.schemas import CallCreate, CallOut, CallQuery, TranscriptEntryOut
 from switchboard.runtime import current_runtime
 from switchboard.web.endpoint import endpoint
-from switchboard.web.errors import InvalidState, ProviderFailed
+from switchboard.web.errors import InsufficientBalance, InvalidState, ProviderFailed
 from switchboard.web.pages import page
 from switchboard.web.schemas import Page
 
@@ -30,7 +30,7 @@ async def list_calls(session: AsyncSession, query: CallQuery) -> Page[CallOut]:
 
 
 @blueprint.post("/v1/calls")
-@endpoint(scope="calls:write", body=CallCreate, answer=CallOut, status=201, errors=[InvalidState])
+@endpoint(scope="calls:write", body=CallCreate, answer=CallOut, status=201, errors=[InsufficientBalance, InvalidState])
 async def create_call(session: AsyncSession, data: CallCreate) -> CallOut:
     """Start an outbound call through an agent.
 

@@ -9,6 +9,8 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.agents import service as agents
 from switchboard.agents.models import Agent
+from switchboard.billing import ledger
+from switchboard.billing.costs import call_estimate
 from switchboard.calls.models import Call, TranscriptLine
 from switchboard.calls.schemas import CallCreate, CallQuery
 from switchboard.calls.states import ORDER
@@ -81,6 +83,8 @@ async def place(session: AsyncSession, data: CallCreate) -> Call:
         call_metadata=data.metadata,
         watch_at=now(),
     )
+    prices = (await policy_of(session, call.organization_id)).prices
+    await ledger.hold(session, call.id, call_estimate(prices, minutes=1))
     session.add(call)
     await session.flush()
     wake(session, "dial_call", organization_id=str(call.organization_id), call_id=str(call.id))

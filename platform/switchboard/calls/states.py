@@ -1,15 +1,19 @@
 """The states of a call, and how one ends (api-decisions, "States")."""
 
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Literal
 
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.billing import ledger
+from switchboard.billing.costs import call_costs
 from switchboard.calls.models import Call
-from switchboard.conversation.call import EndedReason
+from switchboard.conversation.call import CallUsage, EndedReason
 from switchboard.database import now
 from switchboard.events.catalog import CallCompleted, CallEvent, CallFailed, CallRinging, CallStarted
 from switchboard.events.outbox import publish
+from switchboard.identity.service import policy_of
 from switchboard.observability import metrics
 
 FinalStatus = Literal["completed", "busy", "no-answer", "failed", "canceled"]
@@ -61,5 +65,15 @@ async def finish(
     if call.started_at is not None:
         call.duration_seconds = max(0, round((call.ended_at - call.started_at).total_seconds()))
     call.watch_at = call.holder = None
+    await _charge(session, call)
     metrics.calls.labels(call.direction, status).inc()
     await publish(session, event_data(CallCompleted if status == "completed" else CallFailed, call))
+
+
+async def _charge(session: AsyncSession, call: Call) -> None:
+    """Charge what the call has cost; one that nobody has added up, forwarded or cut by a crash, costs its minutes."""
+    if call.duration_seconds and not call.cost_parts:
+        prices = (await policy_of(session, call.organization_id)).prices
+        parts = call_costs(prices, CallUsage(), duration_seconds=call.duration_seconds)
+        call.cost_parts, call.cost_total = {name: float(amount) for name, amount in parts.items()}, sum(parts.values(), start=Decimal(0))
+    await ledger.settle(session, "call", call.id, call.cost_total)

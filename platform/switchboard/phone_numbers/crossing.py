@@ -33,6 +33,12 @@ async def due_releases(session: AsyncSession) -> list[tuple[UUID, UUID]]:
     return list(rows.all())
 
 
+async def due_rents(session: AsyncSession) -> list[tuple[UUID, UUID]]:
+    """Organization and id of each number of which a month has begun that is not charged."""
+    rows = select(PhoneNumber.organization_id, PhoneNumber.id).where(col(PhoneNumber.status) == "active", col(PhoneNumber.billed_until) <= now())
+    return list((await session.exec(rows.limit(BATCH))).all())
+
+
 async def owner(session: AsyncSession, phone_number: str) -> PhoneNumber | None:
     """The number in use, whoever's it is."""
     in_use = ("provisioning", "active", "pending_release")

@@ -2,7 +2,7 @@
 
 import structlog
 
-from switchboard.phone_numbers import crossing, purchase
+from switchboard.phone_numbers import crossing, purchase, rent
 from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.plugins import ProviderError
 from switchboard.runtime import Runtime
@@ -40,3 +40,13 @@ async def release_numbers(runtime: Runtime) -> None:
                 logger.warning("release refused, tried again later", number_id=str(number_id), reason=error.message)
                 continue
             number.status, number.sms_active = "released", False
+
+
+async def charge_rents(runtime: Runtime) -> None:
+    """Charge the months that have begun. A number that is being given back ends with the month that it has paid for."""
+    async with runtime.database.system() as session:
+        due = await crossing.due_rents(session)
+    for organization_id, number_id in due:
+        async with runtime.database.tenant(organization_id) as session:
+            number = await session.get_one(PhoneNumber, number_id, with_for_update=True)
+            await rent.charge_due(session, number)

@@ -13,7 +13,8 @@ from switchboard.database import TenantTable, json_column
 class PhoneNumber(TenantTable, table=True):
     """A number. `inbound_agent_id` may name an agent that has been deleted since: the number then does not answer.
 
-    `carrier` is the provider it was bought from; `release_at` the end of the billing period in which it was given up.
+    `carrier` is the provider it was bought from; `release_at` the end of the billing period in which it was given up; `billed_until` the end of the
+    one that is charged already.
     """
 
     __tablename__ = "phone_number"
@@ -23,6 +24,7 @@ class PhoneNumber(TenantTable, table=True):
         Index(
             "uq_phone_number_in_use", "phone_number", unique=True, postgresql_where=text("status in ('provisioning', 'active', 'pending_release')")
         ),
+        Index("ix_phone_number_rent", "billed_until", postgresql_where=text("status = 'active'")),
         Index("ix_phone_number_release", "release_at", postgresql_where=text("status = 'pending_release'")),
         CheckConstraint("status in ('provisioning', 'active', 'pending_release', 'released', 'failed')", name="status"),
     )
@@ -41,3 +43,4 @@ class PhoneNumber(TenantTable, table=True):
     carrier_number_id: str | None = None
     monthly_cost: float = 0.0
     release_at: datetime | None = None
+    billed_until: datetime | None = None

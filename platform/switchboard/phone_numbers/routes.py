@@ -11,7 +11,7 @@ from switchboard.phone_numbers.schemas import AvailableNumberOut, AvailableNumbe
 from switchboard.plugins import ProviderError
 from switchboard.runtime import current_runtime
 from switchboard.web.endpoint import endpoint
-from switchboard.web.errors import Conflict, InvalidState, ProviderFailed
+from switchboard.web.errors import Conflict, InsufficientBalance, InvalidState, ProviderFailed
 from switchboard.web.pages import page
 from switchboard.web.principal import Principal
 from switchboard.web.schemas import Page, PageQuery
@@ -31,7 +31,7 @@ async def list_phone_numbers(session: AsyncSession, query: PageQuery) -> Page[Ph
 
 
 @blueprint.post("/v1/phone-numbers")
-@endpoint(scope="phone-numbers:write", body=PhoneNumberBuy, answer=PhoneNumberOut, status=201, errors=[Conflict, ProviderFailed])
+@endpoint(scope="phone-numbers:write", body=PhoneNumberBuy, answer=PhoneNumberOut, status=201, errors=[Conflict, InsufficientBalance, ProviderFailed])
 async def buy_phone_number(principal: Principal, data: PhoneNumberBuy) -> PhoneNumberOut:
     """Buy a phone number.
 

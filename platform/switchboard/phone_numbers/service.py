@@ -1,6 +1,7 @@
 """Rules of phone numbers."""
 
 import secrets
+from decimal import Decimal
 from uuid import UUID
 
 from sqlalchemy.exc import IntegrityError
@@ -9,9 +10,12 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.agents import service as agents
+from switchboard.billing import ledger
 from switchboard.database import new_id, now
 from switchboard.keyring import KeyRing
-from switchboard.outbound import ForbiddenAddress, OutboundClient
+from switchboard.outbound import OutboundClient
+from switchboard.outbound.fields import public_url
+from switchboard.phone_numbers import rent
 from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.phone_numbers.schedule import next_period_end
 from switchboard.phone_numbers.schemas import PhoneNumberBuy, PhoneNumberUpdate
@@ -53,7 +57,7 @@ async def require(session: AsyncSession, number_id: str, *, field: str) -> Phone
 async def begin_purchase(session: AsyncSession, data: PhoneNumberBuy, *, carrier: str) -> PhoneNumber:
     """Write down the intent to buy, before the carrier is asked, so that a purchase is never forgotten.
 
-    Raises `ValidationFailed` for an unknown agent and `Conflict` for a number that is in use here.
+    Raises `ValidationFailed` for an unknown agent, `Conflict` for a number that is in use here, and `InsufficientBalance`.
     """
     number = PhoneNumber(
         id=new_id(),
@@ -68,6 +72,7 @@ async def begin_purchase(session: AsyncSession, data: PhoneNumberBuy, *, carrier
         await session.flush()
     except IntegrityError:
         raise Conflict("This number is in use already.") from None
+    await ledger.hold(session, number.id, await rent.price(session))
     return number
 
 
@@ -75,6 +80,9 @@ async def finish_purchase(session: AsyncSession, number_id: UUID, *, carrier_num
     """The carrier has sold it."""
     number = await session.get_one(PhoneNumber, number_id, with_for_update=True)
     number.status, number.carrier_number_id, number.sms_active = "active", carrier_number_id, sms
+    if number.billed_until is None:
+        number.billed_until = next_period_end(number.created_at, number.created_at)
+        await ledger.settle(session, "number", number.id, await rent.price(session))
     return number
 
 
@@ -82,6 +90,7 @@ async def fail_purchase(session: AsyncSession, number_id: UUID) -> None:
     """The carrier has refused."""
     number = await session.get_one(PhoneNumber, number_id, with_for_update=True)
     number.status = "failed"
+    await ledger.settle(session, "number", number.id, Decimal(0))
 
 
 async def update(
@@ -127,10 +136,7 @@ def _set_webhook(number: PhoneNumber, url: str | None, *, keyring: KeyRing, outb
     if url is None:
         number.forward_webhook_url = number.forward_webhook_secret = None
         return None
-    try:
-        number.forward_webhook_url = outbound.check_url(url)
-    except ForbiddenAddress as error:
-        raise ValidationFailed.field("forward_webhook_url", str(error)) from None
+    number.forward_webhook_url = public_url(outbound, url, field="forward_webhook_url")
     secret = f"whsec_{secrets.token_urlsafe(32)}"
     number.forward_webhook_secret = keyring.encrypt(secret, webhook_secret_label(number))
     return secret

@@ -37,7 +37,7 @@ from switchboard.sms import service as sms
 from switchboard.sms.keywords import keyword, obey
 from switchboard.sms.models import SmsConversation, SmsMessage
 from switchboard.sms.schemas import MAX_BODY_CHARACTERS
-from switchboard.web.errors import NotFound
+from switchboard.web.errors import InsufficientBalance, NotFound
 from switchboard.work import wake
 
 logger = structlog.get_logger()
@@ -196,7 +196,10 @@ async def _conclude(runtime: Runtime, claim: _Claim, text: str) -> bool:
         conversation.answer_attempts = 0
         if text and not await sms.has_opted_out(session, conversation):
             prices = (await policy_of(session, conversation.organization_id)).prices
-            await sms.write(session, conversation, claim.number, text, author="agent", cost=model_cost(prices, claim.usage))
+            try:
+                await sms.write(session, conversation, claim.number, text, author="agent", cost=model_cost(prices, claim.usage))
+            except InsufficientBalance:
+                logger.warning("text not answered: the balance does not cover it", conversation_id=str(conversation.id))
         return True
 
 

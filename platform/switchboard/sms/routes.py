@@ -8,7 +8,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from switchboard.sms import service as sms
 from switchboard.sms.schemas import SmsConversationOut, SmsCreate, SmsMessageOut, SmsMessageQuery
 from switchboard.web.endpoint import endpoint
-from switchboard.web.errors import InvalidState, RecipientOptedOut
+from switchboard.web.errors import InsufficientBalance, InvalidState, RecipientOptedOut
 from switchboard.web.pages import page
 from switchboard.web.schemas import Page, PageQuery
 
@@ -16,7 +16,7 @@ blueprint = Blueprint("sms", __name__)
 
 
 @blueprint.post("/v1/sms")
-@endpoint(scope="sms:write", body=SmsCreate, answer=SmsMessageOut, status=201, errors=[InvalidState, RecipientOptedOut])
+@endpoint(scope="sms:write", body=SmsCreate, answer=SmsMessageOut, status=201, errors=[InsufficientBalance, InvalidState, RecipientOptedOut])
 async def send_sms(session: AsyncSession, data: SmsCreate) -> SmsMessageOut:
     """Send a text.
 

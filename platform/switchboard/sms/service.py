@@ -10,8 +10,11 @@ from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
+from switchboard.billing import ledger
+from switchboard.billing.costs import text_cost
 from switchboard.database import new_id, now
 from switchboard.do_not_call import service as do_not_call
+from switchboard.identity.service import policy_of
 from switchboard.phone_numbers import service as numbers
 from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.sms.models import SmsConversation, SmsMessage
@@ -63,7 +66,7 @@ async def send(session: AsyncSession, data: SmsCreate) -> SmsMessage:
 async def compose(session: AsyncSession, number: PhoneNumber, to_number: str, body: str, *, author: Author) -> SmsMessage:
     """Write a text down to be sent from one of our numbers.
 
-    Raises `InvalidState` for a number that cannot text, `RecipientOptedOut` for somebody who does not want to be texted.
+    Raises `InvalidState` for a number that cannot text, `RecipientOptedOut` for somebody who does not want to be texted, `InsufficientBalance`.
     """
     if not number.sms_active:
         raise InvalidState("The number cannot send texts.")
@@ -76,7 +79,10 @@ async def compose(session: AsyncSession, number: PhoneNumber, to_number: str, bo
 async def write(
     session: AsyncSession, conversation: SmsConversation, number: PhoneNumber, body: str, *, author: Author, cost: Decimal = Decimal(0)
 ) -> SmsMessage:
-    """Write a text down in its (locked) conversation; a job asks the carrier once this is committed. `cost` is what writing it has cost."""
+    """Write a text down in its (locked) conversation; a job asks the carrier once this is committed. `cost` is what writing it has cost.
+
+    Raises `InsufficientBalance`, but for what the platform must say.
+    """
     message = SmsMessage(
         id=new_id(),
         organization_id=conversation.organization_id,
@@ -92,6 +98,9 @@ async def write(
         carrier=number.carrier,
         watch_at=now() + QUEUE_PATIENCE,
     )
+    if author != "platform":
+        prices = (await policy_of(session, message.organization_id)).prices
+        await ledger.hold(session, message.id, cost + text_cost(prices, message.segments))
     session.add(message)
     conversation.last_message_at = message.created_at
     await session.flush()

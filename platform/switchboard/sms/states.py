@@ -4,6 +4,7 @@ from typing import Literal
 
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.billing import ledger
 from switchboard.billing.costs import text_cost
 from switchboard.contacts import service as contacts
 from switchboard.events.catalog import SmsSent, TextEvent
@@ -31,6 +32,8 @@ async def advance(session: AsyncSession, message: SmsMessage, status: Status, *,
         message.watch_at = None
     if ORDER[status] == ORDER["failed"]:
         metrics.texts.labels("outbound", status).inc()
+    if status == "failed":
+        await ledger.settle(session, "text", message.id, message.cost)
     if status in TAKEN and not taken:
         await _charge(session, message)
         await publish(session, await event_data(session, SmsSent, message))
@@ -40,6 +43,7 @@ async def _charge(session: AsyncSession, message: SmsMessage) -> None:
     """The carrier has taken the text: it costs from now on, once."""
     prices = (await policy_of(session, message.organization_id)).prices
     message.cost += text_cost(prices, message.segments)
+    await ledger.settle(session, "text", message.id, message.cost)
 
 
 async def event_data(session: AsyncSession, kind: type[TextEvent], message: SmsMessage) -> TextEvent:

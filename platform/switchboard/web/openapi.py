@@ -38,6 +38,9 @@ TAGS = {
     "webhook-endpoints": "Who is told of events.",
     "webhook-deliveries": "What became of each telling.",
     "webhook-events": "The events there are.",
+    "billing": "The balance.",
+    "usage": "What was used, by month.",
+    "analytics": "How calls go.",
     "integrations": "The organization's integration.",
 }
 

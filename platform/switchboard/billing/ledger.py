@@ -1,0 +1,76 @@
+"""Every cost and top-up is an entry, the balance is their sum. A prepaid organization sets money aside before it is spent, so it cannot owe.
+
+All of an organization's money moves under the lock of its account's row, in the transaction of what the money is for.
+"""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+from uuid import UUID
+
+from sqlalchemy import func
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col, delete, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.billing.models import Account, LedgerEntry, LedgerHold
+from switchboard.database import new_id, now
+from switchboard.identity.service import policy_of
+from switchboard.web.errors import InsufficientBalance
+
+Spending = Literal["call", "text", "number"]
+
+
+async def hold(session: AsyncSession, reference: UUID, amount: Decimal) -> None:
+    """Set money aside for something about to be begun, or carried on: `amount` is for all of it. Raises `InsufficientBalance`.
+
+    Does nothing for an organization that pays afterwards.
+    """
+    if (await policy_of(session, session.info["organization_id"])).billing_mode != "prepaid":
+        return
+    account = await _locked(session)
+    others = select(func.coalesce(func.sum(col(LedgerHold.amount)), 0)).where(
+        col(LedgerHold.organization_id) == account.organization_id, col(LedgerHold.id) != reference
+    )
+    if account.balance - (await session.exec(others)).one() < amount:
+        raise InsufficientBalance
+    row = LedgerHold(id=reference, organization_id=account.organization_id, amount=amount).model_dump()
+    await session.exec(insert(LedgerHold).values(row).on_conflict_do_update(index_elements=["id"], set_={"amount": amount}))
+
+
+async def settle(session: AsyncSession, kind: Spending, reference: UUID, amount: Decimal) -> None:
+    """Something is over: what was set aside is free again, and what it cost is charged. Settled twice, the first counts."""
+    organization_id = session.info["organization_id"]
+    account = await _locked(session)
+    await session.exec(delete(LedgerHold).where(col(LedgerHold.organization_id) == organization_id, col(LedgerHold.id) == reference))
+    if not amount:
+        return
+    row = LedgerEntry(id=new_id(), organization_id=organization_id, kind=kind, amount=-amount, reference=reference).model_dump()
+    written = await session.exec(insert(LedgerEntry).values(row).on_conflict_do_nothing())
+    if written.rowcount:
+        account.balance -= amount
+        account.updated_at = now()
+
+
+async def credit(session: AsyncSession, amount: Decimal, *, note: str = "") -> Decimal:
+    """Top an organization up, or take back with an amount below zero; the new balance."""
+    account = await _locked(session)
+    session.add(LedgerEntry(organization_id=account.organization_id, kind="credit", amount=amount, note=note))
+    account.balance += amount
+    account.updated_at = now()
+    return account.balance
+
+
+async def balance(session: AsyncSession) -> tuple[Decimal, datetime | None]:
+    """The sum of all entries, and when the last was made."""
+    rows = select(Account).where(col(Account.organization_id) == session.info["organization_id"])
+    account = (await session.exec(rows)).one_or_none()
+    return (account.balance, account.updated_at) if account else (Decimal(0), None)
+
+
+async def _locked(session: AsyncSession) -> Account:
+    organization_id = session.info["organization_id"]
+    fresh = Account(id=organization_id, organization_id=organization_id).model_dump()
+    await session.exec(insert(Account).values(fresh).on_conflict_do_nothing())
+    rows = select(Account).where(col(Account.id) == organization_id).with_for_update()
+    return (await session.exec(rows.execution_options(populate_existing=True))).one()

@@ -1,0 +1,1 @@
+"""What an organization has used, month by month."""

@@ -1,0 +1,177 @@
+"""The ledger through the API: what costs, what is refused, and that the balance is the sum of its entries."""
+
+import asyncio
+import random
+from datetime import timedelta
+from decimal import Decimal
+from typing import Literal
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import func
+from sqlmodel import select
+from switchboard.agents import service as agents
+from switchboard.agents.schemas import AgentCreate
+from switchboard.billing import ledger
+from switchboard.billing.models import Account, LedgerEntry, LedgerHold
+from switchboard.calls import funding
+from switchboard.database import now
+from switchboard.identity.models import Organization
+from switchboard.identity.policy import Policy, Prices, RateLimit, RateLimits
+from switchboard.phone_numbers import purchase
+from switchboard.phone_numbers.jobs import charge_rents
+from switchboard.phone_numbers.models import PhoneNumber
+from switchboard.phone_numbers.schemas import PhoneNumberBuy
+from switchboard.runtime import Runtime
+from switchboard.web.errors import InsufficientBalance
+
+from tests.fixtures.app import Caller, LivePlatform, Organizations, fresh_number
+
+FAST = RateLimits(write=RateLimit(per_second=1000, burst=1000))
+PREPAID = Policy(billing_mode="prepaid", prices=Prices(call_minute=1, text_segment=1, number_month=2), max_concurrent_calls=1000, rate_limits=FAST)
+KINDS: tuple[Literal["call", "text"], ...] = ("call", "text")
+
+
+async def credit(runtime: Runtime, caller: Caller, amount: float) -> None:
+    async with runtime.database.tenant(caller.organization_id) as session:
+        await ledger.credit(session, Decimal(str(amount)))
+
+
+async def balance(caller: Caller) -> object:
+    return (await caller.get("/v1/billing/balance")).json["balance"]
+
+
+async def prepaid(runtime: Runtime, organizations: Organizations, *, credited: int) -> tuple[Caller, dict[str, str]]:
+    """A prepaid organization with an agent and a number, and what a call from there needs."""
+    caller = await organizations.make(policy=PREPAID)
+    await credit(runtime, caller, credited + 2)
+    async with runtime.database.tenant(caller.organization_id) as session:
+        agent = await agents.create(session, AgentCreate(name="Agent"), keyring=runtime.keyring, outbound=runtime.outbound)
+    number = await purchase.buy(runtime, caller.organization_id, PhoneNumberBuy(phone_number=fresh_number(), inbound_agent_id=str(agent.id)))
+    assert await balance(caller) == credited
+    return caller, {"agent_id": str(agent.id), "from_number_id": str(number.id)}
+
+
+async def become_prepaid(runtime: Runtime, caller: Caller) -> None:
+    async with runtime.database.system() as session:
+        organization = await session.get_one(Organization, caller.organization_id)
+        organization.policy = PREPAID.model_dump(mode="json")
+
+
+async def test_the_balance_starts_at_nothing(caller: Caller) -> None:
+    answer = await caller.get("/v1/billing/balance")
+    assert answer.status == 200
+    assert answer.json.pop("updated_at")
+    assert answer.json == {"balance": 0, "currency": "USD", "billing_mode": "postpaid"}
+    assert (await caller.get("/v1/billing/balance?days=3")).status == 422
+
+
+async def test_it_needs_its_scope(organizations: Organizations) -> None:
+    assert (await (await organizations.make(scopes=["calls:read"])).get("/v1/billing/balance")).status == 403
+
+
+async def test_calls_texts_and_numbers_without_money_are_402(runtime: Runtime, organizations: Organizations) -> None:
+    caller, body = await prepaid(runtime, organizations, credited=0)
+    text = {"from_number_id": body["from_number_id"], "to_number": "+15550100001", "body": "Hello"}
+    for path, request in [
+        ("/v1/calls", {**body, "to_number": "+15550100001"}), ("/v1/sms", text), ("/v1/phone-numbers", {"phone_number": fresh_number()}),
+    ]:  # fmt: skip
+        answer = await caller.post(path, request)
+        assert (answer.status, answer.json["code"]) == (402, "insufficient_balance")
+    assert (await caller.get("/v1/calls")).json["total"] == 0
+    assert (await caller.get("/v1/sms/conversations")).json["total"] == 0
+    assert await balance(caller) == 0
+
+
+async def test_fifty_calls_at_once_with_money_for_ten(runtime: Runtime, organizations: Organizations) -> None:
+    caller, body = await prepaid(runtime, organizations, credited=10)
+    answers = await asyncio.gather(*(caller.post("/v1/calls", {**body, "to_number": "+15550100001"}) for _ in range(50)))
+    assert sorted(answer.status for answer in answers) == [201] * 10 + [402] * 40
+
+
+async def test_who_pays_afterwards_goes_below_zero(organizations: Organizations) -> None:
+    caller = await organizations.make(policy=PREPAID.model_copy(update={"billing_mode": "postpaid"}))
+    assert (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).status == 201
+    assert await balance(caller) == -2
+
+
+async def test_a_call_costs_once_it_is_over_and_frees_what_it_held(live: LivePlatform, runtime: Runtime) -> None:
+    caller = live.caller
+    await become_prepaid(runtime, caller)
+    await credit(runtime, caller, 3)
+    call = await live.ended((await live.place("+15550100040"))["id"])
+    assert call["cost_total"] == 1
+    assert await balance(caller) == 2
+    refused = await live.ended((await live.place("+15550100024"))["id"])
+    assert (refused["status"], refused["cost_total"]) == ("failed", 0)
+    assert await balance(caller) == 2
+    async with runtime.database.tenant(caller.organization_id) as session:
+        assert not (await session.exec(select(LedgerHold))).all()
+
+
+async def test_a_running_call_ends_when_its_next_minute_cannot_be_paid(live: LivePlatform, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The minutes are half a second long here, and there is money for two."""
+    monkeypatch.setattr(funding, "MINUTE", timedelta(seconds=0.5))
+    monkeypatch.setattr(funding, "AHEAD", timedelta())
+    await become_prepaid(runtime, live.caller)
+    await credit(runtime, live.caller, 2.5)
+    call = await live.ended((await live.place("+15550100070"))["id"])
+    assert (call["status"], call["ended_reason"]) == ("completed", "insufficient_balance")
+
+
+async def test_an_inbound_call_that_cannot_be_paid_is_refused(live: LivePlatform, runtime: Runtime) -> None:
+    await become_prepaid(runtime, live.caller)
+    assert not (await live.ring("Hello")).answered
+    call = (await live.caller.get("/v1/calls")).json["items"][0]  # type: ignore[index]
+    assert (call["status"], call["ended_reason"]) == ("failed", "insufficient_balance")  # type: ignore[index,call-overload]
+
+
+async def test_a_text_costs_when_the_carrier_has_taken_it(live: LivePlatform, runtime: Runtime) -> None:
+    caller = live.caller
+    await become_prepaid(runtime, caller)
+    await credit(runtime, caller, 1.5)
+    body = {"from_number_id": live.number_id, "to_number": "+15550100001", "body": "Hello"}
+    assert (await caller.post("/v1/sms", body)).status == 201
+    async with asyncio.timeout(10):
+        while await balance(caller) != 0.5:  # noqa: ASYNC110 - a worker does it
+            await asyncio.sleep(0.02)
+    assert (await caller.post("/v1/sms", body)).status == 402
+
+
+async def test_a_number_costs_each_month_once(runtime: Runtime, organizations: Organizations) -> None:
+    caller, _ = await prepaid(runtime, organizations, credited=0)
+    async with runtime.database.tenant(caller.organization_id) as session:
+        number = (await session.exec(select(PhoneNumber))).one()
+        number.created_at -= timedelta(days=65)
+        number.billed_until = number.created_at + timedelta(days=31)
+    await asyncio.gather(charge_rents(runtime), charge_rents(runtime))
+    charged = await balance(caller)
+    assert charged == -4
+    await charge_rents(runtime)
+    assert await balance(caller) == charged
+    async with runtime.database.tenant(caller.organization_id) as session:
+        due = (await session.exec(select(PhoneNumber.billed_until))).one()
+    assert due is not None
+    assert due > now()
+
+
+async def test_the_balance_is_the_sum_of_its_entries_whatever_happens_at_once(runtime: Runtime, organizations: Organizations) -> None:
+    caller = await organizations.make(policy=PREPAID)
+    references = [uuid4() for _ in range(20)]
+
+    async def act(number: int) -> None:
+        dice = random.Random(number)
+        amount = Decimal(dice.randrange(1, 500)) / 100
+        async with runtime.database.tenant(caller.organization_id) as session:
+            if dice.random() < 0.3:
+                await ledger.credit(session, amount)
+            elif dice.random() < 0.5:
+                await ledger.hold(session, dice.choice(references), amount)
+            else:
+                await ledger.settle(session, dice.choice(KINDS), dice.choice(references), amount)
+
+    results = await asyncio.gather(*(act(number) for number in range(200)), return_exceptions=True)
+    assert all(result is None or isinstance(result, InsufficientBalance) for result in results)
+    async with runtime.database.tenant(caller.organization_id) as session:
+        account = (await session.exec(select(Account))).one()
+        assert account.balance == (await session.exec(select(func.sum(LedgerEntry.amount)))).one()

@@ -1,0 +1,59 @@
+"""Usage by month, from calls, texts and charges."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from uuid import uuid4
+
+import pytest
+from switchboard.billing import ledger
+from switchboard.database import now
+from switchboard.identity.models import Organization
+from switchboard.runtime import Runtime
+
+from tests.fixtures.app import Caller, Organizations
+from tests.fixtures.calls import add_call
+
+
+async def test_the_current_month_and_its_history(caller: Caller, runtime: Runtime) -> None:
+    moment = now()
+    await add_call(runtime, caller, moment, duration_seconds=90)
+    await add_call(runtime, caller, moment, duration_seconds=30, direction="outbound")
+    async with runtime.database.tenant(caller.organization_id) as session:
+        await ledger.settle(session, "call", uuid4(), Decimal("0.25"))
+        await ledger.credit(session, Decimal(10))
+    usage = await caller.get("/v1/usage")
+    assert usage.status == 200
+    assert usage.json == {"period": moment.strftime("%Y-%m"), "call_minutes": 2, "calls": 2, "sms_sent": 0, "sms_received": 0, "cost": 0.25}
+    history = (await caller.get("/v1/usage/history")).json["items"]
+    assert isinstance(history, list)
+    assert history[0] == usage.json
+    assert len(history) == 6
+    assert all(month["calls"] == 0 and month["cost"] == 0 for month in history[1:])  # type: ignore[index,call-overload]
+    periods = [str(month["period"]) for month in history]  # type: ignore[index,call-overload]
+    assert periods == sorted(periods, reverse=True)
+
+
+async def test_a_month_is_one_of_the_organizations_calendar(caller: Caller, runtime: Runtime) -> None:
+    """The last evening of a month in UTC is the first morning of the next one in Auckland."""
+    async with runtime.database.system() as session:
+        (await session.get_one(Organization, caller.organization_id)).timezone = "Pacific/Auckland"
+    auckland = now() + timedelta(hours=13)
+    first = datetime(auckland.year, auckland.month, 1, tzinfo=UTC)
+    await add_call(runtime, caller, first - timedelta(hours=1))
+    await add_call(runtime, caller, first - timedelta(hours=23))
+    history = (await caller.get("/v1/usage/history?months=2")).json["items"]
+    assert [month["calls"] for month in history] == [1, 1]  # type: ignore[index,call-overload,union-attr]
+
+
+@pytest.mark.parametrize("query", ["months=0", "months=13", "months=x", "days=3"])
+async def test_bad_months_are_refused(caller: Caller, query: str) -> None:
+    assert (await caller.get(f"/v1/usage/history?{query}")).status == 422
+
+
+async def test_strangers_see_nothing_of_it_and_it_needs_its_scope(
+    caller: Caller, stranger: Caller, organizations: Organizations, runtime: Runtime
+) -> None:
+    await add_call(runtime, caller, now())
+    assert (await stranger.get("/v1/usage")).json["calls"] == 0
+    for path in ("/v1/usage", "/v1/usage/history"):
+        assert (await (await organizations.make(scopes=["analytics:read"])).get(path)).status == 403
