@@ -1,0 +1,142 @@
+"""Isolation, generated from the OpenAPI document: in every place of every operation that takes an id, one of another organization is answered like
+one that nobody has, byte for byte but for the ids, and nothing of the other organization changes. A new operation is covered as it is."""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import uuid4
+
+import pytest
+from quart import Quart
+from switchboard import app
+from switchboard.database import TenantTable
+from switchboard.events.models import EventTarget
+from switchboard.events.outbox import enqueue
+from switchboard.identity.policy import Policy, RateLimit, RateLimits
+from switchboard.runtime import Runtime
+from switchboard.web.openapi import Json, document
+
+from tests.fixtures.app import Answer, Caller, LivePlatform, Organizations, fresh_number
+
+FREE = Policy(rate_limits=RateLimits(read=RateLimit(per_second=10_000, burst=10_000), write=RateLimit(per_second=10_000, burst=10_000)))
+
+# Ids that providers give.
+NOT_OURS = {"tts_voice_id"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an operation takes an id: `where` is path, query or body."""
+
+    method: str
+    path: str
+    where: str
+    name: str
+    many: bool
+    body: Json | None
+
+
+def places(api: Json) -> Iterator[Place]:
+    for path, operations in api["paths"].items():
+        for method, operation in operations.items():
+            schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+            body = resolved(api, schema) if schema else None
+            example = body.get("examples", [{}])[0] if body else None
+            for parameter in operation.get("parameters", []):
+                name = parameter["name"]
+                if parameter["in"] == "path" or (parameter["in"] == "query" and name.endswith("_id")):
+                    yield Place(method.upper(), path, parameter["in"], name, many=False, body=example)
+            for name in (body or {}).get("properties", {}):
+                if name.endswith(("_id", "_ids")) and name not in NOT_OURS:
+                    yield Place(method.upper(), path, "body", name, many=name.endswith("_ids"), body=example)
+
+
+def resolved(api: Json, schema: Json) -> Json:
+    reference = schema.get("$ref")
+    return schema if reference is None else api["components"]["schemas"][reference.rsplit("/", 1)[1]]
+
+
+def tables() -> list[type[TenantTable]]:
+    return sorted(TenantTable.__subclasses__(), key=lambda table: str(table.__tablename__))
+
+
+async def rows(runtime: Runtime, caller: Caller) -> dict[str, list[str]]:
+    """Everything that an organization has, by table."""
+    found = {}
+    async with runtime.database.tenant(caller.organization_id) as session:
+        connection = await session.connection()
+        for name in (str(table.__tablename__) for table in tables()):
+            found[name] = list((await connection.exec_driver_sql(f"select to_jsonb(t)::text from {name} t order by id")).scalars())  # noqa: S608
+    return found
+
+
+def own_id(field: str, owned: dict[str, list[str]]) -> str:
+    """An id of the caller's own for a field: `from_number_id` is a `phone_number`'s."""
+    noun = field.removesuffix("s").removesuffix("_id").rsplit("_", 1)[-1]
+    found = next((lines[0] for table, lines in owned.items() if table.endswith(noun) and lines), None)
+    return str(json.loads(found)["id"]) if found else str(uuid4())
+
+
+async def send(caller: Caller, place: Place, key: str, owned: dict[str, list[str]]) -> Answer:
+    """The operation with this id in this place, and ids of the caller's own in the others."""
+    path = re.sub(r"\{(\w+)\}", lambda name: key if place.where == "path" and name[1] == place.name else own_id(name[1], owned), place.path)
+    body = None if place.body is None else {name: own_id(name, owned) if name.endswith("_id") else value for name, value in place.body.items()}
+    if place.where == "body":
+        body = {**(body or {}), place.name: [key] if place.many else key}
+    query = f"?{place.name}={key}" if place.where == "query" else ""
+    return await caller.send(place.method, path + query, body)
+
+
+def comparable(answer: Answer, key: str) -> tuple[int, str]:
+    """An answer without the id that was asked for, and without what is another each time."""
+    text = answer.body.decode().replace(key, "ID")
+    return answer.status, re.sub(r'"request_id":\s*"[^"]*"', "", text)
+
+
+async def populate(live: LivePlatform) -> Caller:
+    """An organization that has something of everything that the API shows."""
+    caller = live.caller
+    await caller.post("/v1/contacts", {"phone_number": "+15550100001", "name": "Zoë"})
+    await caller.post("/v1/do-not-call", {"phone_number": "+15550100099"})
+    await caller.send("PUT", "/v1/integrations", {"partner_api_key": "key"})
+    await caller.post("/v1/sms", {"from_number_id": live.number_id, "to_number": "+15550100001", "body": "Hello"})
+    await live.ended((await live.place("+15550100040"))["id"], analysed=True)
+    async with live.runtime.database.tenant(caller.organization_id) as session:
+        target = EventTarget(id=uuid4(), organization_id=caller.organization_id, kind="endpoint", url="https://example.com/", enabled=False)
+        session.add(target)
+        enqueue(session, target, "call.completed", "{}")
+    return caller
+
+
+@pytest.mark.timeout(180)
+async def test_an_id_of_another_organization_is_an_unknown_id_everywhere(live: LivePlatform, organizations: Organizations) -> None:
+    victim = await populate(live)
+    stranger = await organizations.make(policy=FREE)
+    await stranger.post("/v1/agents", {"name": "Own"})
+    await stranger.post("/v1/phone-numbers", {"phone_number": fresh_number()})
+    application = Quart("switchboard")
+    for blueprint in app.BLUEPRINTS:
+        application.register_blueprint(blueprint)
+    found = list(places(document(application, server="http://localhost")))
+    assert {place.where for place in found} == {"path", "query", "body"}
+    await quiet(live.runtime, victim)
+    before = await rows(live.runtime, victim)
+    owned = await rows(live.runtime, stranger)
+    foreign = {str(json.loads(lines[0])["id"]) for lines in before.values() if lines}
+    for place in found:
+        for key in foreign:
+            unknown = str(uuid4())
+            expected = comparable(await send(stranger, place, unknown, owned), unknown)
+            assert comparable(await send(stranger, place, key, owned), key) == expected, f"{place} tells of {key}"
+            assert expected[0] < 500
+    assert await rows(live.runtime, victim) == before
+
+
+async def quiet(runtime: Runtime, caller: Caller) -> None:
+    """Wait until the platform has done what was asked of it for this organization."""
+    last: dict[str, list[str]] = {}
+    while (found := await rows(runtime, caller)) != last:
+        last = found
+        await asyncio.sleep(1)
