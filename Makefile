@@ -1,6 +1,6 @@
 # The one door: every target works on a fresh clone with Python 3.11+, make and git.
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench docs lock clean
+.PHONY: help run test check bench fuzz docs lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -34,6 +34,9 @@ test: check ## linters, type checker and every test
 
 bench: $(INSTALLED) ## the benchmarks as tables; NAME=calls runs one
 	$(BIN)/python -m bench $(NAME)
+
+fuzz: $(INSTALLED) ## requests made from the OpenAPI document; EXAMPLES=5000 for longer
+	FUZZ_EXAMPLES=$(or $(EXAMPLES),500) $(BIN)/python -m pytest tests/fuzz -s
 
 docs: $(INSTALLED) ## write the generated pages of docs/ anew
 	$(BIN)/switchboard docs

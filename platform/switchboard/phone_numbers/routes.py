@@ -52,7 +52,7 @@ async def search_phone_numbers(principal: Principal, data: NumberSearch) -> Avai
     return AvailableNumbers(items=[AvailableNumberOut.of(number) for number in found])
 
 
-@blueprint.put("/v1/phone-numbers/<number_id>")
+@blueprint.put("/v1/phone-numbers/<uuid:number_id>")
 @endpoint(scope="phone-numbers:write", body=PhoneNumberUpdate, answer=PhoneNumberOut)
 async def update_phone_number(session: AsyncSession, number_id: UUID, data: PhoneNumberUpdate) -> PhoneNumberOut:
     """Update a phone number.
@@ -64,7 +64,7 @@ async def update_phone_number(session: AsyncSession, number_id: UUID, data: Phon
     return PhoneNumberOut.of(number, new_secret=secret)
 
 
-@blueprint.delete("/v1/phone-numbers/<number_id>")
+@blueprint.delete("/v1/phone-numbers/<uuid:number_id>")
 @endpoint(scope="phone-numbers:write", answer=PhoneNumberOut, errors=[InvalidState])
 async def release_phone_number(session: AsyncSession, number_id: UUID) -> PhoneNumberOut:
     """Give a phone number up.

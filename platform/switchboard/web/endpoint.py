@@ -151,8 +151,8 @@ async def _admit(declared: Endpoint) -> Principal:
     return principal
 
 
-def _ids(path: Mapping[str, str]) -> dict[str, UUID]:
-    ids = {name: parse_id(value) for name, value in path.items()}
+def _ids(path: Mapping[str, object]) -> dict[str, UUID]:
+    ids = {name: parse_id(str(value)) for name, value in path.items()}
     return {name: value if value is not None else _unknown() for name, value in ids.items()}
 
 

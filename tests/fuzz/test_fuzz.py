@@ -1,0 +1,54 @@
+"""Requests that nobody would think of, made from the OpenAPI document: no 5xx, and no answer that the document does not promise.
+
+`make fuzz` runs it for longer; `FUZZ_EXAMPLES` is how many cases an operation gets in its last phase.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.servers import REPOSITORY
+
+EXAMPLES = os.environ.get("FUZZ_EXAMPLES", "40")
+PORT = "18097"
+FREE = """
+[rate_limits.read]
+per_second = 100000.0
+burst = 100000
+[rate_limits.write]
+per_second = 100000.0
+burst = 100000
+"""
+
+
+@pytest.mark.timeout(0)
+async def test_no_request_gets_a_crash_or_an_answer_outside_its_schema(tmp_path: Path) -> None:
+    tenants = tmp_path / "tenants"
+    tenants.mkdir()
+    (tenants / "demo.toml").write_text((REPOSITORY / "tenants" / "demo.toml").read_text() + FREE)
+    settings = {"DATA_DIR": str(tmp_path / "data"), "PORT": PORT, "TENANTS_DIR": str(tenants), "LOG_LEVEL": "ERROR"}
+    environment = {**os.environ, **{f"SWITCHBOARD_{name}": value for name, value in settings.items()}}
+    platform = await asyncio.create_subprocess_exec(sys.executable, "-m", "switchboard", "run", env=environment, stderr=asyncio.subprocess.PIPE)
+    assert platform.stderr is not None
+    while b"is ready" not in await platform.stderr.readline():
+        pass
+    draining = asyncio.create_task(platform.stderr.read())
+    try:
+        facts = json.loads((tmp_path / "data" / "dev.json").read_text())
+        fuzzing = await asyncio.create_subprocess_exec(
+            str(Path(sys.executable).with_name("st")), "--config-file", str(Path(__file__).with_name("schemathesis.toml")), "run",
+            f"{facts['base_url']}/openapi.json", "--header", f"Authorization: Bearer {facts['api_key']}", "--max-examples", EXAMPLES,
+            "--continue-on-failure", "--no-color", cwd=tmp_path, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        output, _ = await fuzzing.communicate()
+        sys.stdout.write(output.decode())
+        assert fuzzing.returncode == 0, output.decode()
+    finally:
+        platform.send_signal(signal.SIGTERM)
+        assert await platform.wait() == 0
+        await draining
