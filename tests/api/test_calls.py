@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import numpy as np
 import pytest
+from switchboard.calls import dialing
 
 from tests.fixtures.app import Caller, LivePlatform, Organizations
 
@@ -49,8 +50,11 @@ async def test_a_conversation_is_held_recorded_timed_priced_and_analysed(live: L
         ("30", "completed", "voicemail"), ("40", "completed", "caller_hung_up"), ("41", "completed", "caller_hung_up"),
     ],
 )  # fmt: skip
-@pytest.mark.timeout(90)
-async def test_every_kind_of_callee_ends_in_its_status(live: LivePlatform, last_digits: str, status: str, reason: str | None) -> None:
+async def test_every_kind_of_callee_ends_in_its_status(
+    live: LivePlatform, monkeypatch: pytest.MonkeyPatch, last_digits: str, status: str, reason: str | None
+) -> None:
+    """Who does not answer is rung for two seconds here."""
+    monkeypatch.setattr(dialing, "RING_SECONDS", 2)
     call = await live.ended((await live.place(f"+155501000{last_digits}"))["id"])
     assert (call["status"], call["ended_reason"]) == (status, reason)
     assert (call["error_message"] is not None) == (status == "failed")
