@@ -56,7 +56,8 @@ class Child:
             return
         process.send_signal(signal.SIGTERM)
         try:
-            await asyncio.wait_for(process.wait(), STOP_SECONDS)
+            async with asyncio.timeout(STOP_SECONDS):
+                await process.wait()
         except TimeoutError:
             logger.warning("a process did not stop and is killed", role=self.role)
             process.kill()

@@ -3,22 +3,20 @@
 import asyncio
 
 from switchboard.calls.jobs import analyze_call, dial_call, hang_up_call, sweep_calls
-from switchboard.campaigns.jobs import dial_campaigns, run_dialer
+from switchboard.campaigns.jobs import dial_campaigns, find_due_campaigns
 from switchboard.deliveries.jobs import expire_deliveries, forget_deliveries, start_deliveries
 from switchboard.deliveries.pump import DeliveryPump
 from switchboard.housekeeping import forget_answers, forget_events, tell_watchers
 from switchboard.phone_numbers.jobs import charge_rents, release_numbers, repair_purchases
 from switchboard.runtime import Runtime
+from switchboard.settings import Settings
 from switchboard.sms.jobs import answer_text, look_after_text, send_text, sweep_texts
-from switchboard.work import Clockwork, Job
+from switchboard.work import Clockwork, Job, Sweep, run_sweep
 
 JOBS: tuple[Job, ...] = (
     analyze_call, answer_text, dial_call, dial_campaigns, hang_up_call, look_after_text, send_text, start_deliveries, tell_watchers,
 )  # fmt: skip
 CLOCK = (
-    Clockwork(sweep_calls, "* * * * * */2"),
-    Clockwork(sweep_texts, "* * * * * */2"),
-    Clockwork(tell_watchers, "* * * * * */5"),
     Clockwork(repair_purchases, "* * * * * 30"),
     Clockwork(release_numbers, "* * * * * 0"),
     Clockwork(charge_rents, "* * * * * 15"),
@@ -29,16 +27,21 @@ CLOCK = (
 )
 
 
+def sweeps(settings: Settings) -> tuple[Sweep, ...]:
+    """What finds the work whose wake-up was lost, or whose worker died."""
+    return (Sweep(sweep_calls, 2), Sweep(sweep_texts, 2), Sweep(tell_watchers, 5), Sweep(find_due_campaigns, settings.campaign_tick))
+
+
 async def work(runtime: Runtime, stop: asyncio.Event) -> None:
     """Run jobs and deliver events until told to stop."""
     worker = runtime.queue.worker(jobs=JOBS, clock=CLOCK, context=runtime)
     running = asyncio.create_task(worker.start())
     delivering = asyncio.create_task(DeliveryPump(runtime).run(stop))
-    dialing = asyncio.create_task(run_dialer(runtime, stop))
+    sweeping = [asyncio.create_task(run_sweep(sweep, runtime, stop)) for sweep in sweeps(runtime.settings)]
     stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait((running, delivering, dialing, stopping), return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait((running, delivering, *sweeping, stopping), return_when=asyncio.FIRST_COMPLETED)
     stop.set()
     stopping.cancel()
     await worker.stop()
     await asyncio.gather(running, return_exceptions=True)
-    await asyncio.gather(delivering, dialing)
+    await asyncio.gather(delivering, *sweeping)

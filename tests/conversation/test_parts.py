@@ -1,9 +1,15 @@
 """Parts of the engine by their rules: voice activity, G.711, sentences, what was heard of one."""
 
+import asyncio
+import threading
+import wave
+from pathlib import Path
+
 import numpy as np
 import pytest
 from switchboard.conversation.conversion import Converter
 from switchboard.conversation.g711 import decode, encode
+from switchboard.conversation.recording import Recording
 from switchboard.conversation.speaking import Sentence
 from switchboard.conversation.thinking import filled, split_sentences
 from switchboard.conversation.vad import WINDOW, Change, VoiceActivity, VoiceDetector
@@ -87,3 +93,25 @@ def test_what_was_heard_of_a_sentence_ends_at_a_word() -> None:
 
 def test_variables_are_filled_in_and_unknown_ones_vanish() -> None:
     assert filled("Hello {{ name }}{{nobody}}!", {"name": "Ada"}) == "Hello Ada!"
+
+
+async def test_a_recording_is_whole_though_its_last_write_was_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recording, go_on = Recording(tmp_path / "call.wav", "mulaw"), threading.Event()
+    append = recording._append
+
+    def wait_and_append(data: bytes) -> None:
+        go_on.wait(5)
+        append(data)
+
+    monkeypatch.setattr(recording, "_append", wait_and_append)
+    recording.caller(bytes(8000), 0)
+    writing = asyncio.create_task(recording.write(8000))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    writing.cancel()
+    closing = asyncio.create_task(recording.close(8000))
+    await asyncio.wait({writing})
+    go_on.set()
+    await closing
+    with wave.open(str(tmp_path / "call.wav")) as file:
+        assert file.getnframes() == 8000

@@ -1,114 +1,27 @@
 """Nothing that was published is lost: real processes, killed and restarted while 5 000 events are published and delivered."""
 
 import asyncio
-import os
-import random
-import signal
-import sys
 from collections import defaultdict
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from ipaddress import ip_network
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col, select
-from switchboard import app
 from switchboard.database import new_id, now
-from switchboard.embedded import DataDirectory, EmbeddedServers
 from switchboard.events.catalog import CallCompleted
 from switchboard.events.models import Delivery, DeliveryAttempt, EventTarget
 from switchboard.events.outbox import publish
 from switchboard.identity import service as identity
-from switchboard.migrations import upgrade
 from switchboard.runtime import Runtime
-from switchboard.settings import Settings
 
+from tests.fixtures.processes import Servers, Workers, platform
 from tests.fixtures.receiver import Receiver
 
 EVENTS, TOGETHER = 5_000, 20
 ORGANIZATIONS = 5
-WORKERS = 2
 KILL_SECONDS = 1.0
 REDIS_FLUSHES, POSTGRES_RESTARTS = 5, 2
-
-
-class Servers:
-    """PostgreSQL and Redis of this test's own; PostgreSQL can be cut down and started again."""
-
-    def __init__(self, folder: Path) -> None:
-        self.directory = DataDirectory(folder)
-        self._stack = AsyncExitStack()
-        self._postgres = EmbeddedServers(self.directory, redis=False)
-
-    async def start(self) -> None:
-        self.directory.claim()
-        await self._stack.enter_async_context(EmbeddedServers(self.directory, postgres=False))
-        await self._postgres.__aenter__()
-        await upgrade(self.directory.database_url)
-
-    async def restart_postgres(self) -> None:
-        """As after a power cut: every connection is lost, the log is replayed."""
-        os.kill(int((self.directory.path / "postgres" / "postmaster.pid").read_text().split()[0]), signal.SIGQUIT)
-        await self._postgres.stop()
-        self._postgres = EmbeddedServers(self.directory, redis=False)
-        await self._postgres.__aenter__()
-
-    async def stop(self) -> None:
-        await self._postgres.stop()
-        await self._stack.aclose()
-        self.directory.release()
-
-
-class Workers:
-    """Worker processes; one that is killed is started again."""
-
-    def __init__(self, environment: dict[str, str], count: int) -> None:
-        self._environment = {**os.environ, **environment}
-        self._count = count
-        self._processes: list[asyncio.subprocess.Process] = []
-        self.kills = 0
-
-    async def start(self) -> None:
-        while len(self._processes) < self._count:
-            command = [sys.executable, "-m", "switchboard", "worker"]
-            process = await asyncio.create_subprocess_exec(*command, env=self._environment, stderr=asyncio.subprocess.DEVNULL)
-            self._processes.append(process)
-
-    async def kill_one(self) -> None:
-        process = self._processes.pop(random.randrange(len(self._processes)))
-        process.kill()
-        await process.wait()
-        self.kills += 1
-        await self.start()
-
-    async def stop(self) -> None:
-        for process in self._processes:
-            process.terminate()
-        for process in self._processes:
-            assert await process.wait() == 0
-
-
-@asynccontextmanager
-async def platform(folder: Path) -> AsyncIterator[tuple[Runtime, Servers, Workers]]:
-    servers = Servers(folder)
-    await servers.start()
-    settings = Settings(data_dir=folder, webhook_allowed_networks=[ip_network("127.0.0.0/8")])
-    urls = {"database_url": servers.directory.database_url, "redis_url": servers.directory.redis_url}
-    environment = {
-        "SWITCHBOARD_DATA_DIR": str(folder), "SWITCHBOARD_DATABASE_URL": urls["database_url"], "SWITCHBOARD_REDIS_URL": urls["redis_url"],
-        "SWITCHBOARD_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8", "SWITCHBOARD_WEBHOOK_TIMEOUT": "3", "SWITCHBOARD_WEBHOOK_RETRY_DELAYS": "1,1,1,1,1",
-    }  # fmt: skip
-    workers = Workers(environment, WORKERS)
-    try:
-        async with app.runtime(settings, database_url=urls["database_url"], redis_url=urls["redis_url"]) as parts:
-            await workers.start()
-            yield parts, servers, workers
-            await workers.stop()
-    finally:
-        await servers.stop()
 
 
 async def make_targets(runtime: Runtime, receiver: Receiver) -> list[UUID]:

@@ -112,6 +112,29 @@ async def test_another_transcriber_is_opened() -> None:
     await stream.close()
 
 
+@pytest.mark.parametrize("steps", range(4))
+async def test_whoever_stops_waiting_just_as_a_transcriber_opens_is_not_held(steps: int) -> None:
+    opened = asyncio.Event()
+
+    class Slow(Transcriber):
+        async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
+            await opened.wait()
+            return await super().transcribe(request)
+
+    async def hold_a_call() -> None:
+        await FailoverSpeechToText([Slow()], {}).transcribe(TranscriptionRequest())
+        await asyncio.Event().wait()
+
+    call = asyncio.create_task(hold_a_call())
+    await asyncio.sleep(0)
+    opened.set()
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    call.cancel()
+    await asyncio.wait({call}, timeout=1)
+    assert call.cancelled()
+
+
 async def _first(stream: SpeechToTextStream) -> AsyncIterator[Transcript]:
     async for transcript in stream:
         yield transcript

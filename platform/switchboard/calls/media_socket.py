@@ -50,7 +50,8 @@ class AsgiMediaSocket:
             raise ConnectionError("the media socket is closed")
         text, data = (message, None) if isinstance(message, str) else (None, message)
         try:
-            await asyncio.wait_for(self._send({"type": "websocket.send", "bytes": data, "text": text}), SEND_SECONDS)
+            async with asyncio.timeout(SEND_SECONDS):
+                await self._send({"type": "websocket.send", "bytes": data, "text": text})
         except TimeoutError:
             self._open = False
             raise ConnectionError("the carrier does not take our audio") from None

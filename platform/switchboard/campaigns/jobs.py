@@ -1,17 +1,11 @@
 """What workers do for campaigns."""
 
-import asyncio
-import contextlib
 from datetime import timedelta
 from uuid import UUID
-
-import structlog
-from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.campaigns import crossing, dialing
 from switchboard.runtime import Runtime
 
-logger = structlog.get_logger()
 LEASE = timedelta(seconds=5)
 
 
@@ -20,18 +14,8 @@ async def dial_campaigns(runtime: Runtime, *, organization_id: str) -> None:
     await dialing.fill(runtime, UUID(organization_id))
 
 
-async def run_dialer(runtime: Runtime, stop: asyncio.Event) -> None:
-    """Look every tick for campaigns that have become due, until told to stop. A wake-up is only faster: the rows are the queue."""
-    while not stop.is_set():
-        try:
-            await _look(runtime)
-        except (SQLAlchemyError, OSError) as error:
-            logger.warning("campaigns wait for the database", error=type(error).__name__)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), runtime.settings.campaign_tick)
-
-
-async def _look(runtime: Runtime) -> None:
+async def find_due_campaigns(runtime: Runtime) -> None:
+    """Have the campaigns dialled for that have become due."""
     async with runtime.database.system() as session:
         due = await crossing.claim_due(session, lease=LEASE)
     for organization_id in due:

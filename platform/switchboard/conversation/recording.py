@@ -34,6 +34,7 @@ class Recording:
         self._written = 0
         self._file: BinaryIO | None = None
         self._writing = asyncio.Lock()
+        self._appending: asyncio.Task[None] | None = None
 
     def caller(self, audio: bytes, position: int) -> None:
         """What came from the caller at a position."""
@@ -61,15 +62,23 @@ class Recording:
             if count <= 0:
                 return
             frames = self._mix(count)
-            await asyncio.to_thread(self._append, frames.tobytes())
+            await self._appended()
+            self._appending = asyncio.create_task(asyncio.to_thread(self._append, frames.tobytes()))
+            await self._appended()
 
     async def close(self, until: int) -> None:
         """Write the rest and close the file; harmless when done twice."""
         await self.write(until)
         async with self._writing:
+            await self._appended()
             if self._file is not None:
                 await asyncio.to_thread(self._file.close)
                 self._file = None
+
+    async def _appended(self) -> None:
+        """Wait for the thread that writes: it goes on when whoever waits for it is cancelled."""
+        if self._appending is not None:
+            await asyncio.shield(self._appending)
 
     def _mix(self, count: int) -> Samples:
         frames = np.zeros((count, 2), dtype=np.int16)

@@ -98,7 +98,8 @@ class DeliveryPump:
             return
         if not claimed:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._due.wait(), self._soonest)
+                async with asyncio.timeout(self._soonest):
+                    await self._due.wait()
         if self._sending:
             await asyncio.sleep(GATHER_SECONDS)
 

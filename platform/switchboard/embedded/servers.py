@@ -70,7 +70,8 @@ class EmbeddedServers:
             if process.returncode is None:
                 process.send_signal(stop_signal)
             try:
-                await asyncio.wait_for(process.wait(), STOP_SECONDS)
+                async with asyncio.timeout(STOP_SECONDS):
+                    await process.wait()
             except TimeoutError:
                 logger.warning("embedded server did not stop and is killed", server=name)
                 process.kill()

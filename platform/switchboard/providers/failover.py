@@ -76,7 +76,8 @@ class _Failover(Generic[ProviderT]):
             stream = attempt(provider, index == 0)
             async with aclosing(stream):  # type: ignore[type-var]
                 try:
-                    first = await asyncio.wait_for(anext(stream), FIRST_SECONDS)
+                    async with asyncio.timeout(FIRST_SECONDS):
+                        first = await anext(stream)
                 except StopAsyncIteration:
                     return
                 except (ProviderError, TimeoutError) as failure:
@@ -138,7 +139,8 @@ class FailoverSpeechToText(_Failover[SpeechToTextProvider[ProviderSettings]], Sp
         for index, provider in enumerate(self._providers):
             wanted = request if index == 0 else replace(request, model=None)
             try:
-                stream = await asyncio.wait_for(provider.transcribe(wanted), FIRST_SECONDS)
+                async with asyncio.timeout(FIRST_SECONDS):
+                    stream = await provider.transcribe(wanted)
             except (ProviderError, TimeoutError) as failure:
                 error = self._failed(Capability.SPEECH_TO_TEXT, provider, failure)
                 continue

@@ -181,7 +181,8 @@ class Post:
 
     async def _closes_within(self, seconds: float) -> bool:
         try:
-            await asyncio.wait_for(self.closing.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self.closing.wait()
         except TimeoutError:
             return False
         return True

@@ -108,7 +108,8 @@ class Leg:
     async def given_up_within(self, seconds: float) -> bool:
         """Whether the platform hangs up while it rings."""
         try:
-            await asyncio.wait_for(self._commands.get(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._commands.get()
         except TimeoutError:
             return False
         return True

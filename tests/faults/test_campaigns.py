@@ -1,0 +1,114 @@
+"""Nobody is dialled twice and nobody forgotten: a campaign of 500 contacts while a worker is killed every three seconds."""
+
+import asyncio
+import socket
+from collections import Counter, defaultdict
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from sqlalchemy import func, update
+from sqlmodel import col, select
+from switchboard.agents import service as agents
+from switchboard.agents.schemas import AgentCreate
+from switchboard.calls import callbacks
+from switchboard.calls.callbacks import CallTold
+from switchboard.calls.models import Call
+from switchboard.campaigns import service as campaigns
+from switchboard.campaigns import steering
+from switchboard.campaigns.models import Campaign, CampaignContact
+from switchboard.campaigns.schemas import CampaignCreate, ContactToCall
+from switchboard.campaigns.steering import IN_FLIGHT
+from switchboard.database import now
+from switchboard.identity import service as identity
+from switchboard.phone_numbers import purchase
+from switchboard.phone_numbers.schemas import PhoneNumberBuy
+from switchboard.providers.configuration import configure
+from switchboard.runtime import Runtime
+from switchboard.tenants.defaults import embedded_providers
+
+from tests.fixtures.app import fresh_number, listening
+from tests.fixtures.processes import Workers, platform
+
+CONTACTS, AT_ONCE = 500, 20
+KILL_SECONDS = 3.0
+# By the last digits, what becomes of a call when nothing is killed; of ten people one fails, so that the circuit breaker has nothing to say.
+WAYS = ("20", "40", "20", "25", "40", "20", "22", "40", "20", "30")
+
+
+async def make_campaign(runtime: Runtime) -> tuple[UUID, UUID]:
+    """A campaign that runs; answers the organization's and its id."""
+    async with runtime.database.system() as session:
+        organization = await identity.create_organization(session, name="Faults")
+    async with runtime.database.tenant(organization.id) as session:
+        await configure(session, runtime.registry, runtime.keyring, embedded_providers(runtime.registry))
+    async with runtime.database.tenant(organization.id) as session:
+        made = AgentCreate(name="Agent", greeting_message="Good day, this is the bakery on the corner.")
+        agent = await agents.create(session, made, keyring=runtime.keyring, outbound=runtime.outbound)
+    number = await purchase.buy(runtime, organization.id, PhoneNumberBuy(phone_number=fresh_number()))
+    people = [ContactToCall(phone_number=f"+1555{place:05d}{WAYS[place % len(WAYS)]}") for place in range(CONTACTS)]
+    data = CampaignCreate(name="All", agent_id=str(agent.id), phone_number_id=str(number.id), max_concurrent=AT_ONCE, contacts=people)
+    async with runtime.database.tenant(organization.id) as session:
+        campaign = await campaigns.create(session, data)
+        await steering.start(session, campaign.id)
+    return organization.id, campaign.id
+
+
+async def kill(workers: Workers) -> None:
+    """Each worker lives for two periods: long enough to have begun, whatever else the machine does."""
+    while True:
+        await asyncio.sleep(KILL_SECONDS)
+        await workers.kill_one(oldest=True)
+
+
+async def finished(runtime: Runtime, organization_id: UUID, campaign_id: UUID) -> Campaign:
+    """The campaign at its end. All along no more calls are in flight than may be, and the counters are those of the contacts."""
+    while True:
+        async with runtime.database.tenant(organization_id) as session:
+            statuses = select(CampaignContact.status, func.count()).where(col(CampaignContact.campaign_id) == campaign_id)
+            campaign = await campaigns.get(session, campaign_id, lock=True)
+            counts = dict((await session.exec(statuses.group_by(col(CampaignContact.status)))).all())
+        assert sum(counts.get(status, 0) for status in IN_FLIGHT) <= AT_ONCE
+        assert (campaign.completed, campaign.failed) == (counts.get("completed", 0), counts.get("failed", 0))
+        if campaign.status != "running":
+            return campaign
+        await _let_time_pass(runtime, organization_id)
+        await asyncio.sleep(0.05)
+
+
+async def _let_time_pass(runtime: Runtime, organization_id: UUID) -> None:
+    """Shorten the minute that a call may ring: with its worker the simulated carrier is killed too, and says nothing any more."""
+    async with runtime.database.tenant(organization_id) as session:
+        silent = update(Call).where(col(Call.organization_id) == organization_id, col(Call.status).in_(("queued", "ringing")))
+        patience = timedelta(seconds=5)
+        await session.exec(silent.where(col(Call.watch_at) > now() + 2 * patience).values(watch_at=now() + patience))
+
+
+@pytest.mark.timeout(300)
+async def test_a_campaign_survives_its_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dialled: dict[UUID | None, set[str]] = defaultdict(set)
+
+    async def note(runtime: Runtime, organization_id: UUID, carrier: str, event: CallTold, *, call_id: UUID | None) -> None:
+        dialled[call_id].add(event.carrier_call_id)
+        await apply(runtime, organization_id, carrier, event, call_id=call_id)
+
+    apply = callbacks.apply
+    monkeypatch.setattr(callbacks, "apply", note)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    async with platform(tmp_path, port=port) as (runtime, _, workers), listening(runtime, worker=False):
+        organization_id, campaign_id = await make_campaign(runtime)
+        async with asyncio.timeout(200), asyncio.TaskGroup() as group:
+            killing = group.create_task(kill(workers))
+            campaign = await finished(runtime, organization_id, campaign_id)
+            killing.cancel()
+        assert workers.kills >= 3
+        async with runtime.database.tenant(organization_id) as session:
+            contacts = (await session.exec(campaigns.contacts(session, campaign_id))).all()
+            calls = (await session.exec(select(Call).where(col(Call.organization_id) == organization_id))).all()
+    assert (campaign.status, campaign.called, campaign.completed + campaign.failed) == ("completed", CONTACTS, CONTACTS)
+    assert Counter(call.to_number for call in calls) == Counter(contact.phone_number for contact in contacts), "each is called once"
+    assert all(len(carrier_calls) == 1 for carrier_calls in dialled.values()), "no call was placed twice"
+    assert all(call.ended_at is not None for call in calls)
