@@ -12,6 +12,7 @@ from redis.asyncio import Redis
 from switchboard import keyring
 from switchboard.agents.routes import blueprint as agents
 from switchboard.analytics.routes import blueprint as analytics
+from switchboard.automations.routes import blueprint as automations
 from switchboard.billing.routes import blueprint as billing
 from switchboard.calls.heartbeat import heartbeat
 from switchboard.calls.live import listen
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
 
 BLUEPRINTS = (
-    agents, analytics, billing, calls, carriers, contacts, do_not_call, health, integrations, phone_numbers, reference, sms, usage, webhooks,
+    agents, analytics, automations, billing, calls, carriers, contacts, do_not_call, health, integrations, phone_numbers, reference, sms, usage,
+    webhooks,
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from switchboard.automations.jobs import advance_run, forget_runs, pull_triggers, sweep_automations
 from switchboard.calls.jobs import analyze_call, dial_call, sweep_calls
 from switchboard.deliveries.jobs import expire_deliveries, forget_deliveries, start_deliveries
 from switchboard.deliveries.pump import DeliveryPump
@@ -11,10 +12,13 @@ from switchboard.runtime import Runtime
 from switchboard.sms.jobs import answer_text, look_after_text, send_text, sweep_texts
 from switchboard.work import Clockwork, Job
 
-JOBS: tuple[Job, ...] = (analyze_call, answer_text, dial_call, look_after_text, send_text, start_deliveries, tell_watchers)
+JOBS: tuple[Job, ...] = (
+    advance_run, analyze_call, answer_text, dial_call, look_after_text, pull_triggers, send_text, start_deliveries, tell_watchers,
+)  # fmt: skip
 CLOCK = (
     Clockwork(sweep_calls, "* * * * * */2"),
     Clockwork(sweep_texts, "* * * * * */2"),
+    Clockwork(sweep_automations, "* * * * * */2"),
     Clockwork(tell_watchers, "* * * * * */5"),
     Clockwork(repair_purchases, "* * * * * 30"),
     Clockwork(release_numbers, "* * * * * 0"),
@@ -23,6 +27,7 @@ CLOCK = (
     Clockwork(expire_deliveries, "27 * * * *"),
     Clockwork(forget_deliveries, "37 * * * *"),
     Clockwork(forget_events, "47 * * * *"),
+    Clockwork(forget_runs, "57 * * * *"),
 )
 
 

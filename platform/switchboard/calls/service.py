@@ -16,6 +16,7 @@ from switchboard.calls.schemas import CallCreate, CallQuery
 from switchboard.calls.states import ORDER
 from switchboard.database import new_id, now
 from switchboard.do_not_call import service as do_not_call
+from switchboard.events.triggers import cause_depth
 from switchboard.identity.service import policy_of
 from switchboard.phone_numbers import service as numbers
 from switchboard.web.errors import InvalidState, NotFound, ValidationFailed
@@ -82,6 +83,7 @@ async def place(session: AsyncSession, data: CallCreate) -> Call:
         carrier=number.carrier,
         call_metadata=data.metadata,
         watch_at=now(),
+        cause_depth=cause_depth(session),
     )
     prices = (await policy_of(session, call.organization_id)).prices
     await ledger.hold(session, call.id, call_estimate(prices, minutes=1))
