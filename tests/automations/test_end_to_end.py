@@ -8,11 +8,9 @@ from switchboard.plugins import SimulatedCarrier
 from switchboard.settings import Settings
 
 from tests.fixtures.app import Json, LivePlatform
-from tests.fixtures.automations import CONTACT, automation_now, make, over
+from tests.fixtures.automations import CONTACT, actions_of, automation_now, make, over
 from tests.fixtures.receiver import Receiver
 from tests.fixtures.webhooks import items
-
-ELSEWHERE = "+15550100002"
 
 
 @pytest.fixture
@@ -52,9 +50,10 @@ async def test_a_text_that_contains_a_word_tags_the_contact_and_calls_an_endpoin
     (contact,) = items(await live.caller.get("/v1/contacts"))
     assert (contact["phone_number"], contact["tags"]) == (CONTACT, "refund")
     assert (run["status"], run["trigger_event"], run["error_message"], run["depth"]) == ("completed", "sms.received", None, 1)
-    tagged, called = run["actions"]  # type: ignore[misc] # a list of objects
-    assert (tagged["status"], tagged["result"]) == ("completed", {"contact_id": contact["id"], "added": True})  # type: ignore[index,call-overload]
-    assert called["result"]["status_code"] == 200  # type: ignore[index,call-overload]
+    tagged, called = actions_of(run)
+    assert (tagged["status"], tagged["result"]) == ("completed", {"contact_id": contact["id"], "added": True})
+    assert isinstance(called["result"], dict)
+    assert (set(called["result"]), called["result"]["status_code"]) == ({"status_code", "duration_ms"}, 200)
     assert request.headers["Idempotency-Key"] == f"{run['id']}-1"
     counted = await automation_now(live.caller, automation)
     assert (counted["run_count"], counted["last_run_at"]) == (1, run["started_at"])
@@ -68,7 +67,7 @@ async def test_an_automation_that_triggers_itself_stops_at_depth_five(live: Live
     found = await over(live.caller, automation, 6)
     assert [(run["depth"], run["status"]) for run in reversed(found)] == [*((depth, "completed") for depth in range(1, 6)), (6, "skipped")]
     assert "loop guard" in str(found[0]["error_message"])
-    assert [action["status"] for action in found[0]["actions"]] == ["skipped"]  # type: ignore[index,union-attr,call-overload]
+    assert [action["status"] for action in actions_of(found[0])] == ["skipped"]
     (conversation,) = items(await live.caller.get("/v1/sms/conversations"))
     messages = items(await live.caller.get(f"/v1/sms/conversations/{conversation['id']}/messages"))
     assert [message["author"] for message in messages] == ["automation"] * 5 + ["api"]

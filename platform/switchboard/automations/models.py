@@ -6,9 +6,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, JsonValue
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
-from sqlmodel import Field
 
-from switchboard.database import TenantTable, json_column, now
+from switchboard.database import TenantTable, json_column
 from switchboard.plugins import JsonObject
 
 ActionStatus = Literal["pending", "running", "completed", "failed", "skipped"]
@@ -73,7 +72,7 @@ class AutomationRun(TenantTable, table=True):
     status: str = "running"
     error_message: str | None = None
     actions: list[Any] = json_column(list)
-    due_at: datetime | None = Field(default_factory=now)
+    due_at: datetime | None = None
     lease_token: UUID | None = None
     completed_at: datetime | None = None
 

@@ -31,8 +31,9 @@ async def pull(runtime: Runtime, organization_id: UUID, event_id: UUID) -> None:
     """Record the runs of an event, unless that has been done."""
     async with runtime.database.tenant(organization_id) as session:
         waiting = col(Event.organization_id) == organization_id, col(Event.id) == event_id, col(Event.trigger_due_at).is_not(None)
-        # Not `skip_locked`: who tells plugins of the event has it locked for a moment, too.
-        event = (await session.exec(select(Event).where(*waiting).with_for_update())).one_or_none()
+        # Not the row's own lock: those who tell plugins of events pass by what is locked.
+        await session.exec(select(func.pg_advisory_xact_lock(func.hashtextextended(f"triggers of {event_id}", 0))))
+        event = (await session.exec(select(Event).where(*waiting))).one_or_none()
         if event is None:
             return
         # In the order of their ids, so that two events never wait for each other's counters.
@@ -64,9 +65,10 @@ async def _record(session: AsyncSession, automation: Automation, event: Event) -
     run.error_message = LOOP if run.depth > MAX_DEPTH else _unmet(automation, body)
     records = [ActionRecord(type=action["type"], params=action["params"]) for action in automation.actions]
     if run.error_message is None:
+        run.due_at = run.created_at
         wake(session, "advance_run", organization_id=str(run.organization_id), run_id=str(run.id))
     else:
-        run.status, run.completed_at, run.due_at = "skipped", run.created_at, None
+        run.status, run.completed_at = "skipped", run.created_at
         records = [record.model_copy(update={"status": "skipped"}) for record in records]
         metrics.automation_runs.labels(run.status).inc()
     run.keep(records)

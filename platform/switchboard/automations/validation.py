@@ -54,8 +54,13 @@ def _static_faults(kind: type[AutomationAction[ActionParams]], params: Mapping[s
     except ValidationError as error:
         faults = error.errors(include_url=False, include_context=False, include_input=False)
         static = [fault for fault in faults if not _leads_to_template(params, fault["loc"])]
-        return [(".".join(map(str, ("params", *fault["loc"]))), fault["msg"].removeprefix("Value error, ")) for fault in static]
+        return [(_field(fault["loc"]), fault["msg"].removeprefix("Value error, ")) for fault in static]
     return []
+
+
+def _field(place: tuple[str | int, ...]) -> str:
+    # Pydantic says "[key]" where a key is at fault and not what is under it.
+    return ".".join(str(part) for part in ("params", *place) if part != "[key]")
 
 
 def _leads_to_template(params: Mapping[str, JsonValue], place: tuple[str | int, ...]) -> bool:
