@@ -3,6 +3,9 @@
 from ipaddress import ip_network
 
 import pytest
+from switchboard.automations.conditions import CHECKS, ROOTS
+from switchboard.automations.filters import FILTERS, TESTS
+from switchboard.automations.schemas import ActionRunOut, AutomationRunOut
 from switchboard.phone_numbers.purchase import callback_urls
 from switchboard.plugins import SimulatedCarrier
 from switchboard.settings import Settings
@@ -10,6 +13,7 @@ from switchboard.settings import Settings
 from tests.fixtures.app import Json, LivePlatform
 from tests.fixtures.automations import CONTACT, actions_of, automation_now, make, over
 from tests.fixtures.receiver import Receiver
+from tests.fixtures.servers import REPOSITORY
 from tests.fixtures.webhooks import items
 
 
@@ -72,3 +76,10 @@ async def test_an_automation_that_triggers_itself_stops_at_depth_five(live: Live
     messages = items(await live.caller.get(f"/v1/sms/conversations/{conversation['id']}/messages"))
     assert [message["author"] for message in messages] == ["automation"] * 5 + ["api"]
     assert (await automation_now(live.caller, automation))["run_count"] == 6
+
+
+def test_the_page_for_users_names_everything_there_is() -> None:
+    page = (REPOSITORY / "docs" / "automations.md").read_text()
+    named = [*FILTERS, *CHECKS, *(f"is {test}" for test in TESTS), *ROOTS, *AutomationRunOut.model_fields, *ActionRunOut.model_fields]
+    own = {"id", "automation_id", "trigger_event", "started_at"}
+    assert [name for name in named if name not in own and f"`{name}`" not in page] == []
