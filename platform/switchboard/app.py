@@ -71,6 +71,7 @@ async def runtime(settings: Settings, *, database_url: str, redis_url: str, regi
         outbound=OutboundClient(settings.webhook_allowed_networks, own_url=settings.base_url),
         engine=CallEngine(),
         deliveries_due=asyncio.Event(),
+        runs_due=asyncio.Event(),
     )
     try:
         yield parts

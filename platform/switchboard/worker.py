@@ -2,7 +2,8 @@
 
 import asyncio
 
-from switchboard.automations.jobs import advance_run, forget_runs, pull_triggers, sweep_automations
+from switchboard.automations.jobs import forget_runs, pull_triggers, start_runs, sweep_triggers
+from switchboard.automations.pump import RunPump
 from switchboard.calls.jobs import analyze_call, dial_call, sweep_calls
 from switchboard.deliveries.jobs import expire_deliveries, forget_deliveries, start_deliveries
 from switchboard.deliveries.pump import DeliveryPump
@@ -13,12 +14,12 @@ from switchboard.sms.jobs import answer_text, look_after_text, send_text, sweep_
 from switchboard.work import Clockwork, Job
 
 JOBS: tuple[Job, ...] = (
-    advance_run, analyze_call, answer_text, dial_call, look_after_text, pull_triggers, send_text, start_deliveries, tell_watchers,
+    analyze_call, answer_text, dial_call, look_after_text, pull_triggers, send_text, start_deliveries, start_runs, tell_watchers,
 )  # fmt: skip
 CLOCK = (
     Clockwork(sweep_calls, "* * * * * */2"),
     Clockwork(sweep_texts, "* * * * * */2"),
-    Clockwork(sweep_automations, "* * * * * */2"),
+    Clockwork(sweep_triggers, "* * * * * */2"),
     Clockwork(tell_watchers, "* * * * * */5"),
     Clockwork(repair_purchases, "* * * * * 30"),
     Clockwork(release_numbers, "* * * * * 0"),
@@ -32,14 +33,16 @@ CLOCK = (
 
 
 async def work(runtime: Runtime, stop: asyncio.Event) -> None:
-    """Run jobs and deliver events until told to stop."""
+    """Run jobs, deliver events and take automations' runs on until told to stop."""
     worker = runtime.queue.worker(jobs=JOBS, clock=CLOCK, context=runtime)
     running = asyncio.create_task(worker.start())
     delivering = asyncio.create_task(DeliveryPump(runtime).run(stop))
+    automating = asyncio.create_task(RunPump(runtime).run(stop))
     stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait((running, delivering, stopping), return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait((running, delivering, automating, stopping), return_when=asyncio.FIRST_COMPLETED)
     stop.set()
     stopping.cancel()
     await worker.stop()
     await asyncio.gather(running, return_exceptions=True)
     await delivering
+    await automating

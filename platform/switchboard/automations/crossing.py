@@ -3,19 +3,21 @@
 from datetime import timedelta
 from uuid import UUID
 
+from sqlalchemy import func
 from sqlmodel import col, delete, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.automations.models import AutomationRun
 from switchboard.database import now
 
-BATCH = 100
 
-
-async def due(session: AsyncSession) -> list[tuple[UUID, UUID]]:
-    """Organization and id of each run whose next action is due and that no worker is at."""
-    rows = select(AutomationRun.organization_id, AutomationRun.id).where(col(AutomationRun.due_at) < now())
-    return list((await session.exec(rows.order_by(col(AutomationRun.due_at)).limit(BATCH))).all())
+async def due(session: AsyncSession, *, most: int, each: int) -> list[tuple[UUID, UUID]]:
+    """Organization and id of up to `most` runs whose next action is due and that no worker is at, oldest first, `each` of an organization."""
+    waiting = col(AutomationRun.due_at)
+    place = func.row_number().over(partition_by=col(AutomationRun.organization_id), order_by=waiting).label("place")
+    rows = select(AutomationRun.organization_id, AutomationRun.id, waiting, place).where(waiting <= now()).subquery()
+    first = select(rows.c.organization_id, rows.c.id).where(rows.c.place <= each).order_by(rows.c.due_at).limit(most)
+    return [(organization_id, run_id) for organization_id, run_id in (await session.exec(first)).all()]
 
 
 async def forget(session: AsyncSession, *, age: timedelta, most: int) -> int:

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from uuid import UUID
 
-from switchboard.automations import crossing, running, triggering
+from switchboard.automations import crossing, triggering
 from switchboard.events.crossing import untriggered
 from switchboard.runtime import Runtime
 
@@ -16,20 +16,17 @@ async def pull_triggers(runtime: Runtime, *, organization_id: str, event_id: str
     await triggering.pull(runtime, UUID(organization_id), UUID(event_id))
 
 
-async def advance_run(runtime: Runtime, *, organization_id: str, run_id: str) -> None:
-    """Take a run's next action."""
-    await running.advance(runtime, UUID(organization_id), UUID(run_id))
+async def start_runs(runtime: Runtime) -> None:
+    """Have this worker look for runs now: some were just recorded."""
+    runtime.runs_due.set()
 
 
-async def sweep_automations(runtime: Runtime) -> None:
-    """Find events and runs whose wake-up was lost, whose worker died, or whose time has come; each is a job of its own, as actions take time."""
+async def sweep_triggers(runtime: Runtime) -> None:
+    """Find events whose wake-up was lost or whose worker died."""
     async with runtime.database.system() as session:
         events = await untriggered(session)
-        runs = await crossing.due(session)
     for organization_id, event_id in events:
         await runtime.queue.enqueue("pull_triggers", organization_id=str(organization_id), event_id=str(event_id))
-    for organization_id, run_id in runs:
-        await runtime.queue.enqueue("advance_run", organization_id=str(organization_id), run_id=str(run_id))
 
 
 async def forget_runs(runtime: Runtime) -> None:

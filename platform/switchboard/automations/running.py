@@ -22,7 +22,6 @@ from switchboard.observability import metrics
 from switchboard.plugins import ActionContext, ActionError, ActionParams, ActionPostponed, AutomationAction, JsonObject
 from switchboard.runtime import Runtime
 from switchboard.web.errors import ApiError, ValidationFailed
-from switchboard.work import wake
 
 logger = structlog.get_logger()
 RETRY_DELAYS = (timedelta(seconds=5), timedelta(seconds=30))
@@ -49,11 +48,11 @@ class _Step:
         return ActionContext(run.organization_id, run.automation_id, run.id, key, run.event, self.record.started_at or now())
 
 
-async def advance(runtime: Runtime, organization_id: UUID, run_id: UUID) -> None:
-    """Take a run's next action, unless it is not due or another worker is at it."""
+async def advance(runtime: Runtime, organization_id: UUID, run_id: UUID) -> bool:
+    """Take a run's next action; answers False where it is not due or another worker is at it."""
     step = await _claim(runtime, organization_id, run_id)
     if step is None:
-        return
+        return False
     try:
         await _act(runtime, step)
     except ActionPostponed as postponed:
@@ -67,6 +66,7 @@ async def advance(runtime: Runtime, organization_id: UUID, run_id: UUID) -> None
     except Exception as error:
         logger.exception("action broke", run_id=str(run_id), action=step.record.type)
         await _fail(runtime, step, f"The action broke: {type(error).__name__}.", retryable=True)
+    return True
 
 
 async def _claim(runtime: Runtime, organization_id: UUID, run_id: UUID) -> _Step | None:
@@ -103,7 +103,7 @@ async def _act(runtime: Runtime, step: _Step) -> None:
     async with runtime.database.tenant(step.run.organization_id) as session:
         run = await _held(session, step)
         if run is not None:
-            _complete(session, run, step, result)
+            _complete(run, step, result)
 
 
 async def _act_within(runtime: Runtime, step: _Step, kind: type[DatabaseAction[ActionParams]], params: ActionParams) -> None:
@@ -111,7 +111,7 @@ async def _act_within(runtime: Runtime, step: _Step, kind: type[DatabaseAction[A
         run = await _held(session, step)
         if run is not None:
             act_at_depth(session, run.depth)
-            _complete(session, run, step, await kind(session).run(step.context, params))
+            _complete(run, step, await kind(session).run(step.context, params))
 
 
 def _params(kind: type[AutomationAction[ActionParams]], step: _Step) -> ActionParams:
@@ -134,7 +134,7 @@ def _one(organization_id: UUID, run_id: UUID) -> SelectOfScalar[AutomationRun]:
     return select(AutomationRun).where(col(AutomationRun.organization_id) == organization_id, col(AutomationRun.id) == run_id)
 
 
-def _complete(session: AsyncSession, run: AutomationRun, step: _Step, result: JsonObject) -> None:
+def _complete(run: AutomationRun, step: _Step, result: JsonObject) -> None:
     """Keep an action's result; the next one is due at once. Raises `ActionError` for a result that cannot be kept."""
     try:
         size = len(json.dumps(result, ensure_ascii=False, allow_nan=False))
@@ -151,11 +151,10 @@ def _complete(session: AsyncSession, run: AutomationRun, step: _Step, result: Js
         _end(run, "completed")
     else:
         run.due_at = now()
-        wake(session, "advance_run", organization_id=str(run.organization_id), run_id=str(run.id))
 
 
 async def _postpone(runtime: Runtime, step: _Step, until: datetime) -> None:
-    """The sweep finds the run again when its time has come."""
+    """The run is due again when its time has come."""
     async with runtime.database.tenant(step.run.organization_id) as session:
         run = await _held(session, step)
         if run is not None:

@@ -66,7 +66,7 @@ async def _record(session: AsyncSession, automation: Automation, event: Event) -
     records = [ActionRecord(type=action["type"], params=action["params"]) for action in automation.actions]
     if run.error_message is None:
         run.due_at = run.created_at
-        wake(session, "advance_run", organization_id=str(run.organization_id), run_id=str(run.id))
+        wake(session, "start_runs")
     else:
         run.status, run.completed_at = "skipped", run.created_at
         records = [record.model_copy(update={"status": "skipped"}) for record in records]
