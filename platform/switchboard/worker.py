@@ -4,7 +4,8 @@ import asyncio
 
 from switchboard.automations.jobs import forget_runs, pull_triggers, start_runs, sweep_triggers
 from switchboard.automations.pump import RunPump
-from switchboard.calls.jobs import analyze_call, dial_call, sweep_calls
+from switchboard.calls.jobs import analyze_call, dial_call, hang_up_call, sweep_calls
+from switchboard.campaigns.jobs import dial_campaigns, run_dialer
 from switchboard.deliveries.jobs import expire_deliveries, forget_deliveries, start_deliveries
 from switchboard.deliveries.pump import DeliveryPump
 from switchboard.housekeeping import forget_answers, forget_events, tell_watchers
@@ -14,7 +15,8 @@ from switchboard.sms.jobs import answer_text, look_after_text, send_text, sweep_
 from switchboard.work import Clockwork, Job
 
 JOBS: tuple[Job, ...] = (
-    analyze_call, answer_text, dial_call, look_after_text, pull_triggers, send_text, start_deliveries, start_runs, tell_watchers,
+    analyze_call, answer_text, dial_call, dial_campaigns, hang_up_call, look_after_text, pull_triggers, send_text, start_deliveries, start_runs,
+    tell_watchers,
 )  # fmt: skip
 CLOCK = (
     Clockwork(sweep_calls, "* * * * * */2"),
@@ -37,12 +39,12 @@ async def work(runtime: Runtime, stop: asyncio.Event) -> None:
     worker = runtime.queue.worker(jobs=JOBS, clock=CLOCK, context=runtime)
     running = asyncio.create_task(worker.start())
     delivering = asyncio.create_task(DeliveryPump(runtime).run(stop))
+    dialing = asyncio.create_task(run_dialer(runtime, stop))
     automating = asyncio.create_task(RunPump(runtime).run(stop))
     stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait((running, delivering, automating, stopping), return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait((running, delivering, dialing, automating, stopping), return_when=asyncio.FIRST_COMPLETED)
     stop.set()
     stopping.cancel()
     await worker.stop()
     await asyncio.gather(running, return_exceptions=True)
-    await delivering
-    await automating
+    await asyncio.gather(delivering, dialing, automating)

@@ -1,6 +1,8 @@
 """Publishing: the fact, its event and its deliveries are one transaction. Nothing is told before commit, nothing committed is forgotten."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
+from typing import TypeAlias
 from uuid import UUID
 
 from sqlmodel import col, or_, select
@@ -12,11 +14,14 @@ from switchboard.events.models import Delivery, Event, EventTarget
 from switchboard.events.triggers import triggered_by
 from switchboard.work import wake
 
+Listener: TypeAlias = Callable[[AsyncSession, EventData], Awaitable[None]]
+"""A part of the platform above whatever publishes, told in the same transaction. The application gives them to its database's sessions."""
+
 
 async def publish(session: AsyncSession, data: EventData, *, depth: int = 0) -> None:
-    """Write an event down beside its fact, and a delivery for each target that wants it; the session must be the organization's own.
+    """Write an event down beside its fact, a delivery for each target that wants it, and tell the listeners.
 
-    `depth` is how many automations' doings led to the fact.
+    The session must be the organization's own. `depth` is how many automations' doings led to the fact.
     """
     moment = now()
     organization_id = session.info["organization_id"]
@@ -32,6 +37,9 @@ async def publish(session: AsyncSession, data: EventData, *, depth: int = 0) -> 
         body = frozen_body(data, moment)
         for target in targets:
             enqueue(session, target, data.event, body)
+    listeners: Sequence[Listener] = session.info.get("listeners", ())
+    for listener in listeners:
+        await listener(session, data)
 
 
 def frozen_body(data: EventData, moment: datetime) -> str:

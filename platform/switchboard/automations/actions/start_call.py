@@ -37,7 +37,7 @@ class StartCall(DatabaseAction[StartCallParams]):
                 raise ValidationFailed.field("agent_id", "is not an agent of the organization")
 
     async def run(self, context: ActionContext, params: StartCallParams) -> JsonObject:
-        if await calls.has_no_room(self.session):
+        if await calls.claim_room(self.session) < 1:
             raise ActionError("The organization has as many calls running as it may.")
         try:
             data = CallCreate.model_validate(params.model_dump())

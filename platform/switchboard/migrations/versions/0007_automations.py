@@ -6,7 +6,7 @@ from sqlalchemy.dialects import postgresql
 from switchboard.migrations.tenancy import protect
 
 revision = "0007"
-down_revision = "0005"
+down_revision = "0006"
 
 AUTHOR = "ck_sms_message_author"
 
