@@ -171,6 +171,11 @@ async def test_ids_in_actions_must_be_the_organizations_own(caller: Caller, stra
             "actions.1.params.from_number_id": "is not an active phone number of the organization",
         }
         assert await refused(caller, *actions(own_number, agent)) == {"actions.1.params.agent_id": "is not an agent of the organization"}
+    theirs: Json = {"name": "Theirs", "agent_id": foreign_agent, "phone_number_id": foreign_number, "contacts": [{"phone_number": CONTACT}]}
+    foreign_campaign = (await stranger.post("/v1/campaigns", theirs)).json["id"]
+    for campaign in (foreign_campaign, str(uuid4()), "x"):
+        found = await refused(caller, {"type": "add_to_campaign", "params": {"campaign_id": campaign, "phone_number": CONTACT}})
+        assert found == {"actions.0.params.campaign_id": "is not a campaign of the organization"}
 
 
 async def test_another_organizations_automations_are_unknown(caller: Caller, stranger: Caller) -> None:

@@ -16,7 +16,7 @@ from switchboard.runtime import Runtime
 from switchboard.sms import inbound, sending
 from switchboard.sms.models import SmsMessage
 
-from tests.fixtures.app import Caller, Json, fresh_number
+from tests.fixtures.app import Caller, Json, LivePlatform, fresh_number
 from tests.fixtures.automations import CONTACT, actions_of, automation_now, make, over, publish_text, runs_of, work_through
 from tests.fixtures.webhooks import items
 
@@ -165,6 +165,31 @@ async def test_a_call_that_an_automation_starts_carries_its_depth(caller: Caller
     async with runtime.database.tenant(caller.organization_id) as session:
         ended = (await session.exec(select(Event).where(col(Event.name) == "call.failed"))).one()
     assert ended.depth == 3
+
+
+async def test_somebody_who_is_added_to_a_campaign_is_called_once(live: LivePlatform) -> None:
+    own: Json = {"name": "Callbacks", "agent_id": live.agent_id, "phone_number_id": live.number_id, "contacts": [{"phone_number": "+15550100022"}]}
+    campaign = (await live.caller.post("/v1/campaigns", own)).json
+    params: Json = {"campaign_id": campaign["id"], "phone_number": "+15550100040", "name": "{{ data.contact_name | default(none) }}"}
+    automation = await make(live.caller, {"type": "add_to_campaign", "params": params})
+    again = await make(live.caller, {"type": "add_to_campaign", "params": params}, trigger_type="call.started")
+    await publish_text(live.runtime, live.caller)
+    (run,) = await over(live.caller, automation)
+    assert actions_of(run)[0]["result"] == {"campaign_id": campaign["id"], "added": True}
+    assert (await live.caller.post(f"/v1/campaigns/{campaign['id']}/start")).status == 200
+    (run,) = await over(live.caller, again)
+    assert (run["depth"], run["status"], actions_of(run)[0]["attempts"]) == (2, "completed", 1)
+    assert actions_of(run)[0]["result"] == {"campaign_id": campaign["id"], "added": False}
+    async with asyncio.timeout(10):
+        while True:
+            ended = (await live.caller.get(f"/v1/campaigns/{campaign['id']}")).json
+            if ended["status"] == "completed":
+                break
+            await asyncio.sleep(0.05)
+    assert (ended["total_contacts"], ended["called"]) == (2, 2)
+    await publish_text(live.runtime, live.caller)
+    late = (await over(live.caller, automation, 2))[0]
+    assert (late["status"], actions_of(late)[0]["error"]) == ("failed", "The campaign is completed.")
 
 
 async def test_a_text_to_an_own_number_does_not_shed_its_depth_on_the_way(caller: Caller, runtime: Runtime) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from switchboard.automations.actions.add_to_campaign import AddToCampaign
 from switchboard.automations.actions.http_request import HttpRequest
 from switchboard.automations.actions.send_sms import SendSms
 from switchboard.automations.actions.start_call import StartCall
@@ -15,4 +16,4 @@ from switchboard.plugins import AutomationAction, hookimpl
 @hookimpl
 def automation_actions() -> Sequence[type[AutomationAction[Any]]]:
     """Those of api-decisions, "Objects"."""
-    return [SendSms, StartCall, HttpRequest, UpsertContact, TagContact, Wait]
+    return [SendSms, StartCall, HttpRequest, UpsertContact, TagContact, AddToCampaign, Wait]

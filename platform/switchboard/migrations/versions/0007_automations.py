@@ -79,7 +79,7 @@ def upgrade() -> None:
     op.add_column("event", sa.Column("triggered", postgresql.ARRAY(sa.Uuid()), nullable=False, server_default="{}"))
     op.add_column("event", sa.Column("trigger_due_at", sa.DateTime(timezone=True), nullable=True))
     op.create_index("ix_event_trigger_due", "event", ["trigger_due_at"], postgresql_where=sa.text("trigger_due_at is not null"))
-    for table in ("call", "sms_message"):
+    for table in ("call", "campaign_contact", "sms_message"):
         op.add_column(table, sa.Column("cause_depth", sa.Integer(), nullable=False, server_default="0"))
     op.drop_constraint(op.f(AUTHOR), "sms_message", type_="check")
     op.create_check_constraint(op.f(AUTHOR), "sms_message", "author in ('contact', 'api', 'agent', 'automation', 'platform')")
@@ -94,7 +94,7 @@ def downgrade() -> None:
     op.execute("update sms_message set author = 'api' where author = 'automation'")
     op.drop_constraint(op.f(AUTHOR), "sms_message", type_="check")
     op.create_check_constraint(op.f(AUTHOR), "sms_message", "author in ('contact', 'api', 'agent', 'platform')")
-    for table in ("call", "sms_message"):
+    for table in ("call", "campaign_contact", "sms_message"):
         op.drop_column(table, "cause_depth")
     op.drop_index("ix_event_trigger_due", "event")
     for column in ("trigger_due_at", "triggered", "depth"):
