@@ -158,6 +158,7 @@ async def test_after_the_third_failure_the_run_has_failed_and_nothing_follows(ca
         ({"type": "tag_contact", "params": {"phone_number": "{{ data.body }}", "tag": "x"}}, "params.phone_number: must be an E.164 phone number"),
         ({"type": "tag_contact", "params": {"phone_number": CONTACT, "tag": "{{ data.bdoy }}"}}, "params.tag: there is no bdoy"),
         ({"type": "tag_contact", "params": {"phone_number": CONTACT, "tag": "{{ data.body / 2 }}"}}, "params.tag: unsupported operand"),
+        ({"type": "tag_contact", "params": {"phone_number": CONTACT, "tag": "{{ '  ' }}"}}, "params.tag: must be one tag"),
         ({"type": "wait", "params": {"seconds": "{{ data.contact_name }}"}}, "params.seconds: Input should be a valid integer"),
         ({"type": "tag_contact", "params": {"phone_number": CONTACT, "tag": "x" * 255}}, "the contact's tags would have more than 255 characters"),
         (echo("refuse"), "no"), (echo("object"), "The action's result is not JSON."), (echo("much"), "longer than 16000"),

@@ -63,7 +63,7 @@ async def advance(runtime: Runtime, organization_id: UUID, run_id: UUID) -> bool
         await _fail(runtime, step, error.detail, retryable=False)
     except TimeoutError:
         await _fail(runtime, step, f"The action took longer than {ACTION_SECONDS:.0f} seconds.", retryable=True)
-    except Exception as error:
+    except Exception as error:  # a plugin's action may raise anything, and its run must end all the same
         logger.exception("action broke", run_id=str(run_id), action=step.record.type)
         await _fail(runtime, step, f"The action broke: {type(error).__name__}.", retryable=True)
     return True

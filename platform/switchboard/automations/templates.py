@@ -174,7 +174,7 @@ def _parts(source: str) -> tuple[str | Expression, ...]:
 def _compiled(code: str) -> Expression:
     if len(code) > MAX_EXPRESSION:
         raise ValueError(f"an expression is longer than {MAX_EXPRESSION} characters")
-    found = list(islice(ENVIRONMENT.parse(f"{{{{{code}}}}}").find_all(nodes.Node), MAX_NODES + 1))
+    found = list(islice(ENVIRONMENT.parse(f"{{{{ {code} }}}}").find_all(nodes.Node), MAX_NODES + 1))
     if len(found) > MAX_NODES:
         raise ValueError("an expression has too many parts")
     for node in found:

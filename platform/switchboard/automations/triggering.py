@@ -36,10 +36,11 @@ async def pull(runtime: Runtime, organization_id: UUID, event_id: UUID) -> None:
         event = (await session.exec(select(Event).where(*waiting))).one_or_none()
         if event is None:
             return
+        body = seen(event)
         # In the order of their ids, so that two events never wait for each other's counters.
         wanted = col(Automation.id).in_(event.triggered), col(Automation.enabled), col(Automation.trigger_type) == event.name
         for automation in (await session.exec(automations.listed(session).where(*wanted).order_by(col(Automation.id)))).all():
-            await _record(session, automation, event)
+            await _record(session, automation, event, body)
         event.trigger_due_at = None
 
 
@@ -49,8 +50,7 @@ def seen(event: Event) -> JsonObject:
     return {"event": event.name, "data": event.data, "timestamp": timestamp, "id": str(event.id), "organization_id": str(event.organization_id)}
 
 
-async def _record(session: AsyncSession, automation: Automation, event: Event) -> None:
-    body = seen(event)
+async def _record(session: AsyncSession, automation: Automation, event: Event, body: JsonObject) -> None:
     if not passes(body, automation.trigger_filters):
         return
     run = AutomationRun(

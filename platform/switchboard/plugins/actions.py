@@ -12,10 +12,10 @@ from switchboard.plugins.llm import JsonObject
 
 
 class ActionParams(BaseModel):
-    """An action's parameters, after their templates were filled in. The dashboard's form is made from it."""
+    """An action's parameters, after their templates were filled in; texts are trimmed. The dashboard's form is made from it."""
 
     # A template that is one expression gives a number where there is one, also for a text.
-    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True, str_strip_whitespace=True)
 
 
 class ActionError(Exception):

@@ -10,6 +10,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from switchboard.database import new_id, now
 from switchboard.events.catalog import SmsReceived
 from switchboard.events.outbox import publish
+from switchboard.events.triggers import act_at_depth
 from switchboard.observability import metrics
 from switchboard.observability.logs import masked_number
 from switchboard.phone_numbers import service as numbers
@@ -38,6 +39,7 @@ async def receive(runtime: Runtime, organization_id: UUID, carrier: str, incomin
             return
         message = _message(conversation, carrier, incoming)
         message.cause_depth = await _cause_depth(session, incoming)
+        act_at_depth(session, message.cause_depth)
         session.add(message)
         conversation.last_message_at = message.created_at
         metrics.texts.labels("inbound", message.status).inc()
