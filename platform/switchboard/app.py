@@ -12,6 +12,7 @@ from redis.asyncio import Redis
 from switchboard import keyring
 from switchboard.agents.routes import blueprint as agents
 from switchboard.analytics.routes import blueprint as analytics
+from switchboard.automations.routes import blueprint as automations
 from switchboard.billing.routes import blueprint as billing
 from switchboard.calls.heartbeat import heartbeat
 from switchboard.calls.live import listen
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
 
 BLUEPRINTS = (
-    agents, analytics, billing, calls, campaigns, carriers, contacts, do_not_call, health, integrations, phone_numbers, reference, sms,
+    agents, analytics, automations, billing, calls, campaigns, carriers, contacts, do_not_call, health, integrations, phone_numbers, reference, sms,
     usage, webhooks,
 )  # fmt: skip
 # Told of each event in the transaction that publishes it.
@@ -74,6 +75,7 @@ async def runtime(settings: Settings, *, database_url: str, redis_url: str, regi
         outbound=OutboundClient(settings.webhook_allowed_networks, own_url=settings.base_url),
         engine=CallEngine(),
         deliveries_due=asyncio.Event(),
+        runs_due=asyncio.Event(),
     )
     try:
         yield parts

@@ -7,6 +7,7 @@ from pathlib import Path
 from quart import Quart
 
 from switchboard import app
+from switchboard.automations.actions import automation_actions
 from switchboard.events.catalog import CATALOG
 from switchboard.plugins import hooks
 from switchboard.plugins.hooks import Hooks
@@ -18,7 +19,13 @@ NOTE = "<!-- Made by `make docs`; change the code instead. -->\n\n"
 
 def pages() -> dict[str, str]:
     """Each generated page by its file name."""
-    return {"settings.md": settings_page(), "events.md": events_page(), "api-map.md": api_map(), "plugins/hooks.md": hooks_page()}
+    return {
+        "settings.md": settings_page(),
+        "events.md": events_page(),
+        "automation-actions.md": actions_page(),
+        "api-map.md": api_map(),
+        "plugins/hooks.md": hooks_page(),
+    }
 
 
 def settings_page() -> str:
@@ -47,6 +54,16 @@ def hooks_page() -> str:
         if not name.startswith("_"):
             signature = str(inspect.signature(hook)).replace("switchboard.plugins.", "").replace("'", "")
             parts.append(f"\n## {name}\n\n```python\ndef {name}{signature}\n```\n\n{inspect.cleandoc(hook.__doc__ or '')}\n")
+    return "".join(parts)
+
+
+def actions_page() -> str:
+    """Every built-in action of automations with its parameters."""
+    parts = [f"{NOTE}# Built-in actions\n\nWhat [automations](automations.md) can do without a plugin. Every text in `params` is a template.\n"]
+    for action in automation_actions():
+        parts.append(f"\n## {action.name}\n\n{action.title}. {inspect.cleandoc(action.__doc__ or '')}\n\n| param | | |\n| --- | --- | --- |\n")
+        for name, field in sorted(action.Params.model_fields.items(), key=lambda item: not item[1].is_required()):
+            parts.append(f"| `{name}` | {'required' if field.is_required() else 'optional'} | {field.description or ''} |\n")
     return "".join(parts)
 
 

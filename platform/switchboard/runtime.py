@@ -22,7 +22,7 @@ EXTENSION = "switchboard"
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A process's parts. `node` names the process among all of them; `deliveries_due` has its worker look for deliveries at once."""
+    """A process's parts. `node` names the process among all of them; `deliveries_due` and `runs_due` have its worker look at once."""
 
     node: str
     settings: Settings
@@ -36,6 +36,7 @@ class Runtime:
     outbound: OutboundClient
     engine: CallEngine
     deliveries_due: asyncio.Event
+    runs_due: asyncio.Event
 
 
 def current_runtime() -> Runtime:

@@ -2,6 +2,8 @@
 
 import asyncio
 
+from switchboard.automations.jobs import forget_runs, pull_triggers, start_runs, sweep_triggers
+from switchboard.automations.pump import RunPump
 from switchboard.calls.jobs import analyze_call, dial_call, hang_up_call, sweep_calls
 from switchboard.campaigns.jobs import dial_campaigns, find_due_campaigns
 from switchboard.deliveries.jobs import expire_deliveries, forget_deliveries, start_deliveries
@@ -14,7 +16,8 @@ from switchboard.sms.jobs import answer_text, look_after_text, send_text, sweep_
 from switchboard.work import Clockwork, Job, Sweep, run_sweep
 
 JOBS: tuple[Job, ...] = (
-    analyze_call, answer_text, dial_call, dial_campaigns, hang_up_call, look_after_text, send_text, start_deliveries, tell_watchers,
+    analyze_call, answer_text, dial_call, dial_campaigns, hang_up_call, look_after_text, pull_triggers, send_text, start_deliveries, start_runs,
+    tell_watchers,
 )  # fmt: skip
 CLOCK = (
     Clockwork(repair_purchases, "* * * * * 30"),
@@ -24,24 +27,28 @@ CLOCK = (
     Clockwork(expire_deliveries, "27 * * * *"),
     Clockwork(forget_deliveries, "37 * * * *"),
     Clockwork(forget_events, "47 * * * *"),
+    Clockwork(forget_runs, "57 * * * *"),
 )
 
 
 def sweeps(settings: Settings) -> tuple[Sweep, ...]:
     """What finds the work whose wake-up was lost, or whose worker died."""
-    return (Sweep(sweep_calls, 2), Sweep(sweep_texts, 2), Sweep(tell_watchers, 5), Sweep(find_due_campaigns, settings.campaign_tick))
+    return (
+        Sweep(sweep_calls, 2), Sweep(sweep_texts, 2), Sweep(sweep_triggers, 2), Sweep(tell_watchers, 5),
+        Sweep(find_due_campaigns, settings.campaign_tick),
+    )  # fmt: skip
 
 
 async def work(runtime: Runtime, stop: asyncio.Event) -> None:
-    """Run jobs and deliver events until told to stop."""
+    """Run jobs, deliver events and take automations' runs on until told to stop."""
     worker = runtime.queue.worker(jobs=JOBS, clock=CLOCK, context=runtime)
     running = asyncio.create_task(worker.start())
-    delivering = asyncio.create_task(DeliveryPump(runtime).run(stop))
-    sweeping = [asyncio.create_task(run_sweep(sweep, runtime, stop)) for sweep in sweeps(runtime.settings)]
+    loops = [asyncio.create_task(pump.run(stop)) for pump in (DeliveryPump(runtime), RunPump(runtime))]
+    loops += [asyncio.create_task(run_sweep(sweep, runtime, stop)) for sweep in sweeps(runtime.settings)]
     stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait((running, delivering, *sweeping, stopping), return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait((running, *loops, stopping), return_when=asyncio.FIRST_COMPLETED)
     stop.set()
     stopping.cancel()
     await worker.stop()
     await asyncio.gather(running, return_exceptions=True)
-    await asyncio.gather(delivering, *sweeping)
+    await asyncio.gather(*loops)

@@ -101,6 +101,8 @@ async def populate(live: LivePlatform) -> Caller:
     await caller.post("/v1/contacts", {"phone_number": "+15550100001", "name": "Zoë"})
     await caller.post("/v1/do-not-call", {"phone_number": "+15550100099"})
     await caller.send("PUT", "/v1/integrations", {"partner_api_key": "key"})
+    tag = {"type": "tag_contact", "params": {"phone_number": "{{ data.to_number }}", "tag": "seen"}}
+    await caller.post("/v1/automations", {"name": "Seen", "trigger_type": "sms.sent", "actions": [tag]})
     await caller.post("/v1/sms", {"from_number_id": live.number_id, "to_number": "+15550100001", "body": "Hello"})
     people = [{"phone_number": "+15550100001"}]
     await caller.post("/v1/campaigns", {"name": "Reminders", "agent_id": live.agent_id, "phone_number_id": live.number_id, "contacts": people})

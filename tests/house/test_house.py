@@ -25,6 +25,7 @@ FOLDERS = {
     "agents": "agents", "calls": "calls", "campaigns": "campaigns", "contacts": "contacts", "do-not-call": "do_not_call",
     "phone-numbers": "phone_numbers",
     "integrations": "integrations", "sms": "sms", "billing": "billing", "usage": "usage", "analytics": "analytics",
+    "automations": "automations",
     "webhook-endpoints": "webhooks", "webhook-deliveries": "webhooks", "webhook-events": "webhooks",
 }  # fmt: skip
 # Each comes with what causes it.

@@ -89,4 +89,4 @@ async def _keep(runtime: Runtime, analysed: Call, analysis: Analysis | None) -> 
         if analysis is not None:
             call.call_summary, call.call_successful = analysis.summary, analysis.successful
             call.user_sentiment, call.extracted_data = analysis.sentiment, dict(analysis.extracted_data)
-        await publish(session, event_data(CallTranscriptReady, call))
+        await publish(session, event_data(CallTranscriptReady, call), depth=call.cause_depth)

@@ -96,6 +96,7 @@ async def _write(session: AsyncSession, carrier: str, incoming: IncomingCall, nu
         voicemail=route.voicemail,
         transferred_to=route.forward_to,
         watch_at=now() + MEDIA_PATIENCE,
+        cause_depth=await _cause_depth(session, incoming),
     )
     session.add(call)
     await session.flush()
@@ -108,6 +109,18 @@ async def _write(session: AsyncSession, carrier: str, incoming: IncomingCall, nu
         await start(session, call)
         call.ended_reason, call.watch_at = EndedReason.TRANSFERRED.value, now() + FORWARDED_PATIENCE
     return call
+
+
+async def _cause_depth(session: AsyncSession, incoming: IncomingCall) -> int:
+    """A call from one of our own numbers goes on where the outbound one left off, so that automations cannot chase each other over the carrier."""
+    rows = calls.listed(session).where(
+        col(Call.direction) == "outbound",
+        col(Call.ended_at).is_(None),
+        col(Call.from_number) == incoming.from_number,
+        col(Call.to_number) == incoming.to_number,
+    )
+    placed = (await session.exec(rows.order_by(col(Call.created_at).desc()).limit(1))).one_or_none()
+    return placed.cause_depth if placed else 0
 
 
 async def _can_pay(session: AsyncSession, call: Call) -> bool:

@@ -15,7 +15,8 @@ class Call(TenantTable, table=True):
     """A call. Fields as in the specification's Call, and how it is carried on.
 
     `agent_id` stays when the agent is deleted. `holder` is the server process that holds the media socket. `watch_at` is when the sweep
-    looks after the call if nothing has happened to it by then; None once it is over.
+    looks after the call if nothing has happened to it by then; None once it is over. `cause_depth` is how many automations' doings led to it, which
+    its events carry on.
     """
 
     __tablename__ = "call"
@@ -59,6 +60,7 @@ class Call(TenantTable, table=True):
     holder: str | None = None
     dialing_at: datetime | None = None
     watch_at: datetime | None = None
+    cause_depth: int = 0
     analysis_due_at: datetime | None = Field(default=None, index=True)
     analysis_attempts: int = 0
     started_at: datetime | None = None

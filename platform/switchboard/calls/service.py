@@ -17,6 +17,7 @@ from switchboard.calls.schemas import CallCreate, CallQuery
 from switchboard.calls.states import ORDER
 from switchboard.database import new_id, now
 from switchboard.do_not_call import service as do_not_call
+from switchboard.events.triggers import cause_depth
 from switchboard.identity.service import policy_of
 from switchboard.phone_numbers import service as numbers
 from switchboard.phone_numbers.models import PhoneNumber
@@ -89,6 +90,7 @@ async def begin(session: AsyncSession, agent: Agent, number: PhoneNumber, to_num
         carrier=number.carrier,
         call_metadata=metadata,
         watch_at=now(),
+        cause_depth=cause_depth(session),
     )
     prices = (await policy_of(session, call.organization_id)).prices
     await ledger.hold(session, call.id, call_estimate(prices, minutes=1))

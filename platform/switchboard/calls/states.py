@@ -44,14 +44,14 @@ async def ring(session: AsyncSession, call: Call) -> None:
     if call.status == "queued":
         call.status, call.watch_at = "ringing", now() + RINGING_PATIENCE
         if call.direction == "outbound":
-            await publish(session, event_data(CallRinging, call))
+            await publish(session, event_data(CallRinging, call), depth=call.cause_depth)
 
 
 async def start(session: AsyncSession, call: Call) -> None:
     """The call is connected. Told twice, it changes nothing."""
     if call.status in ("queued", "ringing"):
         call.status, call.started_at, call.watch_at = "in-progress", now(), now() + MEDIA_PATIENCE
-        await publish(session, event_data(CallStarted, call))
+        await publish(session, event_data(CallStarted, call), depth=call.cause_depth)
 
 
 async def finish(
@@ -67,7 +67,7 @@ async def finish(
     call.watch_at = call.holder = None
     await _charge(session, call)
     metrics.calls.labels(call.direction, status).inc()
-    await publish(session, event_data(CallCompleted if status == "completed" else CallFailed, call))
+    await publish(session, event_data(CallCompleted if status == "completed" else CallFailed, call), depth=call.cause_depth)
 
 
 async def _charge(session: AsyncSession, call: Call) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from switchboard.calls.models import Call
+from switchboard.events.triggers import act_at_depth
 from switchboard.phone_numbers import service as numbers
 from switchboard.plugins import ToolError
 from switchboard.runtime import Runtime
@@ -24,6 +25,7 @@ class CallTexts:
         if not target.startswith("+"):
             raise ToolError("the caller's number is withheld: ask for one")
         async with self.runtime.database.tenant(self.call.organization_id) as session:
+            act_at_depth(session, self.call.cause_depth)
             number = await numbers.find_by_number(session, own)
             if number is None:
                 raise ToolError("the number that the call is held over is not the organization's any more")

@@ -24,6 +24,7 @@ from switchboard.campaigns.models import Campaign, CampaignContact
 from switchboard.campaigns.outcomes import marks
 from switchboard.database import now
 from switchboard.do_not_call import service as do_not_call
+from switchboard.events.triggers import act_at_depth
 from switchboard.identity.models import Organization
 from switchboard.identity.service import policy_of
 from switchboard.phone_numbers import service as numbers
@@ -119,6 +120,7 @@ class _Dialler:
     async def _call(self, contact: CampaignContact, agent: Agent, number: PhoneNumber) -> bool:
         """Write the contact's call down; False where there is no money for it, which pauses the campaign."""
         metadata = marks(self._campaign.id, contact.id, contact.name)
+        act_at_depth(self._session, contact.cause_depth)
         try:
             call = await calls.begin(self._session, agent, number, contact.phone_number, metadata=metadata)
         except InsufficientBalance:

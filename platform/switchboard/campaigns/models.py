@@ -50,6 +50,7 @@ class CampaignContact(TenantTable, table=True):
     """Somebody whom a campaign calls. Fields as in the specification's Campaign contact.
 
     `dial_at` is the earliest moment to dial a pending one, `attempts` how often it was dialled; `call_id` is the last call.
+    `cause_depth` is how many automations' doings led to it, which the calls carry on.
     """
 
     __tablename__ = "campaign_contact"
@@ -75,3 +76,4 @@ class CampaignContact(TenantTable, table=True):
     attempts: int = 0
     dial_at: datetime = Field(default_factory=now)
     called_at: datetime | None = None
+    cause_depth: int = 0

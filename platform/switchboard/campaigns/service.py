@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 import sqlalchemy
-from sqlalchemy import ARRAY, Text, Uuid, func, insert, literal, update
+from sqlalchemy import ARRAY, Integer, Text, Uuid, func, insert, literal, update
 from sqlalchemy.types import TypeEngine
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
@@ -15,6 +15,7 @@ from switchboard.agents import service as agents
 from switchboard.campaigns.models import Campaign, CampaignContact
 from switchboard.campaigns.schemas import MAX_CONTACTS, CampaignCreate, ContactToCall
 from switchboard.database import new_id, now
+from switchboard.events.triggers import cause_depth
 from switchboard.phone_numbers import service as numbers
 from switchboard.web.errors import InvalidState, NotFound, ValidationFailed
 from switchboard.web.schemas import parse_id
@@ -110,6 +111,7 @@ async def _write(session: AsyncSession, campaign: Campaign, people: Sequence[Con
         "phone_number": ([person.phone_number for person in people], Text()),
         "name": ([person.name for person in people], Text()),
         "status": (["skipped" if again else "pending" for again in repeated], Text()),
+        "cause_depth": ([cause_depth(session)] * len(people), Integer()),
         "error": ([LISTED_TWICE if again else None for again in repeated], Text()),
     }
     given = func.unnest(*(literal(values, ARRAY(kind)) for values, kind in columns.values())).table_valued(*columns).render_derived()

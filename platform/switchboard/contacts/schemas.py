@@ -8,7 +8,8 @@ from pydantic import ConfigDict, Field
 from switchboard.contacts.models import Contact
 from switchboard.web.schemas import Answer, Moment, PageQuery, PartialBody, PhoneNumberFilter, PhoneNumberText, RequestBody
 
-Label = Annotated[str, Field(max_length=255)]
+MAX_LABEL = 255
+Label = Annotated[str, Field(max_length=MAX_LABEL)]
 Address = Annotated[str, Field(max_length=1_000)]
 Notes = Annotated[str, Field(max_length=10_000)]
 

@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from sqlalchemy import update as update_rows
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
@@ -54,6 +55,17 @@ async def create(session: AsyncSession, data: ContactCreate) -> Contact:
     row = ContactSearch(id=contact.id, organization_id=contact.organization_id, created_at=contact.created_at, **search.compared(contact))
     session.add(row)
     return contact
+
+
+async def of_number(session: AsyncSession, phone_number: str) -> tuple[Contact, bool]:
+    """The contact of an E.164 number, locked, and whether it was made for this; two that ask at once get the same one."""
+    fresh = Contact(id=new_id(), organization_id=session.info["organization_id"], phone_number=phone_number)
+    made = insert(Contact).values(fresh.model_dump()).on_conflict_do_nothing(index_elements=["organization_id", "phone_number"])
+    created = (await session.exec(made)).rowcount == 1
+    if created:
+        row = ContactSearch(id=fresh.id, organization_id=fresh.organization_id, created_at=fresh.created_at, **search.compared(fresh))
+        session.add(row)
+    return (await session.exec(listed(session, phone_number=phone_number).with_for_update())).one(), created
 
 
 async def update(session: AsyncSession, contact_id: UUID, data: ContactUpdate) -> Contact:

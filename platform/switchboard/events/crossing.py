@@ -11,6 +11,7 @@ from switchboard.events.models import Event
 from switchboard.plugins import PublishedEvent
 
 BATCH = 10
+TRIGGER_BATCH = 100
 # Longer than a batch can take: a plugin is given ten seconds an event.
 LEASE = timedelta(seconds=110)
 
@@ -32,7 +33,14 @@ async def watched(session: AsyncSession, event_id: UUID) -> None:
     await session.exec(update(Event).where(col(Event.id) == event_id).values(watch_due_at=None))
 
 
+async def untriggered(session: AsyncSession) -> list[tuple[UUID, UUID]]:
+    """Organization and id of each event whose triggers nobody has pulled yet, oldest first."""
+    rows = select(Event.organization_id, Event.id).where(col(Event.trigger_due_at) < now())
+    return list((await session.exec(rows.order_by(col(Event.trigger_due_at)).limit(TRIGGER_BATCH))).all())
+
+
 async def forget_events(session: AsyncSession, *, age: timedelta, most: int) -> int:
-    """Delete up to `most` events that plugins have been told of and that are this old; how many there were."""
-    old = select(Event.id).where(col(Event.created_at) < now() - age, col(Event.watch_due_at).is_(None)).order_by(col(Event.id)).limit(most)
+    """Delete up to `most` events that are this old and that nothing is owed to any more; how many there were."""
+    settled = col(Event.watch_due_at).is_(None), col(Event.trigger_due_at).is_(None)
+    old = select(Event.id).where(col(Event.created_at) < now() - age, *settled).order_by(col(Event.id)).limit(most)
     return (await session.exec(delete(Event).where(col(Event.id).in_(old)))).rowcount

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Text, UniqueConstraint, text
+from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Text, UniqueConstraint, Uuid, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlmodel import Field, SQLModel
 
@@ -12,18 +12,35 @@ from switchboard.database import TenantTable, json_column, now
 
 
 class Event(TenantTable, table=True):
-    """A fact that was published. `watch_due_at` is when the plugins that watch events are told next; None once they have been."""
+    """A fact that was published. `watch_due_at` is when the plugins that watch events are told next; None once they have been.
+
+    `triggered` are the triggers that were set for it when it was published; `trigger_due_at` is None once they have been pulled. `depth` is how
+    many automations' doings led to it, one after the other: 0 for what people and clients did.
+    """
 
     __tablename__ = "event"
     __table_args__ = (
         Index(None, "organization_id", "created_at"),
         Index("ix_event_unwatched", "watch_due_at", postgresql_where=text("watch_due_at is not null")),
+        Index("ix_event_trigger_due", "trigger_due_at", postgresql_where=text("trigger_due_at is not null")),
     )
 
     name: str
     data: dict[str, Any] = json_column()
     occurred_at: datetime = Field(default_factory=now)
     watch_due_at: datetime | None = Field(default_factory=now)
+    depth: int = 0
+    triggered: list[UUID] = Field(default_factory=list, sa_type=ARRAY(Uuid))
+    trigger_due_at: datetime | None = None
+
+
+class EventTrigger(TenantTable, table=True):
+    """Something that starts when an event of this name is published; the id is its owner's (an automation's)."""
+
+    __tablename__ = "event_trigger"
+    __table_args__ = (Index(None, "organization_id", "event"),)
+
+    event: str
 
 
 class EventTarget(TenantTable, table=True):

@@ -11,20 +11,27 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from switchboard.database import new_id, now
 from switchboard.events.catalog import EventData, delivery_model
 from switchboard.events.models import Delivery, Event, EventTarget
+from switchboard.events.triggers import triggered_by
 from switchboard.work import wake
 
 Listener: TypeAlias = Callable[[AsyncSession, EventData], Awaitable[None]]
 """A part of the platform above whatever publishes, told in the same transaction. The application gives them to its database's sessions."""
 
 
-async def publish(session: AsyncSession, data: EventData) -> None:
+async def publish(session: AsyncSession, data: EventData, *, depth: int = 0) -> None:
     """Write an event down beside its fact, a delivery for each target that wants it, and tell the listeners.
 
-    The session must be the organization's own.
+    The session must be the organization's own. `depth` is how many automations' doings led to the fact.
     """
     moment = now()
-    session.add(Event(organization_id=session.info["organization_id"], name=data.event, data=data.model_dump(mode="json"), occurred_at=moment))
+    organization_id = session.info["organization_id"]
+    event = Event(id=new_id(), organization_id=organization_id, name=data.event, data=data.model_dump(mode="json"), occurred_at=moment, depth=depth)
+    event.triggered = await triggered_by(session, data.event)
+    session.add(event)
     wake(session, "tell_watchers")
+    if event.triggered:
+        event.trigger_due_at = moment
+        wake(session, "pull_triggers", organization_id=str(organization_id), event_id=str(event.id))
     targets = await _subscribed(session, data)
     if targets:
         body = frozen_body(data, moment)

@@ -4,6 +4,7 @@ from alembic import context
 from sqlmodel import SQLModel
 
 from switchboard.agents import models as agents
+from switchboard.automations import models as automations
 from switchboard.billing import models as billing
 from switchboard.calls import models as calls
 from switchboard.campaigns import models as campaigns
@@ -17,7 +18,7 @@ from switchboard.providers import models as providers
 from switchboard.sms import models as sms
 from switchboard.web import models as web
 
-TABLES = (agents, billing, calls, campaigns, contacts, do_not_call, events, identity, integrations, phone_numbers, providers, sms, web)
+TABLES = (agents, automations, billing, calls, campaigns, contacts, do_not_call, events, identity, integrations, phone_numbers, providers, sms, web)
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=SQLModel.metadata, compare_type=True)
 context.run_migrations()

@@ -9,6 +9,7 @@ http_seconds = Histogram("switchboard_http_request_seconds", "Time to answer a r
 live_calls = Gauge("switchboard_live_calls", "Calls that this process holds", registry=registry)
 calls = Counter("switchboard_calls", "Calls that ended", ["direction", "status"], registry=registry)
 texts = Counter("switchboard_texts", "Texts received, and texts that reached their last state", ["direction", "status"], registry=registry)
+automation_runs = Counter("switchboard_automation_runs", "Automation runs that are over", ["status"], registry=registry)
 turn_latency = Histogram(
     "switchboard_turn_latency_seconds",
     "From the caller's last voiced audio to the first frame of the answer",

@@ -1,6 +1,6 @@
 """What integrators import, and nothing else of the platform: the hooks, a base class for each capability, and its value types."""
 
-from switchboard.plugins.actions import ActionContext, ActionError, ActionParams, AutomationAction
+from switchboard.plugins.actions import ActionContext, ActionError, ActionParams, ActionPostponed, AutomationAction
 from switchboard.plugins.audio import PHONE_MULAW, PHONE_PCM, AudioFormat, Encoding, Word
 from switchboard.plugins.embeddings import EmbeddingProvider, Embeddings
 from switchboard.plugins.hooks import PublishedEvent, hookimpl
@@ -65,6 +65,7 @@ __all__ = [
     "ActionContext",
     "ActionError",
     "ActionParams",
+    "ActionPostponed",
     "AgentTool",
     "AudioFormat",
     "AutomationAction",

@@ -145,6 +145,10 @@ class Registry:
         """The kinds of automation actions."""
         return cast("list[type[AutomationAction[ActionParams]]]", self._of("automation_action"))
 
+    def action(self, name: str) -> type[AutomationAction[ActionParams]] | None:
+        """The kind of action of this name; None where no plugin provides it."""
+        return cast("type[AutomationAction[ActionParams]] | None", self._found.get(("automation_action", name)))
+
     async def publish(self, event: PublishedEvent) -> None:
         """Tell every plugin that watches, all at once. Raises nothing; returns when each has watched or was left behind."""
         await asyncio.gather(*(watcher.tell(event) for watcher in self._watchers))

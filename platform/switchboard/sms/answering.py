@@ -26,6 +26,7 @@ from switchboard.conversation.thinking import SENTENCE_END, filled
 from switchboard.conversation.toolbox import MAX_TOOL_ROUNDS, Toolbox
 from switchboard.conversation.tools import OptOut
 from switchboard.database import now
+from switchboard.events.triggers import act_at_depth
 from switchboard.identity.service import policy_of
 from switchboard.phone_numbers import service as numbers
 from switchboard.phone_numbers.models import PhoneNumber
@@ -55,7 +56,10 @@ INSTRUCTION = "This conversation is by text message. Answer briefly, in plain te
 
 @dataclass(slots=True)
 class _Claim:
-    """A debt that this worker has taken on. `until` names the claim; `seen` are the texts that the model has been told of."""
+    """A debt that this worker has taken on. `until` names the claim; `seen` are the texts that the model has been told of.
+
+    `depth` is how many automations' doings led to the last of the contact's texts.
+    """
 
     conversation: SmsConversation
     number: PhoneNumber
@@ -64,6 +68,7 @@ class _Claim:
     seen: set[UUID] = field(default_factory=set)
     history: list[Message] = field(default_factory=list)
     usage: list[ModelUsage] = field(default_factory=list)
+    depth: int = 0
 
 
 def owe_answer(session: AsyncSession, conversation: SmsConversation) -> None:
@@ -137,6 +142,8 @@ def _tell(claim: _Claim, messages: Sequence[SmsMessage]) -> None:
     for message in messages:
         claim.seen.add(message.id)
         role: Literal["user", "assistant"] = "user" if message.direction == "inbound" else "assistant"
+        if role == "user":
+            claim.depth = message.cause_depth
         last = claim.history[-1] if claim.history else None
         content = "\n".join([message.body, *(f"(sent a file: {url})" for url in message.media_urls)]).strip() or "(an empty text)"
         if last is not None and last.role == role and not last.tool_calls:
@@ -196,6 +203,7 @@ async def _conclude(runtime: Runtime, claim: _Claim, text: str) -> bool:
         conversation.answer_attempts = 0
         if text and not await sms.has_opted_out(session, conversation):
             prices = (await policy_of(session, conversation.organization_id)).prices
+            act_at_depth(session, claim.depth)
             try:
                 await sms.write(session, conversation, claim.number, text, author="agent", cost=model_cost(prices, claim.usage))
             except InsufficientBalance:

@@ -38,9 +38,10 @@ class SmsConversation(TenantTable, table=True):
 
 
 class SmsMessage(TenantTable, table=True):
-    """A text. `author` is who wrote it: the contact, a client of the API, an agent, or the platform itself (the answers to STOP, START and HELP).
+    """A text. `author` is who wrote it: the contact, a client of the API, an agent, an automation, or the platform itself (to STOP, START and HELP).
 
-    `watch_at` is when the sweep looks after it if it has not left by then; None once the carrier's word alone counts.
+    `watch_at` is when the sweep looks after it if it has not left by then; None once the carrier's word alone counts. `cause_depth` is how many
+    automations' doings led to it, which its events carry on.
     """
 
     __tablename__ = "sms_message"
@@ -58,7 +59,7 @@ class SmsMessage(TenantTable, table=True):
         ForeignKeyConstraint(["organization_id", "conversation_id"], ["sms_conversation.organization_id", "sms_conversation.id"], ondelete="CASCADE"),
         CheckConstraint("direction in ('inbound', 'outbound')", name="direction"),
         CheckConstraint("status in ('queued', 'sending', 'sent', 'delivered', 'undelivered', 'failed', 'received')", name="status"),
-        CheckConstraint("author in ('contact', 'api', 'agent', 'platform')", name="author"),
+        CheckConstraint("author in ('contact', 'api', 'agent', 'automation', 'platform')", name="author"),
     )
 
     conversation_id: UUID
@@ -75,3 +76,4 @@ class SmsMessage(TenantTable, table=True):
     carrier: str
     carrier_text_id: str | None = None
     watch_at: datetime | None = None
+    cause_depth: int = 0

@@ -14,6 +14,7 @@ from switchboard.billing import ledger
 from switchboard.billing.costs import text_cost
 from switchboard.database import new_id, now
 from switchboard.do_not_call import service as do_not_call
+from switchboard.events.triggers import cause_depth
 from switchboard.identity.service import policy_of
 from switchboard.phone_numbers import service as numbers
 from switchboard.phone_numbers.models import PhoneNumber
@@ -23,7 +24,7 @@ from switchboard.sms.segments import segments
 from switchboard.web.errors import InvalidState, NotFound, RecipientOptedOut, ValidationFailed
 from switchboard.work import wake
 
-Author = Literal["api", "agent", "platform"]
+Author = Literal["api", "agent", "automation", "platform"]
 QUEUE_PATIENCE = timedelta(seconds=3)
 
 
@@ -55,12 +56,12 @@ async def conversation_with(session: AsyncSession, number: PhoneNumber, contact_
     return (await session.exec(rows.with_for_update())).one()
 
 
-async def send(session: AsyncSession, data: SmsCreate) -> SmsMessage:
-    """Write a client's text down to be sent. Raises `ValidationFailed` for a number that cannot be used, and what `compose` raises."""
+async def send(session: AsyncSession, data: SmsCreate, *, author: Author = "api") -> SmsMessage:
+    """Write a text down to be sent. Raises `ValidationFailed` for a number that cannot be used, and what `compose` raises."""
     number = await numbers.require(session, data.from_number_id, field="from_number_id")
     if data.to_number == number.phone_number:
         raise ValidationFailed.field("to_number", "is the number that the text is sent from")
-    return await compose(session, number, data.to_number, data.body, author="api")
+    return await compose(session, number, data.to_number, data.body, author=author)
 
 
 async def compose(session: AsyncSession, number: PhoneNumber, to_number: str, body: str, *, author: Author) -> SmsMessage:
@@ -97,6 +98,7 @@ async def write(
         cost=cost,
         carrier=number.carrier,
         watch_at=now() + QUEUE_PATIENCE,
+        cause_depth=cause_depth(session),
     )
     if author != "platform":
         prices = (await policy_of(session, message.organization_id)).prices

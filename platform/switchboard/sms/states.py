@@ -36,7 +36,7 @@ async def advance(session: AsyncSession, message: SmsMessage, status: Status, *,
         await ledger.settle(session, "text", message.id, message.cost)
     if status in TAKEN and not taken:
         await _charge(session, message)
-        await publish(session, await event_data(session, SmsSent, message))
+        await publish(session, await event_data(session, SmsSent, message), depth=message.cause_depth)
 
 
 async def _charge(session: AsyncSession, message: SmsMessage) -> None:

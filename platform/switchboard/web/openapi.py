@@ -42,6 +42,7 @@ TAGS = {
     "billing": "The balance.",
     "usage": "What was used, by month.",
     "analytics": "How calls go.",
+    "automations": "What is done by itself when an event happens.",
     "integrations": "The organization's integration.",
 }
 

@@ -6,18 +6,10 @@ from uuid import UUID
 
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue
 
-from switchboard.events.catalog import CATALOG
+from switchboard.events.fields import EventName
 from switchboard.events.models import Delivery, DeliveryAttempt, EventTarget
 from switchboard.web.schemas import Answer, Moment, PageQuery, PartialBody, Query, RequestBody
 
-
-def _known(name: str) -> str:
-    if name not in CATALOG:
-        raise ValueError(f"{name} is not an event; there are {', '.join(CATALOG)}")
-    return name
-
-
-EventName = Annotated[str, Field(max_length=64, json_schema_extra={"enum": list(CATALOG)}), AfterValidator(_known)]
 EventNames = Annotated[list[EventName], Field(max_length=100), AfterValidator(lambda names: list(dict.fromkeys(names)))]
 Url = Annotated[str, Field(min_length=1, max_length=2048, examples=["https://example.com/hooks/switchboard"])]
 

@@ -1,6 +1,7 @@
 """The contract of capability `automation_action`."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -27,7 +28,7 @@ class AutomationActionContract(Contract):
     @pytest.fixture
     def context(self) -> ActionContext:
         """Where it runs."""
-        return ActionContext(uuid4(), uuid4(), uuid4(), "key", {"event": "call.completed", "data": {}})
+        return ActionContext(uuid4(), uuid4(), uuid4(), "key", {"event": "call.completed", "data": {}}, datetime.now(UTC))
 
     async def test_it_has_a_name_and_a_title(self, action: AutomationAction[Any]) -> None:
         """Automations name it by `type`. If this fails, set the class attributes `name` and `title`."""

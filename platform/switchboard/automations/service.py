@@ -1,0 +1,69 @@
+"""Rules of automations."""
+
+from uuid import UUID
+
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.automations.models import Automation, AutomationRun
+from switchboard.automations.schemas import AutomationCreate, AutomationUpdate
+from switchboard.automations.validation import check_actions
+from switchboard.database import new_id
+from switchboard.events.triggers import set_trigger
+from switchboard.outbound import OutboundClient
+from switchboard.plugins.registry import Registry
+from switchboard.web.errors import NotFound
+
+
+def listed(session: AsyncSession) -> SelectOfScalar[Automation]:
+    """The organization's automations."""
+    return select(Automation).where(col(Automation.organization_id) == session.info["organization_id"])
+
+
+async def get(session: AsyncSession, automation_id: UUID, *, lock: bool = False) -> Automation:
+    """Raises `NotFound`."""
+    rows = listed(session).where(col(Automation.id) == automation_id)
+    automation = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    if automation is None:
+        raise NotFound
+    return automation
+
+
+async def runs(session: AsyncSession, automation_id: UUID) -> SelectOfScalar[AutomationRun]:
+    """An automation's runs. Raises `NotFound`."""
+    automation = await get(session, automation_id)
+    return select(AutomationRun).where(
+        col(AutomationRun.organization_id) == automation.organization_id, col(AutomationRun.automation_id) == automation.id
+    )
+
+
+async def create(session: AsyncSession, data: AutomationCreate, *, registry: Registry, outbound: OutboundClient) -> Automation:
+    """Make an automation. Raises `ValidationFailed`, which names each action that can never run."""
+    await check_actions(session, data.actions, registry=registry, outbound=outbound)
+    automation = Automation(id=new_id(), organization_id=session.info["organization_id"], **data.model_dump(mode="json"))
+    session.add(automation)
+    await _set_trigger(session, automation)
+    return automation
+
+
+async def update(session: AsyncSession, automation_id: UUID, data: AutomationUpdate, *, registry: Registry, outbound: OutboundClient) -> Automation:
+    """Change the given fields; runs that have begun go on as they were. Raises `NotFound` and what `create` raises."""
+    automation = await get(session, automation_id, lock=True)
+    if "actions" in data.model_fields_set:
+        await check_actions(session, data.actions, registry=registry, outbound=outbound)
+    for field, value in data.model_dump(mode="json", include=data.model_fields_set).items():
+        setattr(automation, field, value)
+    await _set_trigger(session, automation)
+    return automation
+
+
+async def delete(session: AsyncSession, automation_id: UUID) -> None:
+    """Delete an automation for good, with its runs: those that have begun stop where they are. Raises `NotFound`."""
+    automation = await get(session, automation_id, lock=True)
+    await set_trigger(session, automation.id, None)
+    await session.delete(automation)
+
+
+async def _set_trigger(session: AsyncSession, automation: Automation) -> None:
+    await set_trigger(session, automation.id, automation.trigger_type if automation.enabled else None)

@@ -1,0 +1,199 @@
+"""Automations through the API: the specification's rows, and every fault named by its place."""
+
+from uuid import uuid4
+
+import pytest
+from pydantic import JsonValue
+
+from tests.fixtures.app import Answer, Caller, Json, Organizations, fresh_number
+from tests.fixtures.automations import CONTACT, TAG, automation_now, make, runs_of
+from tests.fixtures.webhooks import items
+
+FIELDS = {
+    "id", "name", "description", "enabled", "trigger_type", "trigger_filters", "conditions", "actions", "run_count", "last_run_at", "created_at",
+}  # fmt: skip
+PATH = "/v1/automations"
+SMS: Json = {"type": "send_sms", "params": {"to_number": CONTACT, "body": "Hello"}}
+
+
+def faults(answer: Answer) -> dict[str, str]:
+    """The faulty fields of a 422, and what about them."""
+    assert (answer.status, answer.json["code"]) == (422, "validation_error"), answer.body
+    errors = answer.json["errors"]
+    assert isinstance(errors, list)
+    return {error["field"]: error["message"] for error in errors}  # type: ignore[index,call-overload,misc]
+
+
+async def refused(caller: Caller, *actions: Json, **fields: object) -> dict[str, str]:
+    return faults(await caller.post(PATH, {"name": "x", "trigger_type": "sms.received", "actions": actions or [TAG], **fields}))
+
+
+async def test_an_automation_lives_from_create_to_delete(caller: Caller) -> None:
+    conditions: list[JsonValue] = [
+        {"field": "data.body", "operator": "contains", "value": "refund"},
+        {"field": "data.contact_name", "operator": "exists", "value": None},
+    ]
+    fields: Json = {
+        "name": "Refunds", "description": "Who wants money back.", "trigger_type": "sms.received", "trigger_filters": {"data.direction": "inbound"},
+        "conditions": conditions, "actions": [TAG, {"type": "wait", "params": {"seconds": 60}}], "enabled": True,
+    }  # fmt: skip
+    created = (await caller.post(PATH, fields)).json
+    assert set(created) == FIELDS
+    assert created == {**fields, "id": created["id"], "run_count": 0, "last_run_at": None, "created_at": created["created_at"]}
+    assert await automation_now(caller, created) == created
+    assert items(await caller.get(PATH)) == [created]
+    assert await runs_of(caller, created) == []
+    path = f"{PATH}/{created['id']}"
+    changed: Json = {"enabled": False, "description": None, "trigger_type": "call.completed", "conditions": [{"field": "id", "operator": "exists"}]}
+    updated = await caller.send("PATCH", path, changed)
+    assert updated.status == 200
+    assert updated.json == {**created, **changed, "conditions": [{"field": "id", "operator": "exists", "value": None}]}
+    assert (await caller.send("PATCH", path, {})).json == updated.json
+    assert (await caller.send("DELETE", path)).status == 204
+    for method, where, body in (("GET", path, None), ("PATCH", path, {}), ("DELETE", path, None), ("GET", f"{path}/runs", None)):
+        assert (await caller.send(method, where, body)).status == 404
+
+
+async def test_what_is_not_given_has_defaults(caller: Caller) -> None:
+    made = await make(caller)
+    assert (made["description"], made["trigger_filters"], made["conditions"], made["enabled"]) == (None, {}, [], True)
+    assert faults(await caller.post(PATH, {})).keys() == {"name", "trigger_type", "actions"}
+    assert (await refused(caller, name=" ", trigger_type="sms.recieved")).keys() == {"name", "trigger_type"}
+
+
+async def test_lists_are_newest_first_and_stable_under_paging(caller: Caller) -> None:
+    made = [str((await make(caller, name=f"Number {number}"))["id"]) for number in range(5)]
+    pages = [await caller.get(f"{PATH}?limit=2&offset={offset}") for offset in (0, 2, 4)]
+    assert [item["id"] for page in pages for item in items(page)] == made[::-1]
+    assert [page.json["total"] for page in pages] == [5, 5, 5]
+    assert (await caller.get(f"{PATH}?limit=101")).status == 422
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "fault"),
+    [
+        ("trigger_type", "call.exploded", "trigger_type"), ("trigger_type", None, "trigger_type"), ("actions", [], "actions"),
+        ("actions", [TAG] * 21, "actions"), ("actions", [{"params": {}}], "actions.0.type"), ("actions", [TAG, {**TAG, "when": 1}], "actions.1.when"),
+        ("trigger_filters", {"direction": "inbound"}, "trigger_filters"), ("trigger_filters", [], "trigger_filters"),
+        ("conditions", [{"field": "data.a", "operator": "eq"}, {"field": "body", "operator": "eq"}], "conditions.1.field"),
+        ("conditions", [{"field": "data..a", "operator": "eq"}], "conditions.0.field"),
+        ("conditions", [{"field": "event.name", "operator": "eq"}], "conditions.0.field"),
+        ("conditions", [{"field": "data.a", "operator": "like", "value": 1}], "conditions.0.operator"),
+        ("conditions", [{"field": "data.a", "operator": "in", "value": "a"}], "conditions.0.value"),
+        ("conditions", [{"field": "data.a", "operator": "gt"}], "conditions.0.value"),
+        ("conditions", [{"field": "data.a", "operator": "gt", "value": True}], "conditions.0.value"),
+        ("conditions", [{"field": "data.a", "operator": "contains", "value": ""}], "conditions.0.value"),
+        ("conditions", [{"field": "data.a", "operator": "eq", "values": 1}], "conditions.0.values"),
+        ("name", "a\0b", "name"), ("enabled", "yes", "enabled"), ("nmae", "typo", "nmae"), ("run_count", 7, "run_count"),
+    ],
+)  # fmt: skip
+async def test_a_fault_is_named_by_its_place(caller: Caller, field: str, value: JsonValue, fault: str) -> None:
+    assert (await refused(caller, **{field: value})).keys() == {fault}
+    made = await make(caller)
+    assert faults(await caller.send("PATCH", f"{PATH}/{made['id']}", {field: value})).keys() == {fault}
+    assert await automation_now(caller, made) == made
+
+
+async def test_every_faulty_action_is_named(caller: Caller) -> None:
+    found = await refused(
+        caller,
+        {"type": "send_fax"},
+        {"type": "tag_contact", "params": {"phone_number": "5550100001", "tag": "a, b"}},
+        {"type": "tag_contact", "params": {"phone_number": "{{ data.from_number }}", "tga": "a"}},
+        TAG,
+        {"type": "wait", "params": {"seconds": 0}},
+        {"type": "wait", "params": {"seconds": "{{ data.seconds }}", "minutes": 1}},
+        {"type": "http_request", "params": {"url": "http://127.0.0.1:1/", "method": "POST"}},
+        {"type": "http_request", "params": {"url": "https://example.com/", "method": "BREW"}},
+        {"type": "http_request", "params": {"url": "https://{{ data.host }}/", "headers": {"Host": "x", "X A": "y", "X-B": "a\r\nb"}}},
+        {"type": "http_request", "params": {"url": "https://example.com/", "headers": {"X-C": "{{ data. }}"}, "body": {"a": ["{{ b }}"]}}},
+        {"type": "upsert_contact", "params": {"phone_number": CONTACT, "is_favorite": "perhaps", "name": "x" * 256}},
+        {"type": "start_call", "params": {"to_number": "{{ data.from_number }}"}},
+    )
+    assert found.keys() == {
+        "actions.0.type", "actions.1.params.phone_number", "actions.1.params.tag", "actions.2.params.tag", "actions.2.params.tga",
+        "actions.4.params.seconds", "actions.5.params.minutes", "actions.6.params.url", "actions.7.params.method",
+        "actions.8.params.headers.Host", "actions.8.params.headers.X A", "actions.8.params.headers.X-B",
+        "actions.9.params.headers.X-C", "actions.9.params.body.a.0", "actions.10.params.is_favorite", "actions.10.params.name",
+        "actions.11.params.agent_id", "actions.11.params.from_number_id",
+    }  # fmt: skip
+    assert "send_sms" in found["actions.0.type"]
+    assert found["actions.6.params.url"] == "must be a public http or https address"
+    assert "there is no b" in found["actions.9.params.body.a.0"]
+
+
+@pytest.mark.parametrize(
+    ("template", "about"),
+    [
+        ("{% for x in data %}x{% endfor %}", "statements"), ("{% raw %}x{% endraw %}", "statements"), ("{{ data.body", "closed"),
+        ("{{ }}", "Expected an expression"), ("{{ body }}", "no body"), ("{{ range(9) }}", "calls"), ("{{ cycler }}", "no cycler"),
+        ("{{ data.body.upper() }}", "calls"), ("{{ self }}", "no self"), ("{{ 9 ** 9 ** 9 }}", "pow"), ("{{ '%9999999999d' % 1 }}", "mod"),
+        ("{{ '%9999999999d' | format(1) }}", "no filter format"), ("{{ data | attr('x') }}", "no filter attr"),
+        ("{{ data.body | center(999999999) }}", "no filter center"), ("{{ data.body | truncate(len=3) }}", "filter truncate"),
+        ("{{ data is callable }}", "no test callable"), ("{{ '\\u0000' }}", "NUL"), ("{{ '\\ud800' }}", "half a character"),
+        ("{{ 1e999 }}", "without end"), ("{{ " + "(" * 150 + "1" + ")" * 150 + " }}", "nested too deeply"),
+        ("{{ " + "-" * 400 + "1 }}", "too many parts"),
+        ("{{ data." + "a" * 600 + " }}", "longer than"), ("x" * 20_000 + "{{ id }}", "longer than"),
+        ("{{ data | join(*data.list) }}", "* is not allowed"),
+    ],
+)  # fmt: skip
+async def test_a_template_that_could_do_harm_or_never_work_is_refused(caller: Caller, template: str, about: str) -> None:
+    found = await refused(caller, TAG, {"type": "http_request", "params": {"url": "https://example.com/", "body": {"text": template}}})
+    assert found.keys() == {"actions.1.params.body.text"}
+    assert about in found["actions.1.params.body.text"]
+
+
+async def test_how_much_an_automation_may_hold_is_bounded(caller: Caller) -> None:
+    request: Json = {"url": "https://example.com/", "body": "{{ id }}" * 201}
+    assert (await refused(caller, {"type": "http_request", "params": request})).keys() == {"actions"}
+    assert (await refused(caller, {"type": "http_request", "params": {**request, "body": "x" * 64_000}})).keys() == {"actions.0.params"}
+    condition: Json = {"field": "id", "operator": "exists"}
+    assert (await refused(caller, conditions=[condition] * 51)).keys() == {"conditions"}
+    assert (await refused(caller, trigger_filters={f"data.{number}": 1 for number in range(51)})).keys() == {"trigger_filters"}
+
+
+async def test_ids_in_actions_must_be_the_organizations_own(caller: Caller, stranger: Caller) -> None:
+    foreign_number = (await stranger.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
+    foreign_agent = (await stranger.post("/v1/agents", {"name": "Theirs"})).json["id"]
+    own_number = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
+    own_agent = (await caller.post("/v1/agents", {"name": "Mine"})).json["id"]
+
+    def actions(number: JsonValue, agent: JsonValue) -> list[Json]:
+        call: Json = {"from_number_id": number, "agent_id": agent, "to_number": CONTACT}
+        return [{**SMS, "params": {"to_number": CONTACT, "body": "Hello", "from_number_id": number}}, {"type": "start_call", "params": call}]
+
+    await make(caller, *actions(own_number, own_agent))
+    await make(caller, *actions("{{ data.number }}", "{{ data.agent }}"))
+    for number, agent in ((foreign_number, foreign_agent), (str(uuid4()), str(uuid4())), ("x", "x")):
+        found = await refused(caller, *actions(number, agent))
+        assert found == {
+            "actions.0.params.from_number_id": "is not an active phone number of the organization",
+            "actions.1.params.from_number_id": "is not an active phone number of the organization",
+        }
+        assert await refused(caller, *actions(own_number, agent)) == {"actions.1.params.agent_id": "is not an agent of the organization"}
+    theirs: Json = {"name": "Theirs", "agent_id": foreign_agent, "phone_number_id": foreign_number, "contacts": [{"phone_number": CONTACT}]}
+    foreign_campaign = (await stranger.post("/v1/campaigns", theirs)).json["id"]
+    for campaign in (foreign_campaign, str(uuid4()), "x"):
+        found = await refused(caller, {"type": "add_to_campaign", "params": {"campaign_id": campaign, "phone_number": CONTACT}})
+        assert found == {"actions.0.params.campaign_id": "is not a campaign of the organization"}
+
+
+async def test_another_organizations_automations_are_unknown(caller: Caller, stranger: Caller) -> None:
+    made = await make(caller)
+    path = f"{PATH}/{made['id']}"
+    for method, where, body in (("GET", path, None), ("PATCH", path, {"name": "x"}), ("DELETE", path, None), ("GET", f"{path}/runs", None)):
+        assert (await stranger.send(method, where, body)).status == 404
+    assert items(await stranger.get(PATH)) == []
+    assert await automation_now(caller, made) == made
+
+
+async def test_reading_and_writing_need_their_scopes(organizations: Organizations) -> None:
+    reader = await organizations.make(scopes=["campaigns:read"])
+    writer = await organizations.key(reader.organization_id, scopes=["campaigns:write"])
+    made = await make(writer)
+    path = f"{PATH}/{made['id']}"
+    for where in (PATH, path, f"{path}/runs"):
+        assert ((await reader.get(where)).status, (await writer.get(where)).status) == (200, 403)
+    body = {"name": "x", "trigger_type": "sms.sent", "actions": [TAG]}
+    for method, where, given in (("POST", PATH, body), ("PATCH", path, {}), ("DELETE", path, None)):
+        assert (await reader.send(method, where, given)).status == 403

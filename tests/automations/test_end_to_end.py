@@ -1,0 +1,85 @@
+"""Automations end to end: real texts and calls of the loopback carrier, a worker that runs, a receiver on a real socket."""
+
+from ipaddress import ip_network
+
+import pytest
+from switchboard.automations.conditions import CHECKS, ROOTS
+from switchboard.automations.filters import FILTERS, TESTS
+from switchboard.automations.schemas import ActionRunOut, AutomationRunOut
+from switchboard.phone_numbers.purchase import callback_urls
+from switchboard.plugins import SimulatedCarrier
+from switchboard.settings import Settings
+
+from tests.fixtures.app import Json, LivePlatform
+from tests.fixtures.automations import CONTACT, actions_of, automation_now, make, over
+from tests.fixtures.receiver import Receiver
+from tests.fixtures.servers import REPOSITORY
+from tests.fixtures.webhooks import items
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Receivers on this machine are allowed."""
+    return settings.model_copy(update={"webhook_allowed_networks": [ip_network("127.0.0.0/8")]})
+
+
+async def text(live: LivePlatform, body: str) -> None:
+    """Somebody texts our number."""
+    organization_id = live.caller.organization_id
+    async with live.runtime.providers.telephony(organization_id) as carrier:
+        assert isinstance(carrier, SimulatedCarrier)
+        urls = callback_urls(live.runtime, organization_id, "loopback")
+        await carrier.simulate_text(from_number=CONTACT, to_number=live.number, body=body, callbacks=urls)
+
+
+async def test_a_text_that_contains_a_word_tags_the_contact_and_calls_an_endpoint(live: LivePlatform, receiver: Receiver) -> None:
+    automation = await make(
+        live.caller,
+        {"type": "tag_contact", "params": {"phone_number": "{{ data.from_number }}", "tag": "refund"}},
+        {
+            "type": "http_request",
+            "params": {
+                "url": f"{receiver.url}/crm", "headers": {"X-Number": "{{ data.from_number }}"},
+                "body": {"number": "{{ data.from_number }}", "said": "{{ data.body | truncate(20) }}", "event": "{{ event }}"},
+            },
+        },
+        trigger_filters={"data.direction": "inbound"},
+        conditions=[{"field": "data.body", "operator": "contains", "value": "refund"}],
+    )  # fmt: skip
+    await text(live, "I want a REFUND, and at once, please")
+    (request,) = await receiver.first("/crm")
+    assert request.json == {"number": CONTACT, "said": "I want a REFUND, an…", "event": "sms.received"}
+    assert request.headers["X-Number"] == CONTACT
+    (run,) = await over(live.caller, automation)
+    (contact,) = items(await live.caller.get("/v1/contacts"))
+    assert (contact["phone_number"], contact["tags"]) == (CONTACT, "refund")
+    assert (run["status"], run["trigger_event"], run["error_message"], run["depth"]) == ("completed", "sms.received", None, 1)
+    tagged, called = actions_of(run)
+    assert (tagged["status"], tagged["result"]) == ("completed", {"contact_id": contact["id"], "added": True})
+    assert isinstance(called["result"], dict)
+    assert (set(called["result"]), called["result"]["status_code"]) == ({"status_code", "duration_ms"}, 200)
+    assert request.headers["Idempotency-Key"] == f"{run['id']}-1"
+    counted = await automation_now(live.caller, automation)
+    assert (counted["run_count"], counted["last_run_at"]) == (1, run["started_at"])
+
+
+async def test_an_automation_that_triggers_itself_stops_at_depth_five(live: LivePlatform) -> None:
+    action: Json = {"type": "send_sms", "params": {"from_number_id": live.number_id, "to_number": "{{ data.to_number }}", "body": "Again"}}
+    automation = await make(live.caller, action, trigger_type="sms.sent")
+    sent = await live.caller.post("/v1/sms", {"from_number_id": live.number_id, "to_number": CONTACT, "body": "Once"})
+    assert sent.status == 201
+    found = await over(live.caller, automation, 6)
+    assert [(run["depth"], run["status"]) for run in reversed(found)] == [*((depth, "completed") for depth in range(1, 6)), (6, "skipped")]
+    assert "loop guard" in str(found[0]["error_message"])
+    assert [action["status"] for action in actions_of(found[0])] == ["skipped"]
+    (conversation,) = items(await live.caller.get("/v1/sms/conversations"))
+    messages = items(await live.caller.get(f"/v1/sms/conversations/{conversation['id']}/messages"))
+    assert [message["author"] for message in messages] == ["automation"] * 5 + ["api"]
+    assert (await automation_now(live.caller, automation))["run_count"] == 6
+
+
+def test_the_page_for_users_names_everything_there_is() -> None:
+    page = (REPOSITORY / "docs" / "automations.md").read_text()
+    named = [*FILTERS, *CHECKS, *(f"is {test}" for test in TESTS), *ROOTS, *AutomationRunOut.model_fields, *ActionRunOut.model_fields]
+    own = {"id", "automation_id", "trigger_event", "started_at"}
+    assert [name for name in named if name not in own and f"`{name}`" not in page] == []
