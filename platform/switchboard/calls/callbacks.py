@@ -7,16 +7,17 @@ from sqlmodel import col
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.calls import service as calls
+from switchboard.calls.dialing import hang_up
 from switchboard.calls.live import LiveMessage, tell
 from switchboard.calls.models import Call
-from switchboard.calls.states import finish, is_over, ring, start
+from switchboard.calls.states import accept, finish, is_over, ring, start
 from switchboard.conversation.call import EndedReason
-from switchboard.plugins import CallAnswered, CallEnded, CallRinging, MachineDetected, RecordingReady
+from switchboard.plugins import CallAccepted, CallAnswered, CallEnded, CallRinging, MachineDetected, RecordingReady
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 
-CallTold = CallRinging | CallAnswered | MachineDetected | CallEnded | RecordingReady
+CallTold = CallAccepted | CallRinging | CallAnswered | MachineDetected | CallEnded | RecordingReady
 
 
 async def apply(runtime: Runtime, organization_id: UUID, carrier: str, event: CallTold, *, call_id: UUID | None) -> None:
@@ -30,15 +31,22 @@ async def apply(runtime: Runtime, organization_id: UUID, carrier: str, event: Ca
         call.carrier_call_id = call.carrier_call_id or event.carrier_call_id
         await _apply(session, call, event)
         machine = call.answered_by == "machine" and call.direction == "outbound"
+        given_up = call.status == "failed" and call.started_at is None and isinstance(event, CallAccepted | CallRinging | CallAnswered)
+    if given_up:
+        # We did not know that the carrier placed it; nobody would be there to talk.
+        await hang_up(runtime, call)
     if machine and holder is not None and not isinstance(event, CallEnded):
         await tell(runtime.redis, holder, LiveMessage(call_id=call.id, hang_up=EndedReason.VOICEMAIL))
 
 
 async def _apply(session: AsyncSession, call: Call, event: CallTold) -> None:
-    if isinstance(event, CallRinging):
+    if isinstance(event, CallAccepted):
+        accept(call)
+    elif isinstance(event, CallRinging):
         await ring(session, call)
     elif isinstance(event, CallAnswered):
-        call.answered_by = event.answered_by
+        if event.answered_by != "unknown" or call.answered_by is None:
+            call.answered_by = event.answered_by
         await start(session, call)
     elif isinstance(event, MachineDetected):
         call.answered_by = "machine"

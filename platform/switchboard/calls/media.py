@@ -12,7 +12,7 @@ from switchboard.agents import service as agents
 from switchboard.agents.models import Agent
 from switchboard.billing.costs import call_costs
 from switchboard.calls import service as calls
-from switchboard.calls.addresses import call_callbacks
+from switchboard.calls.addresses import call_callbacks, media_url
 from switchboard.calls.dialing import hang_up
 from switchboard.calls.log import DatabaseCallLog
 from switchboard.calls.models import Call
@@ -55,8 +55,6 @@ class Leg:
         await self.carrier.transfer(self._carrier_call_id, to_number=to_number, caller_id=own_number, callbacks=callbacks)
 
     async def send_digits(self, digits: str) -> None:
-        if not self.carrier.capabilities.send_digits:
-            raise ProviderError(f"{self.carrier.title} cannot press keys", retryable=False)
         await self.carrier.send_digits(self._carrier_call_id, digits)
 
     @property
@@ -103,6 +101,7 @@ async def _take(runtime: Runtime, organization_id: UUID, call_id: UUID) -> tuple
 async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket: MediaSocket) -> None:
     served: dict[str, str] = {"telephony": call.carrier}
     log = DatabaseCallLog(runtime.database, call)
+    address = media_url(runtime.settings, runtime.keyring, organization_id=call.organization_id, call_id=call.id)
     async with conversation_providers(runtime.database, runtime.providers, call.organization_id, agent, served=served) as providers, log:
         live = LiveCall(
             call_id=call.id,
@@ -114,7 +113,7 @@ async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket
             speech_to_text=providers.speech_to_text,
             text_to_speech=providers.text_to_speech,
             llm=providers.llm,
-            codec=leg.carrier.media_codec(),
+            codec=leg.carrier.media_codec(address),
             leg=leg,
             log=log,
             recording_path=recording_path(runtime.settings, call),
@@ -122,6 +121,7 @@ async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket
             variables={name: str(value) for name, value in call.call_metadata.items()},
             hints=tuple(providers.llm.expected_phrases(agent.system_prompt)),
             voicemail=call.voicemail,
+            digits_as_tones=not leg.carrier.capabilities.send_digits,
         )
         result = await runtime.engine.hold(live, socket)
     await _write_down(runtime, call, result, served)

@@ -44,6 +44,12 @@ async def find_by_number(session: AsyncSession, phone_number: str) -> PhoneNumbe
     return (await session.exec(listed(session).where(col(PhoneNumber.phone_number) == phone_number))).one_or_none()
 
 
+async def first_at(session: AsyncSession, carrier: str) -> PhoneNumber | None:
+    """The organization's oldest active number at a carrier."""
+    rows = listed(session).where(col(PhoneNumber.carrier) == carrier, col(PhoneNumber.status) == "active")
+    return (await session.exec(rows.order_by(col(PhoneNumber.created_at)).limit(1))).one_or_none()
+
+
 async def require(session: AsyncSession, number_id: str, *, field: str) -> PhoneNumber:
     """A number that a body names. Raises `ValidationFailed`: an unknown one and another organization's answer alike."""
     key = parse_id(number_id)
