@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
+import msgspec
 from switchboard.plugins import CarrierRequest, InvalidCallback
 from twilio.request_validator import RequestValidator
 
@@ -44,15 +45,24 @@ def verified(request: CarrierRequest, auth_token: str) -> Fields:
     if not signature.isascii():
         raise InvalidCallback("the signature is garbled")
     query = parse_qs(urlsplit(request.url).query, keep_blank_values=True)
-    form: Fields = {}
+    covered: Fields = {}
     if BODY_HASH in query:
         if not hmac.compare_digest(hashlib.sha256(request.body).hexdigest(), query[BODY_HASH][0].lower()):
             raise InvalidCallback("the body is not the one that was signed")
     else:
-        form = _form(request.body)
-    if not RequestValidator(auth_token).validate(request.url, _Form(form), signature):
+        covered = _form(request.body)
+    if not RequestValidator(auth_token).validate(request.url, _Form(covered), signature):
         raise InvalidCallback("the signature does not match")
-    return form or query
+    return (_json(request.body) if BODY_HASH in query else covered) or query
+
+
+def _json(body: bytes) -> Fields:
+    """A JSON object's texts and numbers. Raises `InvalidCallback`."""
+    try:
+        told = msgspec.json.decode(body, type=dict[str, object])
+    except ValueError:
+        raise InvalidCallback("the body is no JSON object") from None
+    return {name: [str(value)] for name, value in told.items() if isinstance(value, str | int)}
 
 
 def _form(body: bytes) -> Fields:

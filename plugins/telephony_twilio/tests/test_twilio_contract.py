@@ -2,11 +2,9 @@
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import AsyncIterator
 from urllib.parse import urlencode
 
 import pytest
-import pytest_asyncio
 from pydantic import HttpUrl, SecretStr
 from switchboard.plugins import CallbackUrls, CallOrder, CarrierRequest, Frame, TextOrder
 from switchboard.plugins.testing import MEDIA_URL, CarrierSamples, TelephonyContract
@@ -14,20 +12,12 @@ from switchboard_telephony_twilio.codec import stream_token
 from switchboard_telephony_twilio.provider import TwilioTelephony
 from switchboard_telephony_twilio.settings import TwilioSettings
 
-from tests.carriers.twilio.rest import listening
-from tests.carriers.twilio.server import TwilioServer, new_sid
-from tests.carriers.twilio.wire import Number, signature
+from tests.carriers.twilio.server import OURS, TwilioServer, new_sid
+from tests.carriers.twilio.wire import signature
 
-OURS = "+12125550100"
+pytest_plugins = ["tests.carriers.twilio.fixtures"]
+
 CALLBACKS = CallbackUrls("https://127.0.0.1:9/carriers/events")
-
-
-@pytest_asyncio.fixture
-async def twilio() -> AsyncIterator[TwilioServer]:
-    """An account with one number."""
-    async with listening() as server:
-        server.numbers[OURS] = Number(new_sid("PN"), OURS)
-        yield server
 
 
 class TestTwilio(TelephonyContract):

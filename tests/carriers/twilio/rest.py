@@ -10,6 +10,10 @@ from aiohttp import encode_basic_auth, web
 
 from tests.carriers.twilio.server import JsonBody, Refused, TwilioServer
 
+NEVER = -1
+"""A planned failure: no answer."""
+BROKEN = 0
+"""A planned failure: the connection breaks once the work is done."""
 ACCOUNT = "/2010-04-01/Accounts/{account}"
 
 
@@ -61,13 +65,15 @@ class Rest:
         failure = planned.pop(0) if planned else None
         try:
             self._authenticate(request)
-            if failure:
+            if failure == NEVER:
+                await self._server.closing.wait()
+            elif failure:
                 raise Refused(failure, 20429 if failure == 429 else 20500, "Too Many Requests" if failure == 429 else "An internal server error")
             events = tuple(value for name, value in pairs if name == "StatusCallbackEvent")
             body = await work(Asked(request.match_info, dict(pairs), events))
         except Refused as refused:
             return web.json_response(refused.body, status=refused.status)
-        if failure == 0 and request.transport is not None:
+        if failure == BROKEN and request.transport is not None:
             request.transport.abort()
         return web.Response(status=status) if body is None else web.json_response(body, status=status)
 

@@ -22,7 +22,8 @@ from switchboard_offline.loopback.simulation import Simulation
 
 from tests.carriers.twilio.wire import CallRecord, Number, TwilioPost, TwilioStream, read_markup
 
-ACCOUNT = "/2010-04-01/Accounts/{account}"
+OURS = "+12125550100"
+"""The number of the plugin's own tests."""
 JsonBody = dict[str, object]
 
 
@@ -61,8 +62,8 @@ class Refused(Exception):
 
 
 class TwilioServer:
-    """One account. `failures` holds, by method and last part of the path, statuses to be answered before anything is done (0: the connection
-    breaks after the work is done); `requests` is what the plugin sent."""
+    """One account. `failures` holds, by method and last part of the path, statuses to be answered before anything is done (or `BROKEN`,
+    `NEVER`); `requests` is what the plugin sent."""
 
     def __init__(self) -> None:
         self.account_sid = new_sid("AC")
@@ -77,7 +78,7 @@ class TwilioServer:
         self.repeats = False
         self._http: aiohttp.ClientSession | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._closing = asyncio.Event()
+        self.closing = asyncio.Event()
         self._directory = Directory({})
 
     # --- the people ---
@@ -103,7 +104,7 @@ class TwilioServer:
 
     def _post(self, record: CallRecord) -> TwilioPost:
         assert self._http is not None
-        return TwilioPost(self._http, self.auth_token, self._closing, self.account_sid, record, self.numbers, self.repeats)
+        return TwilioPost(self._http, self.auth_token, self.closing, self.account_sid, record, self.numbers, self.repeats)
 
     def _leg(self, record: CallRecord) -> TwilioLeg:
         leg = self.legs[record.sid] = TwilioLeg(self._post(record))
@@ -245,7 +246,7 @@ class TwilioServer:
     # --- opening and closing ---
 
     async def close(self) -> None:
-        self._closing.set()
+        self.closing.set()
         for leg in self.legs.values():
             leg.hang_up()
         if self._tasks:
