@@ -37,6 +37,10 @@ class TwilioLeg(Leg):
     def __init__(self, post: TwilioPost) -> None:
         super().__init__(post.record.sid, post, "")
         self.post = post
+        self.altered: dict[str, str] = {}
+
+    def parameters(self, url: str) -> dict[str, str]:
+        return {**self.post.record.streams[url], **self.altered}
 
     async def place(self, order: CallOrder, subscriber: Subscriber) -> Ended:
         await self.post.status("initiated")
@@ -46,7 +50,7 @@ class TwilioLeg(Leg):
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 socket = await self.post.http.ws_connect(url, timeout=aiohttp.ClientWSTimeout(ws_close=1.0))
-                stream = TwilioStream(socket, self.post.account_sid, self.call_id, self.post.record.streams[url])
+                stream = TwilioStream(socket, self.post.account_sid, self.call_id, self.parameters(url))
                 await stream.start()
         except (aiohttp.ClientError, TimeoutError) as error:
             raise MediaFailed(f"31920: {error}") from error
@@ -63,7 +67,7 @@ class Refused(Exception):
 
 class TwilioServer:
     """One account. `failures` holds, by method and last part of the path, statuses to be answered before anything is done (or `BROKEN`,
-    `NEVER`); `requests` is what the plugin sent."""
+    `NEVER`); `stream_parameters` takes the place of streams' own; `requests` is what the plugin sent."""
 
     def __init__(self) -> None:
         self.account_sid = new_sid("AC")
@@ -76,6 +80,7 @@ class TwilioServer:
         self.recordings: dict[str, bytes] = {}
         self.legs: dict[str, TwilioLeg] = {}
         self.repeats = False
+        self.stream_parameters: dict[str, str] = {}
         self._http: aiohttp.ClientSession | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.closing = asyncio.Event()
@@ -99,15 +104,16 @@ class TwilioServer:
     async def text(self, from_number: str, to_number: str, body: str, **fields: str) -> str:
         """Somebody texts a number of the account; answers the text's id."""
         told = TextCame(texts.new_id(), from_number, to_number, body)
-        await self._post(CallRecord("", "inbound", from_number, to_number)).text_came(told, **fields)
+        await self.post(CallRecord("", "inbound", from_number, to_number)).text_came(told, **fields)
         return f"SM{told.text_id[3:]}"
 
-    def _post(self, record: CallRecord) -> TwilioPost:
+    def post(self, record: CallRecord) -> TwilioPost:
         assert self._http is not None
         return TwilioPost(self._http, self.auth_token, self.closing, self.account_sid, record, self.numbers, self.repeats)
 
     def _leg(self, record: CallRecord) -> TwilioLeg:
-        leg = self.legs[record.sid] = TwilioLeg(self._post(record))
+        leg = self.legs[record.sid] = TwilioLeg(self.post(record))
+        leg.altered = self.stream_parameters
         return leg
 
     def _run(self, leg: TwilioLeg, call: Callable[[Leg], Awaitable[Ended]]) -> asyncio.Task[None]:
@@ -191,7 +197,7 @@ class TwilioServer:
             raise Refused(400, 21610, "Attempt to send to unsubscribed recipient")
         sid = new_sid("SM")
         order = TextOrder("", form["From"], form["To"], form["Body"], CallbackUrls(form["StatusCallback"]))
-        self._spawn(texts.carry(self._post(CallRecord("", "", "", "")), order, sid))
+        self._spawn(texts.carry(self.post(CallRecord("", "", "", "")), order, sid))
         return {"sid": sid, "account_sid": self.account_sid, "status": "queued", "num_segments": "1", "body": form["Body"]}
 
     async def available(self, country: str, kind: str, query: dict[str, str]) -> JsonBody:
