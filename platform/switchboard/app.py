@@ -13,6 +13,7 @@ from switchboard import keyring
 from switchboard.agents.routes import blueprint as agents
 from switchboard.analytics.routes import blueprint as analytics
 from switchboard.billing.routes import blueprint as billing
+from switchboard.browser_calls.routes import blueprint as browser_calls
 from switchboard.calls.heartbeat import heartbeat
 from switchboard.calls.live import listen
 from switchboard.calls.media_socket import with_media
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
 
 BLUEPRINTS = (
-    agents, analytics, billing, calls, carriers, contacts, do_not_call, health, integrations, phone_numbers, reference, sms, usage, webhooks,
+    agents, analytics, billing, browser_calls, calls, carriers, contacts, do_not_call, health, integrations, phone_numbers, reference, sms, usage,
+    webhooks,
 )  # fmt: skip
 
 

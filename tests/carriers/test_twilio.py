@@ -21,6 +21,7 @@ from switchboard.database import now
 from switchboard.events.models import Event
 from switchboard.phone_numbers.jobs import repair_purchases
 from switchboard.phone_numbers.models import PhoneNumber
+from switchboard.plugins import SimulatedCall
 from switchboard.runtime import Runtime
 
 from tests.carriers.lines import PERSON, Line, text_with, twilio_line
@@ -88,6 +89,31 @@ async def test_callbacks_come_twice_late_and_in_any_order(at_twilio: TwilioLine)
         assert (await live.ended(call["id"]))["status"] == status
         names = await events_of(live, call["id"])
         assert len(names) == len(set(names)), names
+
+
+async def test_calls_from_a_browser_reach_our_agents_and_dial_out_with_our_numbers(at_twilio: TwilioLine) -> None:
+    (_, twilio), live = at_twilio, at_twilio[0].live
+    application = f"{live.runtime.settings.base_url}/carriers/twilio/{live.caller.organization_id}/events/browser"
+
+    async def dial(to_number: str, **given: str) -> SimulatedCall:
+        return await twilio.call_from_browser("credential_1", to_number, application, ["Goodbye"], **given)
+
+    to_agent, out, foreign, without, nowhere = await asyncio.gather(
+        dial(live.number),
+        dial(PERSON, CallerId=live.number),
+        dial(PERSON, CallerId="+15550100009"),
+        dial(PERSON),
+        dial("sip:x", CallerId=live.number),
+    )
+    assert (to_agent.answered, out.answered) == (True, True)
+    assert (foreign.answered, without.answered, nowhere.answered) == (False, False, False)
+    items: Any = (await live.caller.get("/v1/calls")).json["items"]
+    ended = [await live.ended(item["id"]) for item in items]
+    assert {(call["direction"], call["from_number"], call["to_number"], call["status"]) for call in ended} == {
+        ("inbound", live.number, live.number, "completed"), ("outbound", live.number, PERSON, "completed"),
+    }  # fmt: skip
+    assert (await live.caller.post("/v1/do-not-call", {"phone_number": PERSON})).status == 201
+    assert not (await dial(PERSON, CallerId=live.number)).answered
 
 
 # --- media and recordings ---

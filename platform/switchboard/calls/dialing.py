@@ -73,8 +73,7 @@ async def _hand_on(runtime: Runtime, refused: Call, carrier: str) -> Call | None
         call = await calls.get(session, refused.id, lock=True)
         if is_over(call) or call.carrier_call_id is not None:
             return None
-        number = await numbers.first_at(session, carrier)
-        if number is not None:
+        for number in (await numbers.at_carrier(session, carrier))[:1]:
             call.from_number, call.phone_number_id = number.phone_number, number.id
         call.carrier, call.dialing_at, call.watch_at = carrier, now(), now() + CARRIER_PATIENCE
         return call

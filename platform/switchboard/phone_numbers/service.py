@@ -44,10 +44,10 @@ async def find_by_number(session: AsyncSession, phone_number: str) -> PhoneNumbe
     return (await session.exec(listed(session).where(col(PhoneNumber.phone_number) == phone_number))).one_or_none()
 
 
-async def first_at(session: AsyncSession, carrier: str) -> PhoneNumber | None:
-    """The organization's oldest active number at a carrier."""
+async def at_carrier(session: AsyncSession, carrier: str) -> list[PhoneNumber]:
+    """The organization's active numbers at a carrier, the oldest first."""
     rows = listed(session).where(col(PhoneNumber.carrier) == carrier, col(PhoneNumber.status) == "active")
-    return (await session.exec(rows.order_by(col(PhoneNumber.created_at)).limit(1))).one_or_none()
+    return list((await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id)))).all())
 
 
 async def require(session: AsyncSession, number_id: str, *, field: str) -> PhoneNumber:

@@ -94,6 +94,12 @@ class TwilioServer:
         record = CallRecord(new_sid("CA"), "inbound", from_number, to_number, voice_url=number.voice_url, status_callback=number.status_callback)
         return await self._ring(record, lines)
 
+    async def call_from_browser(self, identity: str, to_number: str, application_url: str, lines: Sequence[str], **given: str) -> SimulatedCall:
+        """Somebody with a token calls from a page, which gives these fields along. The application tells its calls' ends to `status` beside it."""
+        status = f"{application_url.rpartition('/')[0]}/status"
+        record = CallRecord(new_sid("CA"), "inbound", f"client:{identity}", to_number, voice_url=application_url, status_callback=status, more=given)
+        return await self._ring(record, lines)
+
     async def _ring(self, record: CallRecord, lines: Sequence[str]) -> SimulatedCall:
         leg = self._leg(record)
         call = Simulation([await voice(line) for line in lines], self._directory, lambda _: None)

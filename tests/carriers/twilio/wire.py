@@ -65,13 +65,14 @@ class CallRecord:
     status_events: tuple[str, ...] = ("completed",)
     amd_callback: str = ""
     recording_callback: str = ""
+    more: Form = field(default_factory=dict)
     streams: dict[str, dict[str, str]] = field(default_factory=dict)
     sequence: int = 0
 
     def form(self, account_sid: str, status: str, **more: str) -> Form:
         return {
             "AccountSid": account_sid, "ApiVersion": "2010-04-01", "CallSid": self.sid, "CallStatus": status, "Direction": self.direction,
-            "From": self.from_number, "To": self.to_number, "Caller": self.from_number, "Called": self.to_number, "FromCity": "", **more,
+            "From": self.from_number, "To": self.to_number, "Caller": self.from_number, "Called": self.to_number, "FromCity": "", **self.more, **more,
         }  # fmt: skip
 
 
