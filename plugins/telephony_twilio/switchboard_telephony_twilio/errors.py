@@ -5,8 +5,6 @@ from typing import Final, TypeVar
 
 from switchboard.plugins import ProviderError, RecipientOptedOut
 from twilio.base.exceptions import TwilioException, TwilioRestException, TwilioServiceException
-from twilio.base.version import Version
-from twilio.http.response import Response
 
 NOT_FOUND: Final = "20404"
 CALL_OVER: Final = frozenset((NOT_FOUND, "21220", "21221"))
@@ -28,9 +26,11 @@ async def asked(request: Awaitable[Answer]) -> Answer:
 
 def provider_error(error: TwilioException) -> ProviderError:
     """An answer of 400 or more; what never got an answer is told by `Http`."""
-    if len(error.args) > 1 and isinstance(error.args[1], Response):
-        # A list's: the SDK has not read the answer.
-        error = Version.exception("GET", "", error.args[1], "Unable to fetch page")
+    if type(error) is TwilioException and len(error.args) > 1:
+        # A list's: the SDK has not read the answer that it raises.
+        from twilio.base.version import Version
+
+        error = Version.exception("GET", "", error.args[1], str(error.args[0]))
     if isinstance(error, TwilioRestException):
         # The SDK puts what it was doing before Twilio's words: "Unable to create record: …".
         message, code, status = error.msg.partition(": ")[2] or error.msg, error.code, error.status

@@ -1,15 +1,15 @@
 """The SDK's requests over one session of aiohttp, with deadlines, and repeated only where that cannot do anything twice."""
 
 import asyncio
+import importlib
 import random
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 import aiohttp
 from switchboard.plugins import OutcomeUnknown, ProviderError
-from twilio.http.response import Response
 
 ATTEMPTS: Final = 3
 CONNECT_SECONDS: Final = 4.0
@@ -29,6 +29,8 @@ class Http:
 
     def __init__(self, base_url: str | None) -> None:
         self._base_url = base_url.rstrip("/") if base_url else None
+        # Not at the top: it brings the SDK's synchronous client with it.
+        self._response = importlib.import_module("twilio.http.response").Response
         timeout = aiohttp.ClientTimeout(total=ATTEMPT_SECONDS, connect=CONNECT_SECONDS, sock_connect=CONNECT_SECONDS)
         self.session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), timeout=timeout)
 
@@ -51,7 +53,7 @@ class Http:
         headers: Mapping[str, str] | None = None,
         auth: tuple[str, str] | None = None,
         **_: object,
-    ) -> Response:
+    ) -> Any:
         """One request of the SDK's. Raises `OutcomeUnknown` where Twilio may have made something and did not say so, else `ProviderError`."""
         sent = {**(headers or {}), **({"Authorization": aiohttp.encode_basic_auth(*auth)} if auth else {})}
         if params:
@@ -63,7 +65,7 @@ class Http:
         except TimeoutError:
             raise request.lost("did not answer in time") from None
 
-    async def _persist(self, request: "_Request") -> Response:
+    async def _persist(self, request: "_Request") -> Any:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 response = await self._send(request)
@@ -85,9 +87,9 @@ class Http:
                 await _pause(attempt, wait)
         raise AssertionError  # pragma: no cover  the last attempt returns or raises
 
-    async def _send(self, request: "_Request") -> Response:
+    async def _send(self, request: "_Request") -> Any:
         async with self.session.request(request.method, request.url, data=request.body, headers=request.headers, allow_redirects=False) as answer:
-            return Response(answer.status, await answer.text(errors="replace"), answer.headers)
+            return self._response(answer.status, await answer.text(errors="replace"), answer.headers)
 
 
 class _Request:
@@ -100,8 +102,8 @@ class _Request:
         return OutcomeUnknown(f"Twilio {what}") if self.creates else ProviderError(f"Twilio {what}")
 
 
-def _retry_after(response: Response) -> float:
-    told = (response.headers or {}).get("Retry-After", "")
+def _retry_after(response: Any) -> float:
+    told = response.headers.get("Retry-After", "")
     return float(told) if told.isdecimal() else 0.0
 
 
