@@ -25,7 +25,7 @@ from switchboard.plugins import SimulatedCall
 from switchboard.runtime import Runtime
 
 from tests.carriers.lines import PERSON, Line, text_with, twilio_line
-from tests.carriers.twilio.rest import BROKEN
+from tests.carriers.twilio.rest import BROKEN, DONE
 from tests.carriers.twilio.server import TwilioServer, new_sid
 from tests.carriers.twilio.wire import CallRecord, signature
 from tests.fixtures.app import LivePlatform, Organizations
@@ -61,6 +61,16 @@ async def test_another_carrier_places_the_call_that_twilio_fails_to_place(at_twi
     assert (call["status"], call["ended_reason"], call["served_by"]["telephony"]) == ("completed", "caller_hung_up", "loopback")
     assert sum(path.endswith("/Calls.json") for _, path, _ in twilio.requests) == 1
     assert line.carrier == "twilio"
+
+
+async def test_nobody_is_rung_twice_where_the_carrier_that_failed_has_placed_the_call_after_all(at_twilio: TwilioLine) -> None:
+    (_, twilio), live = at_twilio, at_twilio[0].live
+    twilio.failures["POST", "Calls"] = [DONE]
+    call: Any = await live.ended((await live.place("+15550100040"))["id"])
+    assert call["status"] == "completed"
+    async with asyncio.timeout(5):
+        await twilio.idle()
+    assert twilio.talked == (1 if call["served_by"]["telephony"] == "twilio" else 0)
 
 
 async def test_a_call_whose_acceptance_was_lost_goes_on_and_is_placed_once(at_twilio: TwilioLine) -> None:

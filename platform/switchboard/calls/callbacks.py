@@ -7,7 +7,7 @@ from sqlmodel import col
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.calls import service as calls
-from switchboard.calls.dialing import hang_up
+from switchboard.calls.dialing import end_leg
 from switchboard.calls.live import LiveMessage, tell
 from switchboard.calls.models import Call
 from switchboard.calls.states import accept, finish, is_over, ring, start
@@ -27,16 +27,22 @@ async def apply(runtime: Runtime, organization_id: UUID, carrier: str, event: Ca
         if call is None:
             logger.warning("callback for a call that is not ours", carrier=carrier)
             return
+        unwanted = _is_unwanted(call, carrier, event)
         holder = call.holder
-        call.carrier_call_id = call.carrier_call_id or event.carrier_call_id
-        await _apply(session, call, event)
+        if call.carrier == carrier:
+            call.carrier_call_id = call.carrier_call_id or event.carrier_call_id
+            await _apply(session, call, event)
         machine = call.answered_by == "machine" and call.direction == "outbound"
-        given_up = call.status == "failed" and call.started_at is None and isinstance(event, CallAccepted | CallRinging | CallAnswered)
-    if given_up:
-        # We did not know that the carrier placed it; nobody would be there to talk.
-        await hang_up(runtime, call)
-    if machine and holder is not None and not isinstance(event, CallEnded):
+    if unwanted:
+        await end_leg(runtime, organization_id, carrier, event.carrier_call_id)
+    elif machine and holder is not None and not isinstance(event, CallEnded):
         await tell(runtime.redis, holder, LiveMessage(call_id=call.id, hang_up=EndedReason.VOICEMAIL))
+
+
+def _is_unwanted(call: Call, carrier: str, event: CallTold) -> bool:
+    """Whether the carrier rings somebody for a call that it did not seem to have placed: it went to another carrier, or was given up."""
+    given_up = call.status == "failed" and call.started_at is None
+    return (call.carrier != carrier or given_up) and isinstance(event, CallAccepted | CallRinging | CallAnswered)
 
 
 async def _apply(session: AsyncSession, call: Call, event: CallTold) -> None:
@@ -70,6 +76,8 @@ async def _end(session: AsyncSession, call: Call, event: CallEnded) -> None:
 
 
 async def _find(session: AsyncSession, carrier: str, carrier_call_id: str, call_id: UUID | None) -> Call | None:
-    rows = calls.listed(session).where(col(Call.carrier) == carrier)
-    rows = rows.where(col(Call.carrier_call_id) == carrier_call_id) if call_id is None else rows.where(col(Call.id) == call_id)
+    if call_id is not None:
+        rows = calls.listed(session).where(col(Call.id) == call_id)
+    else:
+        rows = calls.listed(session).where(col(Call.carrier) == carrier, col(Call.carrier_call_id) == carrier_call_id)
     return (await session.exec(rows.with_for_update())).one_or_none()

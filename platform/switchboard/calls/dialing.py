@@ -108,7 +108,7 @@ def _order(runtime: Runtime, call: Call, max_duration_seconds: int) -> CallOrder
         reference=str(call.id),
         from_number=call.from_number,
         to_number=call.to_number,
-        media_url=media_url(runtime.settings, runtime.keyring, organization_id=call.organization_id, call_id=call.id),
+        media_url=media_url(runtime.settings, runtime.keyring, call),
         callbacks=call_callbacks(runtime.settings, carrier=call.carrier, organization_id=call.organization_id, call_id=call.id),
         ring_seconds=RING_SECONDS,
         max_duration_seconds=max_duration_seconds,
@@ -117,10 +117,14 @@ def _order(runtime: Runtime, call: Call, max_duration_seconds: int) -> CallOrder
 
 async def hang_up(runtime: Runtime, call: Call) -> None:
     """End a call at its carrier, as far as that can be done."""
-    if call.carrier_call_id is None:
-        return
+    if call.carrier_call_id is not None:
+        await end_leg(runtime, call.organization_id, call.carrier, call.carrier_call_id)
+
+
+async def end_leg(runtime: Runtime, organization_id: UUID, carrier: str, carrier_call_id: str) -> None:
+    """End what a carrier knows by this id, as far as that can be done."""
     try:
-        async with runtime.providers.telephony(call.organization_id, call.carrier) as carrier:
-            await carrier.hang_up(call.carrier_call_id)
+        async with runtime.providers.telephony(organization_id, carrier) as provider:
+            await provider.hang_up(carrier_call_id)
     except ProviderError as error:
-        logger.warning("carrier did not hang up", call_id=str(call.id), reason=error.message)
+        logger.warning("carrier did not hang up", carrier=carrier, carrier_call_id=carrier_call_id, reason=error.message)

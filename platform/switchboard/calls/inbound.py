@@ -80,7 +80,7 @@ def _instruction(runtime: Runtime, call: Call) -> Instruction:
         return RejectCall("busy" if call.status == "busy" else "rejected")
     if call.transferred_to is not None:
         return ForwardCall(call.transferred_to, caller_id=call.to_number)
-    return ConnectMedia(media_url(runtime.settings, runtime.keyring, organization_id=call.organization_id, call_id=call.id))
+    return ConnectMedia(media_url(runtime.settings, runtime.keyring, call))
 
 
 async def _write(session: AsyncSession, carrier: str, incoming: IncomingCall, number: PhoneNumber | None, route: Route) -> Call:

@@ -64,17 +64,17 @@ class Leg:
         return self.call.carrier_call_id
 
 
-async def hold(runtime: Runtime, organization_id: UUID, call_id: UUID, socket: MediaSocket) -> None:
-    """Hold one call to its end. A socket for a call that is over, held already, or unknown is closed at once."""
+async def hold(runtime: Runtime, organization_id: UUID, call_id: UUID, carrier: str, socket: MediaSocket) -> None:
+    """Hold one call to its end. A socket for a call that is over, held already, another carrier's by now, or unknown is closed at once."""
     try:
-        call, agent = await _take(runtime, organization_id, call_id)
+        call, agent = await _take(runtime, organization_id, call_id, carrier)
     except NotFound:
         await socket.close()
         return
     structlog.contextvars.bind_contextvars(organization_id=str(organization_id), call_id=str(call_id))
     try:
-        async with runtime.providers.telephony(organization_id, call.carrier) as carrier:
-            leg = Leg(runtime, call, carrier)
+        async with runtime.providers.telephony(organization_id, carrier) as provider:
+            leg = Leg(runtime, call, provider)
             if call.answered_by == "machine" and call.direction == "outbound":
                 await leg.hang_up()
                 await _fail(runtime, call, EndedReason.VOICEMAIL, None)
@@ -87,11 +87,11 @@ async def hold(runtime: Runtime, organization_id: UUID, call_id: UUID, socket: M
         await socket.close()
 
 
-async def _take(runtime: Runtime, organization_id: UUID, call_id: UUID) -> tuple[Call, Agent]:
+async def _take(runtime: Runtime, organization_id: UUID, call_id: UUID, carrier: str) -> tuple[Call, Agent]:
     async with runtime.database.tenant(organization_id) as session:
         call = await calls.get(session, call_id, lock=True)
         agent = await agents.find(session, call.agent_id) if call.agent_id else None
-        if is_over(call) or call.holder is not None or agent is None:
+        if is_over(call) or call.holder is not None or call.carrier != carrier or agent is None:
             raise NotFound
         await start(session, call)
         call.holder, call.watch_at = runtime.node, now() + MEDIA_PATIENCE
@@ -101,7 +101,7 @@ async def _take(runtime: Runtime, organization_id: UUID, call_id: UUID) -> tuple
 async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket: MediaSocket) -> None:
     served: dict[str, str] = {"telephony": call.carrier}
     log = DatabaseCallLog(runtime.database, call)
-    address = media_url(runtime.settings, runtime.keyring, organization_id=call.organization_id, call_id=call.id)
+    address = media_url(runtime.settings, runtime.keyring, call)
     async with conversation_providers(runtime.database, runtime.providers, call.organization_id, agent, served=served) as providers, log:
         live = LiveCall(
             call_id=call.id,

@@ -20,6 +20,7 @@ from switchboard.plugins.provider import OutcomeUnknown, Provider, ProviderError
 from switchboard.plugins.simulated_carrier import CallProgress, SimulatedCall, SimulatedCarrier, SpokenLine
 from switchboard.plugins.speech_to_text import SpeechToTextProvider, SpeechToTextStream, Transcript, TranscriptionRequest
 from switchboard.plugins.telephony import (
+    INVALID_NUMBER,
     AvailableNumber,
     BoughtNumber,
     BrowserCall,
@@ -55,6 +56,7 @@ from switchboard.plugins.tools import AgentTool, ToolContext, ToolError, ToolPar
 from switchboard.plugins.vector_stores import Chunk, ChunkMatch, VectorStore
 
 __all__ = [
+    "INVALID_NUMBER",
     "PHONE_MULAW",
     "PHONE_PCM",
     "ActionContext",

@@ -8,7 +8,7 @@ the call is told by callbacks, which `receive` verifies and translates.
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from switchboard.plugins.media import MediaCodec
 from switchboard.plugins.provider import Provider, ProviderError, SettingsT_co
@@ -17,6 +17,8 @@ from switchboard.plugins.provider import Provider, ProviderError, SettingsT_co
 
 AnsweredBy = Literal["human", "machine", "unknown"]
 CallOutcome = Literal["completed", "busy", "no-answer", "failed", "canceled"]
+INVALID_NUMBER: Final = "invalid_number"
+"""The code of a `ProviderError` from `place_call`, or of a `CallEnded`, that says: there is no such number. Every other code is the carrier's own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
 from switchboard.plugins import (
+    INVALID_NUMBER,
     BrowserCall,
     CallAccepted,
     CallAnswered,
@@ -25,10 +26,10 @@ from switchboard.plugins import (
 )
 from switchboard.plugins.telephony import AnsweredBy, CallOutcome
 
-from switchboard_telephony_twilio.errors import OPTED_OUT
+from switchboard_telephony_twilio.errors import NO_SUCH_NUMBER, OPTED_OUT
 from switchboard_telephony_twilio.markup import nothing_to_say
 from switchboard_telephony_twilio.signatures import Fields
-from switchboard_telephony_twilio.wording import sip_failure, text_failure
+from switchboard_telephony_twilio.wording import call_failure, text_failure
 
 CALL, BROWSER, STATUS, MACHINE, RECORDING, TEXT = "call", "browser", "status", "machine", "recording", "text"
 """What follows the platform's own callback address; `text` is a text that comes in, and how one that went out gets on."""
@@ -136,8 +137,9 @@ def _call_status(told: _Told) -> CarrierEvent | None:
 def _ended(told: _Told, call_id: str, outcome: CallOutcome) -> CallEnded:
     if outcome != "failed":
         return CallEnded(call_id, outcome, told.number("CallDuration"))
-    code = told.get("ErrorCode") or told.get("SipResponseCode")
-    return CallEnded(call_id, outcome, error_message=told.get("ErrorMessage") or sip_failure(told.get("SipResponseCode")), error_code=code or None)
+    code, sip_code = told.get("ErrorCode"), told.get("SipResponseCode")
+    message = told.get("ErrorMessage") or call_failure(code, sip_code)
+    return CallEnded(call_id, outcome, error_message=message, error_code=INVALID_NUMBER if code in NO_SUCH_NUMBER else code or sip_code or None)
 
 
 def _machine(told: _Told) -> CarrierEvent | None:

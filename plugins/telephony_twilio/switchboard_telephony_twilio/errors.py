@@ -3,14 +3,18 @@
 from collections.abc import Awaitable
 from typing import Final, TypeVar
 
-from switchboard.plugins import ProviderError, RecipientOptedOut
+from switchboard.plugins import INVALID_NUMBER, ProviderError, RecipientOptedOut
 from twilio.base.exceptions import TwilioException, TwilioRestException, TwilioServiceException
 
 NOT_FOUND: Final = "20404"
-CALL_OVER: Final = frozenset((NOT_FOUND, "21220", "21221"))
+CALL_OVER: Final = frozenset((NOT_FOUND, "21220"))
 """The call is not there, or not in a state that allows it (https://www.twilio.com/docs/api/errors)."""
 OPTED_OUT: Final = "21610"
 """The recipient has replied STOP to this sender."""
+NO_SUCH_NUMBER: Final = frozenset(("13223", "13224", "13226", "21211", "21217"))
+"""What is to be called is no number, or nobody's."""
+ANOTHER_CARRIER: Final = frozenset(("10001", "10004", "13227", "20003", "20005", "20006", "21203", "21210", "21212", "21215", "21216", "21219"))
+"""Calls that fail because of the account, its limits, its lists, or a caller id that is not its own: another carrier may well place them."""
 RETRYABLE: Final = frozenset((408, 429))
 
 Answer = TypeVar("Answer")
@@ -22,6 +26,15 @@ async def asked(request: Awaitable[Answer]) -> Answer:
         return await request
     except TwilioException as error:
         raise provider_error(error) from error
+
+
+def not_placed(error: ProviderError) -> ProviderError:
+    """Why a call was not placed, as the platform wants to know it."""
+    if error.code in NO_SUCH_NUMBER:
+        return ProviderError(error.message, code=INVALID_NUMBER, retryable=False)
+    if error.code in ANOTHER_CARRIER:
+        return ProviderError(error.message, code=error.code)
+    return error
 
 
 def provider_error(error: TwilioException) -> ProviderError:

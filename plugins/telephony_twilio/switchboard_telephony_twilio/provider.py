@@ -32,7 +32,7 @@ from twilio.twiml import TwiML
 from switchboard_telephony_twilio import callbacks as told
 from switchboard_telephony_twilio import markup, recordings, stock
 from switchboard_telephony_twilio.codec import TwilioCodec, stream_token
-from switchboard_telephony_twilio.errors import CALL_OVER, NOT_FOUND, asked
+from switchboard_telephony_twilio.errors import CALL_OVER, NOT_FOUND, asked, not_placed
 from switchboard_telephony_twilio.settings import TwilioSettings
 from switchboard_telephony_twilio.signatures import verified
 from switchboard_telephony_twilio.transport import Http
@@ -113,19 +113,22 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
             "async_amd_status_callback": f"{events}/{told.MACHINE}",
             "async_amd_status_callback_method": "POST",
         }
-        call = await asked(
-            self._client.calls.create_async(
-                to=order.to_number,
-                from_=order.from_number,
-                twiml=str(self._connected(order.media_url, order.callbacks)),
-                timeout=order.ring_seconds,
-                time_limit=order.max_duration_seconds,
-                status_callback=f"{events}/{told.STATUS}",
-                status_callback_event=PROGRESS,
-                status_callback_method="POST",
-                **(detection if order.detect_machine else {}),
+        try:
+            call = await asked(
+                self._client.calls.create_async(
+                    to=order.to_number,
+                    from_=order.from_number,
+                    twiml=str(self._connected(order.media_url, order.callbacks)),
+                    timeout=order.ring_seconds,
+                    time_limit=order.max_duration_seconds,
+                    status_callback=f"{events}/{told.STATUS}",
+                    status_callback_event=PROGRESS,
+                    status_callback_method="POST",
+                    **(detection if order.detect_machine else {}),
+                )
             )
-        )
+        except ProviderError as error:
+            raise not_placed(error) from error
         return str(call.sid)
 
     async def find_call(self, reference: str) -> str | None:

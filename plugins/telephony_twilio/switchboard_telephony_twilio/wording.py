@@ -49,37 +49,45 @@ _TEXT: Final[Mapping[str, str]] = {
     "30009": "a part of the text was lost",
     "30010": "the text would cost more than allowed",
     "30011": "the recipient's network takes no pictures",
+    "30012": "the text was given too little time",
+    "30013": "the text was given too much time",
+    "30014": "the recipient's number is not valid",
+    "30015": "the recipient is on a channel that Twilio does not serve",
+    "30016": "sender and recipient are on different channels",
     "30017": "the recipient's network is congested",
+    "30018": "the recipient's network takes registered senders only",
     "30019": "the text is larger than the recipient's network allows",
+    "30020": "Twilio failed to schedule the text",
+    "30021": "Twilio failed to choose a sender",
     "30022": "the sender has exceeded its registered rate",
     "30023": "the sender has reached its daily limit",
-    "30024": "the sender's number is being set up",
+    "30024": "the sender's number is not set up at the recipient's network",
+    "30027": "the sender has reached the daily limit of the recipient's network",
     "30032": "the toll-free sender has not been verified",
     "30033": "the sender's campaign is suspended",
     "30034": "the sender's number is not registered for texts to the United States (A2P 10DLC)",
     "30035": "the sender's number is still being registered",
-    "30036": "the text was not delivered within its time",
-    "30037": "texts from this account are disabled",
-    "30038": "the one-time password was not sent",
-    "30039": "the text is part of a loop",
-    "30040": "the recipient's network needs the sender to be registered",
+    "30041": "the sender's number is not registered for texts to the United Kingdom",
     "30410": "the recipient's network did not answer in time",
-    "30450": "texts of this kind are blocked by Twilio's protection against fraud",
-    "30453": "the text was blocked by Twilio's protection against fraud",
-    "30454": "the number has got too many texts today",
-    "30500": "Twilio failed",
+    "30450": "the text was blocked",
 }
 
 
-def sip_failure(code: str) -> str:
-    """Why a call failed, by the SIP response that Twilio tells."""
-    if not code:
+def call_failure(error_code: str, sip_code: str) -> str:
+    """Why a call failed: by Twilio's error code, else by the SIP response that it was answered."""
+    if error_code:
+        return _documented(error_code)
+    if not sip_code:
         return "Twilio did not say why the call failed"
-    return _SIP.get(code, f"the destination's network answered with SIP code {code}")
+    return _SIP.get(sip_code, f"the destination's network answered with SIP code {sip_code}")
 
 
-def text_failure(code: str, status: str) -> str:
+def text_failure(error_code: str, status: str) -> str:
     """Why a text was not delivered, by Twilio's error code."""
-    if not code:
+    if not error_code:
         return f"Twilio did not say why the text is {status}"
-    return f"{_TEXT[code]} (error {code})" if code in _TEXT else f"Twilio error {code}"
+    return f"{_TEXT[error_code]} (error {error_code})" if error_code in _TEXT else _documented(error_code)
+
+
+def _documented(code: str) -> str:
+    return f"Twilio error {code}, see https://www.twilio.com/docs/errors/{code}"

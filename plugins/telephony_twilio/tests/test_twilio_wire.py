@@ -147,11 +147,20 @@ async def test_a_twilio_that_cannot_be_reached_has_placed_nothing(twilio: Twilio
 async def test_twilios_own_code_and_words_are_told(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
     with pytest.raises(ProviderError) as refusal:
         await carrier.place_call(replace(CALL, to_number="+15550100024"))
-    assert refusal.value.message == "Twilio: The 'To' number +15550100024 is not a valid phone number. (error 21211)"
-    assert (refusal.value.code, refusal.value.retryable) == ("21211", False)
+    assert refusal.value.message == "Twilio: 'To' phone number cannot be reached (error 21214)"
+    assert (refusal.value.code, refusal.value.retryable) == ("21214", False)
+    with pytest.raises(ProviderError, match="error 21211") as no_number:
+        await carrier.place_call(replace(CALL, to_number="+15550100025"))
+    assert (no_number.value.code, no_number.value.retryable) == ("invalid_number", False)
     with pytest.raises(RecipientOptedOut) as opted_out:
         await carrier.send_text(replace(TEXT, to_number="+15550100083"))
     assert opted_out.value.code == "21610"
+
+
+async def test_what_only_this_account_may_not_do_another_carrier_may(carrier: TwilioTelephony) -> None:
+    with pytest.raises(ProviderError, match="not yet verified") as refusal:
+        await carrier.place_call(replace(CALL, from_number="+15550100009"))
+    assert (refusal.value.code, refusal.value.retryable) == ("21210", True)
 
 
 async def test_a_wrong_credential_is_told_by_check(twilio: TwilioServer) -> None:
@@ -194,7 +203,7 @@ TOLD: dict[str, tuple[str, dict[str, str], CarrierEvent | None]] = {
         "status", {"CallStatus": "failed", "SipResponseCode": "699"}, failed("699", "the destination's network answered with SIP code 699"),
     ),
     "failed, with Twilio's words": (
-        "status", {"CallStatus": "failed", "ErrorCode": "13224", "ErrorMessage": "Invalid phone number"}, failed("13224", "Invalid phone number"),
+        "status", {"CallStatus": "failed", "ErrorCode": "13224", "ErrorMessage": "Invalid number"}, failed("invalid_number", "Invalid number"),
     ),
     "a state of the future": ("status", {"CallStatus": "levitating"}, None),
     "a human": ("machine", {"AnsweredBy": "human"}, CallAnswered(SID, "human")),
@@ -216,7 +225,10 @@ TOLD: dict[str, tuple[str, dict[str, str], CarrierEvent | None]] = {
         "text", {"MessageStatus": "undelivered", "ErrorCode": "30003"},
         TextStatus(TEXT_SID, "undelivered", "the recipient's phone cannot be reached (error 30003)", "30003"),
     ),
-    "a text that failed": ("text", {"MessageStatus": "failed", "ErrorCode": "39999"}, TextStatus(TEXT_SID, "failed", "Twilio error 39999", "39999")),
+    "a text that failed": (
+        "text", {"MessageStatus": "failed", "ErrorCode": "39999"},
+        TextStatus(TEXT_SID, "failed", "Twilio error 39999, see https://www.twilio.com/docs/errors/39999", "39999"),
+    ),
     "a text to somebody who has opted out": (
         "text", {"MessageStatus": "failed", "ErrorCode": "21610"},
         TextStatus(TEXT_SID, "failed", "the recipient has opted out of texts from this number (error 21610)", "21610", opted_out=True),

@@ -12,6 +12,8 @@ from tests.carriers.twilio.server import JsonBody, Refused, TwilioServer
 
 NEVER = -1
 """A planned failure: no answer."""
+DONE = -2
+"""A planned failure: 500, though the work is done."""
 BROKEN = 0
 """A planned failure: the connection breaks once the work is done."""
 ACCOUNT = "/2010-04-01/Accounts/{account}"
@@ -67,10 +69,12 @@ class Rest:
             self._authenticate(request)
             if failure == NEVER:
                 await self._server.closing.wait()
-            elif failure:
+            elif failure and failure != DONE:
                 raise Refused(failure, 20429 if failure == 429 else 20500, "Too Many Requests" if failure == 429 else "An internal server error")
             events = tuple(value for name, value in pairs if name == "StatusCallbackEvent")
             body = await work(Asked(request.match_info, dict(pairs), events))
+            if failure == DONE:
+                raise Refused(500, 20500, "An internal server error")
         except Refused as refused:
             return web.json_response(refused.body, status=refused.status)
         if failure == BROKEN and request.transport is not None:

@@ -66,12 +66,12 @@ class Refused(Exception):
 
 
 class TwilioServer:
-    """One account. `failures` holds, by method and last part of the path, statuses to be answered before anything is done (or `BROKEN`,
-    `NEVER`); `stream_parameters` takes the place of streams' own; `requests` is what the plugin sent."""
+    """One account. `failures` holds, by method and last part of the path, statuses to be answered before anything is done (or `BROKEN`, `NEVER`,
+    `DONE`); `requests` is what the plugin sent; `talked` counts the calls in which somebody was heard; `stream_parameters` are added to streams'
+    own; with `repeats` each status is told twice."""
 
     def __init__(self) -> None:
-        self.account_sid = new_sid("AC")
-        self.auth_token = uuid4().hex
+        self._credentials = new_sid("AC"), uuid4().hex
         self.address = ""
         self.requests: list[tuple[str, str, list[tuple[str, str]]]] = []
         self.failures: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -80,11 +80,20 @@ class TwilioServer:
         self.recordings: dict[str, bytes] = {}
         self.legs: dict[str, TwilioLeg] = {}
         self.repeats = False
+        self.talked = 0
         self.stream_parameters: dict[str, str] = {}
         self._http: aiohttp.ClientSession | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.closing = asyncio.Event()
         self._directory = Directory({})
+
+    @property
+    def account_sid(self) -> str:
+        return self._credentials[0]
+
+    @property
+    def auth_token(self) -> str:
+        return self._credentials[1]
 
     # --- the people ---
 
@@ -126,6 +135,7 @@ class TwilioServer:
         async def whole() -> None:
             await leg.run(call)
             del self.legs[leg.call_id]
+            self.talked += leg.phone.voiced_frames > 0
             if leg.post.record.recording_callback:
                 await self._record(leg)
 
@@ -157,10 +167,12 @@ class TwilioServer:
     async def create_call(self, form: dict[str, str], events: tuple[str, ...]) -> JsonBody:
         if form["From"] not in self.numbers:
             raise Refused(400, 21210, "Source phone number provided, not yet verified for your account.")
+        if form["To"].endswith("25"):
+            raise Refused(400, 21211, f"The 'To' number {form['To']} is not a valid phone number.")
         try:
             subscriber = self._directory.subscriber(form["To"])
         except ProviderError:
-            raise Refused(400, 21211, f"The 'To' number {form['To']} is not a valid phone number.") from None
+            raise Refused(400, 21214, "'To' phone number cannot be reached") from None
         record = CallRecord(
             new_sid("CA"), "outbound-api", form["From"], form["To"], status_callback=form.get("StatusCallback", ""),
             status_events=events, amd_callback=form.get("AsyncAmdStatusCallback", "") if form.get("AsyncAmd") == "true" else "",
@@ -256,6 +268,11 @@ class TwilioServer:
         return {"iso_country": country, "phone_number_prices": prices, "price_unit": "USD"}
 
     # --- opening and closing ---
+
+    async def idle(self) -> None:
+        """Returns when every call is over and everything has been told."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
 
     async def close(self) -> None:
         self.closing.set()
