@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 import pytest_asyncio
 from sqlmodel import col, select, update
+from switchboard.calls import dialing
 from switchboard.calls import service as calls
+from switchboard.calls.addresses import media_url
 from switchboard.calls.media import recording_path
 from switchboard.conversation import engine
 from switchboard.conversation.dtmf import COLUMNS, ROWS
@@ -51,16 +53,23 @@ async def events_of(live: LivePlatform, call_id: object) -> list[str]:
         return [row.name for row in rows.all() if row.data.get("call_id") == str(call_id)]
 
 
+def _status_url(live: LivePlatform, call: dict[str, Any]) -> str:
+    return f"{live.runtime.settings.base_url}/carriers/twilio/{live.caller.organization_id}/calls/{call['id']}/status"
+
+
 # --- calls ---
 
 
 async def test_another_carrier_places_the_call_that_twilio_fails_to_place(at_twilio: TwilioLine) -> None:
-    (line, twilio), live = at_twilio, at_twilio[0].live
+    (_, twilio), live = at_twilio, at_twilio[0].live
     twilio.failures["POST", "Calls"] = [500]
     call: Any = await live.ended((await live.place("+15550100040"))["id"])
     assert (call["status"], call["ended_reason"], call["served_by"]["telephony"]) == ("completed", "caller_hung_up", "loopback")
     assert sum(path.endswith("/Calls.json") for _, path, _ in twilio.requests) == 1
-    assert line.carrier == "twilio"
+    stray = CallRecord(new_sid("CA"), "outbound-api", live.number, PERSON, status_callback=_status_url(live, call), status_events=("ringing",))
+    await twilio.post(stray).status("ringing")
+    assert (twilio.requests[-1][1].rpartition("/")[2], twilio.requests[-1][2]) == (f"{stray.sid}.json", [("Status", "completed")]), "hung up there"
+    assert (await live.ended(call["id"]))["status"] == "completed"
 
 
 async def test_a_call_whose_acceptance_was_lost_is_held_once(at_twilio: TwilioLine) -> None:
@@ -86,9 +95,8 @@ async def test_callbacks_come_twice_late_and_in_any_order(at_twilio: TwilioLine)
     for call, status in zip(placed, statuses, strict=True):
         async with live.runtime.database.tenant(live.caller.organization_id) as session:
             sid = (await calls.get(session, UUID(str(call["id"])))).carrier_call_id or ""
-        url = f"{live.runtime.settings.base_url}/carriers/twilio/{live.caller.organization_id}/calls/{call['id']}/status"
         events = ("completed", "answered", "ringing", "initiated")
-        late = twilio.post(CallRecord(sid, "outbound-api", live.number, PERSON, status_callback=url, status_events=events))
+        late = twilio.post(CallRecord(sid, "outbound-api", live.number, PERSON, status_callback=_status_url(live, call), status_events=events))
         for state, event in (("completed", "completed"), ("in-progress", "answered"), ("ringing", "ringing"), ("initiated", "initiated")):
             await late.status(state, event=event)
         assert (await live.ended(call["id"]))["status"] == status
@@ -111,7 +119,7 @@ async def test_calls_from_a_browser_reach_our_agents_and_dial_out_with_our_numbe
         dial("sip:x", CallerId=live.number),
     )
     assert (to_agent.answered, out.answered) == (True, True)
-    assert (foreign.answered, without.answered, nowhere.answered) == (False, False, False)
+    assert [refused.refused_reason for refused in (foreign, without, nowhere)] == ["rejected"] * 3
     items: Any = (await live.caller.get("/v1/calls")).json["items"]
     ended = [await live.ended(item["id"]) for item in items]
     assert {(call["direction"], call["from_number"], call["to_number"], call["status"]) for call in ended} == {
@@ -127,14 +135,22 @@ async def test_calls_from_a_browser_reach_our_agents_and_dial_out_with_our_numbe
 async def test_a_media_socket_needs_its_calls_address_and_the_streams_token(at_twilio: TwilioLine, monkeypatch: pytest.MonkeyPatch) -> None:
     (line, twilio), live = at_twilio, at_twilio[0].live
     monkeypatch.setattr(engine, "START_SECONDS", 0.5)
+    monkeypatch.setattr(dialing, "RING_SECONDS", 1)
     base = live.runtime.settings.base_url
+    rings = await live.place("+15550100021")
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        handed_on = (await calls.get(session, UUID(str(rings["id"])))).model_copy(update={"carrier": "loopback"})
     async with aiohttp.ClientSession() as http:
         for path in ("", "x", "WyIwIiwiMCJd.AAAA"):
             with pytest.raises(aiohttp.WSServerHandshakeError):
                 await http.ws_connect(f"{base}/media/{path}")
+        async with http.ws_connect(media_url(live.runtime.settings, live.runtime.keyring, handed_on)) as of_another_carrier:
+            assert (await of_another_carrier.receive()).type is aiohttp.WSMsgType.CLOSE
+    assert (await live.ended(rings["id"]))["status"] == "no-answer"
     twilio.stream_parameters = {"token": "0" * 64}
     heard = await line.ring("Hello")
-    call = await only_call(live)
+    items: Any = (await live.caller.get("/v1/calls?direction=inbound")).json["items"]
+    call = await live.ended(items[0]["id"])
     assert (call["status"], heard.heard_seconds) == ("failed", 0.0)
     assert (await live.caller.get(f"/v1/calls/{call['id']}/transcript")).json["items"] == []
 
