@@ -1,4 +1,8 @@
-"""A platform whose organization has a carrier, and the people who can be rung, and ring and text, over it."""
+"""A platform whose organization has a carrier, and the people who can be rung, and ring and text, over it.
+
+A further carrier is a wire server of its own that plays the loopback carrier's people (`tests/carriers/twilio`), its `…_line` here, and one more
+parameter of the scenarios' fixture.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable
 from typing import Final, TypeVar
 
-from switchboard.plugins import INVALID_NUMBER, ProviderError, RecipientOptedOut
+from switchboard.plugins import INVALID_NUMBER, OutcomeUnknown, ProviderError, RecipientOptedOut
 from twilio.base.exceptions import TwilioException, TwilioRestException, TwilioServiceException
 
 NOT_FOUND: Final = "20404"
@@ -21,11 +21,20 @@ Answer = TypeVar("Answer")
 
 
 async def asked(request: Awaitable[Answer]) -> Answer:
-    """The SDK's answer. Raises `ProviderError`."""
+    """The SDK's answer. Raises `ProviderError`; `OutcomeUnknown` for an answer that is none of Twilio's, a proxy's page say."""
     try:
         return await request
     except TwilioException as error:
         raise provider_error(error) from error
+    except ValueError as error:
+        raise OutcomeUnknown("Twilio's answer was not understood") from error
+
+
+def made(sid: str | None) -> str:
+    """The id of what was made. Raises `OutcomeUnknown` where the answer has none."""
+    if not sid:
+        raise OutcomeUnknown("Twilio did not name what it made")
+    return sid
 
 
 def not_placed(error: ProviderError) -> ProviderError:

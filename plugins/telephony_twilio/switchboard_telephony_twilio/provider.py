@@ -32,7 +32,7 @@ from twilio.twiml import TwiML
 from switchboard_telephony_twilio import callbacks as told
 from switchboard_telephony_twilio import markup, recordings, stock
 from switchboard_telephony_twilio.codec import TwilioCodec, stream_token
-from switchboard_telephony_twilio.errors import CALL_OVER, NOT_FOUND, asked, not_placed
+from switchboard_telephony_twilio.errors import CALL_OVER, NOT_FOUND, asked, made, not_placed
 from switchboard_telephony_twilio.settings import TwilioSettings
 from switchboard_telephony_twilio.signatures import verified
 from switchboard_telephony_twilio.transport import Http
@@ -128,8 +128,8 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
                 )
             )
         except ProviderError as error:
-            raise not_placed(error) from error
-        return str(call.sid)
+            raise not_placed(error) from error.__cause__
+        return made(call.sid)
 
     async def find_call(self, reference: str) -> str | None:
         """Twilio keeps nothing of ours with a call. Its first callback, whose address names the call, tells the platform before it has to ask."""
@@ -156,7 +156,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
                 to=order.to_number, from_=order.from_number, body=order.body, status_callback=f"{order.callbacks.events}/{told.TEXT}"
             )
         )
-        return str(text.sid)
+        return made(text.sid)
 
     # numbers
 
@@ -179,7 +179,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
             bought = await asked(self._client.incoming_phone_numbers.create_async(phone_number=phone_number, **directed))
         else:
             bought = await asked(self._client.incoming_phone_numbers(known.sid).update_async(**directed))
-        return BoughtNumber(bought.sid, bought.phone_number, sms=stock.capabilities(bought)["sms"])
+        return BoughtNumber(made(bought.sid), bought.phone_number, sms=stock.capabilities(bought)["sms"])
 
     async def release_number(self, carrier_number_id: str) -> None:
         try:

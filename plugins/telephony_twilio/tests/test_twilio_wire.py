@@ -37,7 +37,7 @@ from switchboard_telephony_twilio.codec import stream_token
 from switchboard_telephony_twilio.provider import TwilioTelephony
 from switchboard_telephony_twilio.settings import TwilioSettings
 
-from tests.carriers.twilio.rest import BROKEN, NEVER
+from tests.carriers.twilio.rest import BROKEN, GARBLED, NEVER
 from tests.carriers.twilio.server import OURS, TwilioServer, new_sid
 from tests.carriers.twilio.wire import signature
 
@@ -102,7 +102,7 @@ async def test_a_call_that_twilio_failed_to_place_is_not_asked_for_again_but_may
     assert len(twilio.requests) == 1
 
 
-@pytest.mark.parametrize("failure", [BROKEN, NEVER])
+@pytest.mark.parametrize("failure", [BROKEN, NEVER, GARBLED])
 @pytest.mark.parametrize("collection", ["Calls", "Messages"])
 async def test_what_may_have_been_done_is_never_asked_for_again(
     carrier: TwilioTelephony, twilio: TwilioServer, collection: str, failure: int

@@ -12,6 +12,8 @@ from tests.carriers.twilio.server import JsonBody, Refused, TwilioServer
 
 NEVER = -1
 """A planned failure: no answer."""
+GARBLED = -3
+"""A planned failure: the work is done, and a page of somebody else's comes back."""
 DONE = -2
 """A planned failure: 500, though the work is done."""
 BROKEN = 0
@@ -69,10 +71,12 @@ class Rest:
             self._authenticate(request)
             if failure == NEVER:
                 await self._server.closing.wait()
-            elif failure and failure != DONE:
+            elif failure and failure not in (DONE, GARBLED):
                 raise Refused(failure, 20429 if failure == 429 else 20500, "Too Many Requests" if failure == 429 else "An internal server error")
             events = tuple(value for name, value in pairs if name == "StatusCallbackEvent")
             body = await work(Asked(request.match_info, dict(pairs), events))
+            if failure == GARBLED:
+                return web.Response(text="<html>Welcome</html>", content_type="text/html", status=status)
             if failure == DONE:
                 raise Refused(500, 20500, "An internal server error")
         except Refused as refused:
