@@ -16,7 +16,7 @@ from sqlmodel import col, select, update
 from switchboard.calls import dialing
 from switchboard.calls import service as calls
 from switchboard.calls.addresses import media_url
-from switchboard.calls.media import recording_path
+from switchboard.calls.media import Leg, recording_path
 from switchboard.conversation import engine
 from switchboard.conversation.dtmf import COLUMNS, ROWS
 from switchboard.database import now
@@ -53,6 +53,14 @@ async def events_of(live: LivePlatform, call_id: object) -> list[str]:
         return [row.name for row in rows.all() if row.data.get("call_id") == str(call_id)]
 
 
+async def _connected(live: LivePlatform, call_id: object) -> None:
+    async with asyncio.timeout(10):
+        while True:
+            if (await live.caller.get(f"/v1/calls/{call_id}")).json["status"] == "in-progress":
+                return
+            await asyncio.sleep(0.05)
+
+
 def _status_url(live: LivePlatform, call: dict[str, Any]) -> str:
     return f"{live.runtime.settings.base_url}/carriers/twilio/{live.caller.organization_id}/calls/{call['id']}/status"
 
@@ -84,6 +92,20 @@ async def test_a_call_whose_acceptance_was_lost_is_held_once(at_twilio: TwilioLi
     async with asyncio.timeout(5):
         await twilio.idle()
     assert twilio.talked == (1 if call["served_by"]["telephony"] == "twilio" else 0)
+
+
+async def test_a_call_that_was_named_after_its_socket_was_opened_can_be_hung_up(at_twilio: TwilioLine) -> None:
+    (_, twilio), live = at_twilio, at_twilio[0].live
+    placed = await live.place("+15550100070")
+    await _connected(live, placed["id"])
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        unnamed = await calls.get(session, UUID(str(placed["id"])))
+        session.expunge(unnamed)
+    unnamed.carrier_call_id = None
+    async with live.runtime.providers.telephony(live.caller.organization_id, "twilio") as provider:
+        await Leg(live.runtime, unnamed, provider).hang_up()
+    assert (await live.ended(placed["id"]))["status"] == "completed"
+    assert [("Status", "completed")] in [form for _, path, form in twilio.requests if str(unnamed.carrier_call_id) in path]
 
 
 async def test_callbacks_come_twice_late_and_in_any_order(at_twilio: TwilioLine) -> None:
@@ -139,7 +161,9 @@ async def test_a_media_socket_needs_its_calls_address_and_the_streams_token(at_t
     base = live.runtime.settings.base_url
     rings = await live.place("+15550100021")
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
-        handed_on = (await calls.get(session, UUID(str(rings["id"])))).model_copy(update={"carrier": "loopback"})
+        handed_on = await calls.get(session, UUID(str(rings["id"])))
+        session.expunge(handed_on)
+    handed_on.carrier = "loopback"
     async with aiohttp.ClientSession() as http:
         for path in ("", "x", "WyIwIiwiMCJd.AAAA"):
             with pytest.raises(aiohttp.WSServerHandshakeError):

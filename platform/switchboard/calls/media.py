@@ -45,20 +45,23 @@ class Leg:
     carrier: TelephonyProvider[ProviderSettings]
 
     async def hang_up(self) -> None:
-        await self.carrier.hang_up(self._carrier_call_id)
+        await self.carrier.hang_up(await self._carrier_call_id())
 
     async def transfer(self, to_number: str) -> None:
         if not self.carrier.capabilities.transfer:
             raise ProviderError(f"{self.carrier.title} cannot transfer calls", retryable=False)
         callbacks = call_callbacks(self.runtime.settings, carrier=self.call.carrier, organization_id=self.call.organization_id, call_id=self.call.id)
         own_number = self.call.to_number if self.call.direction == "inbound" else self.call.from_number
-        await self.carrier.transfer(self._carrier_call_id, to_number=to_number, caller_id=own_number, callbacks=callbacks)
+        await self.carrier.transfer(await self._carrier_call_id(), to_number=to_number, caller_id=own_number, callbacks=callbacks)
 
     async def send_digits(self, digits: str) -> None:
-        await self.carrier.send_digits(self._carrier_call_id, digits)
+        await self.carrier.send_digits(await self._carrier_call_id(), digits)
 
-    @property
-    def _carrier_call_id(self) -> str:
+    async def _carrier_call_id(self) -> str:
+        """The carrier may name a call, by callback, after it has opened its media socket."""
+        if self.call.carrier_call_id is None:
+            async with self.runtime.database.tenant(self.call.organization_id) as session:
+                self.call.carrier_call_id = (await calls.get(session, self.call.id)).carrier_call_id
         if self.call.carrier_call_id is None:
             raise ProviderError("the carrier has not named the call yet")
         return self.call.carrier_call_id
