@@ -40,8 +40,11 @@ async def apply(runtime: Runtime, organization_id: UUID, carrier: str, event: Ca
 
 
 def _is_unwanted(call: Call, carrier: str, event: CallTold) -> bool:
-    """Whether the carrier rings somebody for a call that it did not seem to have placed: it went to another carrier, or was given up."""
-    given_up = call.status == "failed" and call.started_at is None
+    """Whether the carrier rings somebody for a call that it did not seem to have placed: it went to another carrier, or was given up.
+
+    Told late of a call that nobody answered, the carrier is asked to end what is over, which is harmless.
+    """
+    given_up = is_over(call) and call.started_at is None
     return (call.carrier != carrier or given_up) and isinstance(event, CallAccepted | CallRinging | CallAnswered)
 
 
