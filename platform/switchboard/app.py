@@ -18,6 +18,8 @@ from switchboard.calls.heartbeat import heartbeat
 from switchboard.calls.live import listen
 from switchboard.calls.media_socket import with_media
 from switchboard.calls.routes import blueprint as calls
+from switchboard.campaigns.outcomes import follow as follow_campaign
+from switchboard.campaigns.routes import blueprint as campaigns
 from switchboard.carriers.routes import blueprint as carriers
 from switchboard.contacts.routes import blueprint as contacts
 from switchboard.conversation.engine import CallEngine
@@ -45,9 +47,11 @@ if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
 
 BLUEPRINTS = (
-    agents, analytics, billing, browser_calls, calls, carriers, contacts, do_not_call, health, integrations, phone_numbers, reference, sms, usage,
-    webhooks,
+    agents, analytics, billing, browser_calls, calls, campaigns, carriers, contacts, do_not_call, health, integrations, phone_numbers, reference,
+    sms, usage, webhooks,
 )  # fmt: skip
+# Told of each event in the transaction that publishes it.
+LISTENERS = (follow_campaign,)
 
 
 @asynccontextmanager
@@ -55,7 +59,7 @@ async def runtime(settings: Settings, *, database_url: str, redis_url: str, regi
     """A process's parts, connected when first used, let go of at the end."""
     redis = Redis.from_url(redis_url)
     queue = Queue(redis)
-    database = Database(database_url, info={"queue": queue})
+    database = Database(database_url, info={"queue": queue, "listeners": LISTENERS})
     ring = keyring.load_or_create([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
     plugins = registry or Registry.discover(trace=settings.trace_plugins)
     parts = Runtime(

@@ -2,7 +2,8 @@
 
 import asyncio
 
-from switchboard.calls.jobs import analyze_call, dial_call, sweep_calls
+from switchboard.calls.jobs import analyze_call, dial_call, hang_up_call, sweep_calls
+from switchboard.campaigns.jobs import dial_campaigns, run_dialer
 from switchboard.deliveries.jobs import expire_deliveries, forget_deliveries, start_deliveries
 from switchboard.deliveries.pump import DeliveryPump
 from switchboard.housekeeping import forget_answers, forget_events, tell_watchers
@@ -11,7 +12,9 @@ from switchboard.runtime import Runtime
 from switchboard.sms.jobs import answer_text, look_after_text, send_text, sweep_texts
 from switchboard.work import Clockwork, Job
 
-JOBS: tuple[Job, ...] = (analyze_call, answer_text, dial_call, look_after_text, send_text, start_deliveries, tell_watchers)
+JOBS: tuple[Job, ...] = (
+    analyze_call, answer_text, dial_call, dial_campaigns, hang_up_call, look_after_text, send_text, start_deliveries, tell_watchers,
+)  # fmt: skip
 CLOCK = (
     Clockwork(sweep_calls, "* * * * * */2"),
     Clockwork(sweep_texts, "* * * * * */2"),
@@ -31,10 +34,11 @@ async def work(runtime: Runtime, stop: asyncio.Event) -> None:
     worker = runtime.queue.worker(jobs=JOBS, clock=CLOCK, context=runtime)
     running = asyncio.create_task(worker.start())
     delivering = asyncio.create_task(DeliveryPump(runtime).run(stop))
+    dialing = asyncio.create_task(run_dialer(runtime, stop))
     stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait((running, delivering, stopping), return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait((running, delivering, dialing, stopping), return_when=asyncio.FIRST_COMPLETED)
     stop.set()
     stopping.cancel()
     await worker.stop()
     await asyncio.gather(running, return_exceptions=True)
-    await delivering
+    await asyncio.gather(delivering, dialing)

@@ -3,9 +3,16 @@
 import asyncio
 from uuid import uuid4
 
+import aiohttp
 import pytest
+from switchboard.calls import service as calls
+from switchboard.calls.addresses import media_url
+from switchboard.database import now
+from switchboard.runtime import Runtime
+from switchboard.serving import GRACE_SECONDS
 
-from tests.fixtures.app import Caller, LivePlatform, Organizations
+from tests.fixtures.app import Caller, LivePlatform, Organizations, listening
+from tests.fixtures.calls import add_call
 
 
 async def only_call(live: LivePlatform) -> dict[str, object]:
@@ -89,3 +96,17 @@ async def test_the_wake_up_may_be_lost(live: LivePlatform) -> None:
     await live.runtime.redis.flushall()
     async with asyncio.timeout(20):
         assert (await live.ended(call["id"]))["status"] == "busy"
+
+
+async def test_a_socket_for_a_call_that_is_over_keeps_no_server_from_stopping(runtime: Runtime, caller: Caller) -> None:
+    await add_call(runtime, caller, now())
+    async with runtime.database.tenant(caller.organization_id) as session:
+        url = media_url(runtime.settings, runtime.keyring, (await session.exec(calls.listed(session))).one())
+    async with aiohttp.ClientSession() as http:
+        async with listening(runtime):
+            socket = await http.ws_connect(url, autoclose=False, autoping=False)
+            for _ in range(50):  # more than the server keeps for somebody who does not read
+                await socket.send_str("{}")
+            assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
+            stopping = asyncio.get_running_loop().time()
+        assert asyncio.get_running_loop().time() - stopping < GRACE_SECONDS - 5

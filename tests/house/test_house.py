@@ -22,8 +22,9 @@ PLATFORM = REPOSITORY / "platform" / "switchboard"
 PUBLIC = ("/carriers/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/static/")
 # A URL's noun is its folder.
 FOLDERS = {
-    "agents": "agents", "calls": "calls", "contacts": "contacts", "do-not-call": "do_not_call", "phone-numbers": "phone_numbers",
-    "browser-call": "browser_calls", "integrations": "integrations", "sms": "sms", "billing": "billing", "usage": "usage", "analytics": "analytics",
+    "agents": "agents", "calls": "calls", "campaigns": "campaigns", "contacts": "contacts", "do-not-call": "do_not_call",
+    "browser-call": "browser_calls", "phone-numbers": "phone_numbers",
+    "integrations": "integrations", "sms": "sms", "billing": "billing", "usage": "usage", "analytics": "analytics",
     "webhook-endpoints": "webhooks", "webhook-deliveries": "webhooks", "webhook-events": "webhooks",
 }  # fmt: skip
 # Each comes with what causes it.

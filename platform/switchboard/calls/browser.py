@@ -47,7 +47,7 @@ async def _dial(session: AsyncSession, carrier: str, browser: BrowserCall, calle
 
 
 async def _write(session: AsyncSession, carrier: str, browser: BrowserCall, caller: PhoneNumber) -> Call:
-    no_room = await calls.has_no_room(session)
+    no_room = await calls.claim_room(session) < 1
     call = Call(
         id=new_id(),
         organization_id=session.info["organization_id"],

@@ -7,7 +7,7 @@ from sqlmodel import col
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.calls import service as calls
-from switchboard.calls.dialing import end_leg
+from switchboard.calls.dialing import end_leg, reason_of
 from switchboard.calls.live import LiveMessage, tell
 from switchboard.calls.models import Call
 from switchboard.calls.states import accept, finish, is_over, ring, start
@@ -75,7 +75,7 @@ async def _end(session: AsyncSession, call: Call, event: CallEnded) -> None:
     elif event.outcome == "completed":
         await finish(session, call, "canceled" if call.direction == "inbound" else "no-answer")
     else:
-        await finish(session, call, event.outcome, error=event.error_message)
+        await finish(session, call, event.outcome, reason=reason_of(event.error_code), error=event.error_message)
 
 
 async def _find(session: AsyncSession, carrier: str, carrier_call_id: str, call_id: UUID | None) -> Call | None:

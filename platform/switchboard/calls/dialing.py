@@ -4,6 +4,7 @@ from datetime import timedelta
 from uuid import UUID
 
 import structlog
+from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.agents import service as agents
 from switchboard.calls import service as calls
@@ -15,14 +16,16 @@ from switchboard.database import now
 from switchboard.do_not_call import service as do_not_call
 from switchboard.observability import metrics
 from switchboard.phone_numbers import service as numbers
-from switchboard.plugins import CallOrder, OutcomeUnknown, ProviderError
+from switchboard.plugins import INVALID_NUMBER, CallOrder, OutcomeUnknown, ProviderError
 from switchboard.plugins.registry import Capability
 from switchboard.providers.service import configured_names
 from switchboard.runtime import Runtime
+from switchboard.work import wake
 
 logger = structlog.get_logger()
 RING_SECONDS = 30
 CARRIER_PATIENCE = timedelta(seconds=30)
+FORGOTTEN = "The carrier never said whether it placed the call."
 
 
 async def dial(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
@@ -48,7 +51,7 @@ async def dial(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
             return
         call, error = handed_on, await _ask(runtime, handed_on, max_seconds)
     if error is not None:
-        await _settle(runtime, call, error=error.message)
+        await _settle(runtime, call, error=error.message, reason=reason_of(error.code))
 
 
 async def _ask(runtime: Runtime, call: Call, max_seconds: int) -> ProviderError | None:
@@ -89,18 +92,27 @@ async def reconcile(runtime: Runtime, organization_id: UUID, call_id: UUID) -> N
     except ProviderError as error:
         logger.warning("carrier cannot say whether a call exists", call_id=str(call_id), reason=error.message)
         found = None
-    await _settle(runtime, call, carrier_call_id=found, error=None if found else "The carrier never said whether it placed the call.")
+    await _settle(runtime, call, carrier_call_id=found, error=None if found else FORGOTTEN)
 
 
-async def _settle(runtime: Runtime, placed: Call, *, carrier_call_id: str | None = None, error: str | None = None) -> None:
+async def _settle(
+    runtime: Runtime, placed: Call, *, carrier_call_id: str | None = None, error: str | None = None, reason: EndedReason | None = None
+) -> None:
     async with runtime.database.tenant(placed.organization_id) as session:
         call = await calls.get(session, placed.id, lock=True)
         if error is not None:
-            await finish(session, call, "failed", error=error)
-        elif not is_over(call):
-            call.carrier_call_id = call.carrier_call_id or carrier_call_id
-            if call.status == "queued":
-                call.watch_at = now() + RINGING_PATIENCE
+            await finish(session, call, "failed", reason=reason, error=error)
+            return
+        call.carrier_call_id = call.carrier_call_id or carrier_call_id
+        if call.status == "queued":
+            call.watch_at = now() + RINGING_PATIENCE
+    if call.status == "canceled":  # while the carrier was being asked
+        await hang_up(runtime, call)
+
+
+def reason_of(error_code: str | None) -> EndedReason | None:
+    """Why a call failed, where a carrier's code tells more than that it did."""
+    return EndedReason.INVALID_NUMBER if error_code == INVALID_NUMBER else None
 
 
 def _order(runtime: Runtime, call: Call, max_duration_seconds: int) -> CallOrder:
@@ -113,6 +125,13 @@ def _order(runtime: Runtime, call: Call, max_duration_seconds: int) -> CallOrder
         ring_seconds=RING_SECONDS,
         max_duration_seconds=max_duration_seconds,
     )
+
+
+async def cancel(session: AsyncSession, call: Call) -> None:
+    """Take back a call that nobody has answered; the caller has locked it. One that was is left alone."""
+    if call.status in ("queued", "ringing"):
+        await finish(session, call, "canceled", reason=EndedReason.CANCELED)
+        wake(session, "hang_up_call", organization_id=str(call.organization_id), call_id=str(call.id))
 
 
 async def hang_up(runtime: Runtime, call: Call) -> None:

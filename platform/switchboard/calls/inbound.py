@@ -142,7 +142,7 @@ async def _to_agent(runtime: Runtime, organization_id: UUID, agent_id: UUID | No
         agent = await agents.find(session, agent_id) if agent_id else None
         if agent is None or agent.status != "active":
             return Route(refused="No agent answers this number.")
-        if await calls.has_no_room(session):
+        if await calls.claim_room(session) < 1:
             return Route(agent_id=agent.id, refused="The organization has as many calls running as it may.", busy=True)
     return Route(agent_id=agent.id, voicemail=voicemail)
 

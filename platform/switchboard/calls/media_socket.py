@@ -5,6 +5,7 @@ it spares each frame Quart's share of the work.
 """
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 logger = structlog.get_logger()
 PREFIX: Final = "/media/"
 SEND_SECONDS = 5.0
+CLOSE_SECONDS = 2.0
 
 
 class AsgiMediaSocket:
@@ -29,6 +31,7 @@ class AsgiMediaSocket:
         self._receive = receive
         self._send = send
         self._open = True
+        self._gone = False
 
     async def receive(self) -> Frame | None:
         """The next message, None once the socket is closed."""
@@ -37,7 +40,8 @@ class AsgiMediaSocket:
             if message["type"] == "websocket.receive":
                 text = message["text"]
                 return text if text is not None else message["bytes"]
-            self._open = message["type"] == "websocket.connect"
+            self._gone = message["type"] == "websocket.disconnect"
+            self._open = not self._gone
         return None
 
     async def send(self, message: Frame) -> None:
@@ -56,6 +60,13 @@ class AsgiMediaSocket:
         if self._open:
             self._open = False
             await self._send({"type": "websocket.close", "code": 1000, "reason": None})
+
+    async def drain(self) -> None:
+        """Hear the carrier out until it hangs up too: what it says meanwhile would fill hypercorn's queue, and its connection never end."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                while not self._gone:
+                    self._gone = (await self._receive())["type"] == "websocket.disconnect"
 
 
 def with_media(application: "ASGIFramework", runtime: Runtime) -> "ASGIFramework":
@@ -78,4 +89,6 @@ async def _media(runtime: Runtime, scope: "WebsocketScope", receive: "ASGIReceiv
         await send({"type": "websocket.close", "code": 1008, "reason": None})
         return
     await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
-    await hold(runtime, *found, AsgiMediaSocket(receive, send))
+    socket = AsgiMediaSocket(receive, send)
+    await hold(runtime, *found, socket)
+    await socket.drain()

@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from pydantic import JsonValue
 from sqlalchemy import func
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
@@ -18,6 +19,7 @@ from switchboard.database import new_id, now
 from switchboard.do_not_call import service as do_not_call
 from switchboard.identity.service import policy_of
 from switchboard.phone_numbers import service as numbers
+from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.web.errors import InvalidState, NotFound, ValidationFailed
 from switchboard.web.schemas import parse_id
 from switchboard.work import wake
@@ -69,8 +71,13 @@ async def place(session: AsyncSession, data: CallCreate) -> Call:
         raise InvalidState("The agent is paused: it takes and places no calls.")
     if await do_not_call.is_listed(session, data.to_number):
         raise InvalidState(NOT_TO_BE_CALLED)
-    if await has_no_room(session):
+    if await claim_room(session) < 1:
         raise InvalidState("The organization has as many calls running as it may.")
+    return await begin(session, agent, number, data.to_number, metadata=data.metadata)
+
+
+async def begin(session: AsyncSession, agent: Agent, number: PhoneNumber, to_number: str, *, metadata: dict[str, JsonValue]) -> Call:
+    """Write a call down whose agent, number and destination may be used. Raises `InsufficientBalance`, with nothing written."""
     call = Call(
         id=new_id(),
         organization_id=session.info["organization_id"],
@@ -78,9 +85,9 @@ async def place(session: AsyncSession, data: CallCreate) -> Call:
         phone_number_id=number.id,
         direction="outbound",
         from_number=number.phone_number,
-        to_number=data.to_number,
+        to_number=to_number,
         carrier=number.carrier,
-        call_metadata=data.metadata,
+        call_metadata=metadata,
         watch_at=now(),
     )
     prices = (await policy_of(session, call.organization_id)).prices
@@ -91,12 +98,13 @@ async def place(session: AsyncSession, data: CallCreate) -> Call:
     return call
 
 
-async def has_no_room(session: AsyncSession) -> bool:
-    """Whether the organization has as many calls running as its policy allows."""
+async def claim_room(session: AsyncSession) -> int:
+    """How many more calls the organization's policy allows. Until the transaction ends nobody else is told, so that the answer holds."""
     organization_id = session.info["organization_id"]
+    await session.exec(select(func.pg_advisory_xact_lock(func.hashtextextended(f"calls of {organization_id}", 0))))
     running = select(func.count()).select_from(Call).where(col(Call.organization_id) == organization_id, col(Call.ended_at).is_(None))
-    limit = (await policy_of(session, organization_id)).max_concurrent_calls
-    return (await session.exec(running.where(col(Call.status).in_(ORDER)))).one() >= limit
+    count = (await session.exec(running.where(col(Call.status).in_(ORDER)))).one()
+    return (await policy_of(session, organization_id)).max_concurrent_calls - count
 
 
 async def _agent(session: AsyncSession, agent_id: str) -> Agent:

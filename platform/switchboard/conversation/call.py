@@ -57,6 +57,7 @@ class EndedReason(StrEnum):
     TAKEN_OVER = "taken_over"
     CANCELED = "canceled"
     DO_NOT_CALL = "do_not_call"
+    INVALID_NUMBER = "invalid_number"
     INSUFFICIENT_BALANCE = "insufficient_balance"
     PROVIDER_FAILED = "provider_failed"
     SHUTDOWN = "shutdown"

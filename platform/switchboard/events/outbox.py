@@ -1,6 +1,8 @@
 """Publishing: the fact, its event and its deliveries are one transaction. Nothing is told before commit, nothing committed is forgotten."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
+from typing import TypeAlias
 from uuid import UUID
 
 from sqlmodel import col, or_, select
@@ -11,9 +13,15 @@ from switchboard.events.catalog import EventData, delivery_model
 from switchboard.events.models import Delivery, Event, EventTarget
 from switchboard.work import wake
 
+Listener: TypeAlias = Callable[[AsyncSession, EventData], Awaitable[None]]
+"""A part of the platform above whatever publishes, told in the same transaction. The application gives them to its database's sessions."""
+
 
 async def publish(session: AsyncSession, data: EventData) -> None:
-    """Write an event down beside its fact, and a delivery for each target that wants it; the session must be the organization's own."""
+    """Write an event down beside its fact, a delivery for each target that wants it, and tell the listeners.
+
+    The session must be the organization's own.
+    """
     moment = now()
     session.add(Event(organization_id=session.info["organization_id"], name=data.event, data=data.model_dump(mode="json"), occurred_at=moment))
     wake(session, "tell_watchers")
@@ -22,6 +30,9 @@ async def publish(session: AsyncSession, data: EventData) -> None:
         body = frozen_body(data, moment)
         for target in targets:
             enqueue(session, target, data.event, body)
+    listeners: Sequence[Listener] = session.info.get("listeners", ())
+    for listener in listeners:
+        await listener(session, data)
 
 
 def frozen_body(data: EventData, moment: datetime) -> str:

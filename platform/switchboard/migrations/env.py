@@ -6,6 +6,7 @@ from sqlmodel import SQLModel
 from switchboard.agents import models as agents
 from switchboard.billing import models as billing
 from switchboard.calls import models as calls
+from switchboard.campaigns import models as campaigns
 from switchboard.contacts import models as contacts
 from switchboard.do_not_call import models as do_not_call
 from switchboard.events import models as events
@@ -16,7 +17,7 @@ from switchboard.providers import models as providers
 from switchboard.sms import models as sms
 from switchboard.web import models as web
 
-TABLES = (agents, billing, calls, contacts, do_not_call, events, identity, integrations, phone_numbers, providers, sms, web)
+TABLES = (agents, billing, calls, campaigns, contacts, do_not_call, events, identity, integrations, phone_numbers, providers, sms, web)
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=SQLModel.metadata, compare_type=True)
 context.run_migrations()

@@ -50,11 +50,15 @@ async def at_carrier(session: AsyncSession, carrier: str) -> list[PhoneNumber]:
     return list((await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id)))).all())
 
 
+async def find_active(session: AsyncSession, number_id: UUID) -> PhoneNumber | None:
+    """The organization's number that can be used, None where it has no such one."""
+    return (await session.exec(listed(session).where(col(PhoneNumber.id) == number_id, col(PhoneNumber.status) == "active"))).one_or_none()
+
+
 async def require(session: AsyncSession, number_id: str, *, field: str) -> PhoneNumber:
     """A number that a body names. Raises `ValidationFailed`: an unknown one and another organization's answer alike."""
     key = parse_id(number_id)
-    rows = listed(session).where(col(PhoneNumber.id) == key, col(PhoneNumber.status) == "active")
-    number = (await session.exec(rows)).one_or_none() if key else None
+    number = await find_active(session, key) if key else None
     if number is None:
         raise ValidationFailed.field(field, "is not an active phone number of the organization")
     return number

@@ -9,6 +9,7 @@ A handler takes what it names: `session` (one transaction of the caller's organi
 any error), `principal`, `data` (the body), `query`, and the path's ids as UUIDs. It returns a value of `answer`, or a `Response` of its own.
 """
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -41,6 +42,7 @@ from switchboard.web.schemas import parse_id
 
 Handler: TypeAlias = Callable[..., Awaitable[object]]
 MAX_BODY_BYTES = 8 * 1024 * 1024
+LONG_BODY_BYTES = 128 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,9 @@ async def _serve(call: _Call, path: Mapping[str, str]) -> Response:
         arguments["query"] = _query(call.endpoint.query)
     raw = await _raw_body()
     if call.endpoint.body is not None:
-        arguments["data"] = _body(call.endpoint, raw)
+        parsed = call.endpoint, raw, request.mimetype
+        # A long body takes its time; calls whose audio this process carries must not wait for it.
+        arguments["data"] = await asyncio.to_thread(_body, *parsed) if len(raw) > LONG_BODY_BYTES else _body(*parsed)
     async with AsyncExitStack() as stack:
         replay = _idempotent(principal, raw)
         if replay is not None or "session" in call.wanted:
@@ -179,11 +183,11 @@ async def _raw_body() -> bytes:
         raise PayloadTooLarge from None
 
 
-def _body(declared: Endpoint, raw: bytes) -> BaseModel:
+def _body(declared: Endpoint, raw: bytes, mimetype: str) -> BaseModel:
     model = declared.body
     if model is None:
         raise ValidationFailed
-    if raw and request.mimetype != "application/json" and not request.mimetype.endswith("+json"):
+    if raw and mimetype != "application/json" and not mimetype.endswith("+json"):
         raise UnsupportedMediaType
     try:
         return model.model_validate_json(raw or b"{}")

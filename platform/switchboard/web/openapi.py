@@ -31,6 +31,7 @@ REFERENCE = "#/components/schemas/{model}"
 TAGS = {
     "agents": "Agents hold the calls.",
     "calls": "Calls, their transcripts and recordings.",
+    "campaigns": "Lists of people whom an agent calls.",
     "contacts": "Whom the organization talks to.",
     "do-not-call": "Numbers that are not called any more; an addition.",
     "phone-numbers": "Numbers: search, buy, configure, give back.",

@@ -6,7 +6,7 @@ from typing import Annotated, Generic, TypeVar
 from uuid import UUID
 
 import phonenumbers
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler, JsonValue, PlainSerializer, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, JsonValue, PlainSerializer, field_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -36,6 +36,16 @@ def _with_plus(value: str) -> str:
     return value if value.startswith("+") else f"+{value}"
 
 
+def _moment(value: JsonValue) -> datetime:
+    try:
+        moment = datetime.fromisoformat(value if isinstance(value, str) else "")
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise ValueError("must be a time with its zone like 2026-11-20T09:30:00Z")
+    return moment
+
+
 def _without_nul(value: JsonValue, depth: int = 0) -> None:
     if depth > MAX_JSON_DEPTH:
         raise ValueError(f"is nested deeper than {MAX_JSON_DEPTH} levels")
@@ -52,6 +62,9 @@ def _without_nul(value: JsonValue, depth: int = 0) -> None:
 
 Moment = Annotated[datetime, PlainSerializer(_iso, return_type=str, when_used="json"), Field(examples=["2026-11-20T09:30:00.000Z"])]
 """A timestamp: ISO 8601 in UTC with milliseconds."""
+
+GivenMoment = Annotated[datetime, BeforeValidator(_moment), Field(examples=["2026-11-20T09:30:00Z"])]
+"""A timestamp in a request's body: ISO 8601 with a zone."""
 
 Dollars = Annotated[Decimal, PlainSerializer(float, return_type=float, when_used="json")]
 """US dollars, a JSON number."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
-from switchboard.plugins import CallProgress, ProviderError
+from switchboard.plugins import INVALID_NUMBER, CallProgress, ProviderError
 from switchboard.plugins.telephony import CallOutcome
 
 from switchboard_offline.espeak import speak
@@ -125,6 +125,8 @@ class Directory:
         last = ending(number)
         if last == "24":
             raise ProviderError(f"the carrier does not dial {number}", code="destination_refused", retryable=False)
+        if last == "25":
+            raise ProviderError(f"there is no number {number}", code=INVALID_NUMBER, retryable=False)
         if last in _UNREACHED:
             return _UNREACHED[last]
         if last in _WORDLESS:

@@ -1,0 +1,1 @@
+"""Campaigns: lists of people whom an agent calls, so many at a time."""
