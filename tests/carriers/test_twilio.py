@@ -226,6 +226,14 @@ async def test_opt_outs_that_twilio_has_heard_count_and_pictures_keep_their_link
     assert messages[0]["media_urls"] == ["https://api.twilio.example/Media/ME1"]
 
 
+async def test_a_text_whose_acceptance_was_lost_is_sent_once_and_known_by_its_callbacks(at_twilio: TwilioLine) -> None:
+    (_, twilio), live = at_twilio, at_twilio[0].live
+    twilio.failures["POST", "Messages"] = [BROKEN]
+    sent = await live.caller.post("/v1/sms", {"to_number": PERSON, "from_number_id": live.number_id, "body": "Hello"})
+    assert (await text_with(live, sent.json, "delivered"))["error_message"] is None
+    assert sum(path.endswith("/Messages.json") for _, path, _ in twilio.requests) == 1
+
+
 async def test_a_purchase_that_succeeded_there_and_failed_here_is_repaired(at_twilio: TwilioLine) -> None:
     (_, twilio), live = at_twilio, at_twilio[0].live
     before, twilio.failures["POST", "IncomingPhoneNumbers"] = twilio.purchases, [BROKEN]
