@@ -124,7 +124,7 @@ async def main(port: int, core: int) -> None:
             call_id = uuid4()
             call = LiveCall(
                 call_id, uuid4(), "inbound", "+15550100001", "+15550100200", AgentSettings(uuid4(), interruption_min_words=10),
-                InstantSpeechToText(settings), InstantVoice(settings), InstantModel(settings), carrier.media_codec(), nowhere, nowhere,
+                InstantSpeechToText(settings), InstantVoice(settings), InstantModel(settings), carrier.media_codec(""), nowhere, nowhere,
                 recording_path=Path(folder) / f"{call_id}.wav",
             )  # fmt: skip
             await engine.hold(call, AsgiMediaSocket(receive, send))

@@ -14,6 +14,7 @@ from switchboard.agents.routes import blueprint as agents
 from switchboard.analytics.routes import blueprint as analytics
 from switchboard.automations.routes import blueprint as automations
 from switchboard.billing.routes import blueprint as billing
+from switchboard.browser_calls.routes import blueprint as browser_calls
 from switchboard.calls.heartbeat import heartbeat
 from switchboard.calls.live import listen
 from switchboard.calls.media_socket import with_media
@@ -47,8 +48,8 @@ if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
 
 BLUEPRINTS = (
-    agents, analytics, automations, billing, calls, campaigns, carriers, contacts, do_not_call, health, integrations, phone_numbers, reference, sms,
-    usage, webhooks,
+    agents, analytics, automations, billing, browser_calls, calls, campaigns, carriers, contacts, do_not_call, health, integrations, phone_numbers,
+    reference, sms, usage, webhooks,
 )  # fmt: skip
 # Told of each event in the transaction that publishes it.
 LISTENERS = (follow_campaign,)

@@ -1,14 +1,11 @@
-"""Calls: placed and answered over the loopback carrier's real callbacks, media socket and audio."""
+"""Calls through the API. How they go over each carrier is in tests/carriers/test_scenarios.py."""
 
 import asyncio
-import io
-import wave
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import aiohttp
-import numpy as np
 import pytest
-from switchboard.calls import dialing
+from switchboard.calls import service as calls
 from switchboard.calls.addresses import media_url
 from switchboard.database import now
 from switchboard.runtime import Runtime
@@ -23,63 +20,6 @@ async def only_call(live: LivePlatform) -> dict[str, object]:
     assert isinstance(items, list)
     assert len(items) == 1
     return await live.ended(items[0]["id"])  # type: ignore[index,call-overload,return-value]
-
-
-async def test_a_conversation_is_held_recorded_timed_priced_and_analysed(live: LivePlatform) -> None:
-    heard = await live.ring("What are your opening hours?", "Goodbye")
-    assert heard.first_reply_ms is not None
-    call = await only_call(live)
-    call = await live.ended(call["id"], analysed=True)  # type: ignore[assignment]
-    assert (call["status"], call["direction"], call["ended_reason"]) == ("completed", "inbound", "agent_hung_up")
-    assert call["call_successful"] is True
-    assert call["latencies"]
-    assert call["served_by"] == {"telephony": "loopback", "speech_to_text": "pocketsphinx", "text_to_speech": "espeak", "llm": "scripted"}
-    lines = (await live.caller.get(f"/v1/calls/{call['id']}/transcript")).json["items"]
-    said = [(line["role"], line["content"]) for line in lines if line["role"] != "tool"]  # type: ignore[union-attr,index,call-overload]
-    assert said[0] == ("agent", "Hello , this is the bakery on the corner.")
-    assert ("agent", "We are open from seven to six every day of the week.") in said
-    assert any(role == "user" for role, _ in said)
-    recording = await live.caller.get(f"/v1/calls/{call['id']}/recording")
-    assert recording.headers["Content-Type"] == "audio/wav"
-    with wave.open(io.BytesIO(recording.body)) as file:
-        assert (file.getnchannels(), file.getframerate()) == (2, 8000)
-        samples = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2").reshape(-1, 2).astype(np.int32)
-    assert (np.abs(samples).max(axis=0) > 1000).all()
-    part = await live.caller.send("GET", f"/v1/calls/{call['id']}/recording", Range="bytes=0-43")
-    assert (part.status, part.body[:4], len(part.body)) == (206, b"RIFF", 44)
-
-
-@pytest.mark.parametrize(
-    ("last_digits", "status", "reason"),
-    [
-        ("20", "busy", None), ("21", "no-answer", None), ("22", "failed", None), ("23", "failed", None), ("24", "failed", None),
-        ("30", "completed", "voicemail"), ("40", "completed", "caller_hung_up"), ("41", "completed", "caller_hung_up"),
-    ],
-)  # fmt: skip
-async def test_every_kind_of_callee_ends_in_its_status(
-    live: LivePlatform, monkeypatch: pytest.MonkeyPatch, last_digits: str, status: str, reason: str | None
-) -> None:
-    """Who does not answer is rung for two seconds here."""
-    monkeypatch.setattr(dialing, "RING_SECONDS", 2)
-    call = await live.ended((await live.place(f"+155501000{last_digits}"))["id"])
-    assert (call["status"], call["ended_reason"]) == (status, reason)
-    assert (call["error_message"] is not None) == (status == "failed")
-
-
-async def test_keys_that_the_callee_presses_are_a_turn(live: LivePlatform) -> None:
-    call = await live.ended((await live.place("+15550100050"))["id"])
-    lines = (await live.caller.get(f"/v1/calls/{call['id']}/transcript")).json["items"]
-    assert ("user", "DTMF: 123") in [(line["role"], line["content"]) for line in lines]  # type: ignore[union-attr,index,call-overload]
-
-
-async def test_a_callee_who_breaks_in_stops_the_agent(live: LivePlatform) -> None:
-    await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"interruption_min_words": 0})
-    call = await live.ended((await live.place("+15550100060", metadata={"customer": "Ada"}))["id"])
-    lines = (await live.caller.get(f"/v1/calls/{call['id']}/transcript")).json["items"]
-    first = lines[0]["content"]  # type: ignore[index,call-overload]
-    whole = "Hello Ada, this is the bakery on the corner."
-    assert whole.startswith(str(first))
-    assert 0 < len(str(first)) < len(whole)
 
 
 async def test_a_paused_agent_takes_and_places_no_calls(live: LivePlatform) -> None:
@@ -160,8 +100,8 @@ async def test_the_wake_up_may_be_lost(live: LivePlatform) -> None:
 
 async def test_a_socket_for_a_call_that_is_over_keeps_no_server_from_stopping(runtime: Runtime, caller: Caller) -> None:
     await add_call(runtime, caller, now())
-    call_id = UUID(str((await caller.get("/v1/calls")).json["items"][0]["id"]))  # type: ignore[index,call-overload]
-    url = media_url(runtime.settings, runtime.keyring, organization_id=caller.organization_id, call_id=call_id)
+    async with runtime.database.tenant(caller.organization_id) as session:
+        url = media_url(runtime.settings, runtime.keyring, (await session.exec(calls.listed(session))).one())
     async with aiohttp.ClientSession() as http:
         async with listening(runtime):
             socket = await http.ws_connect(url, autoclose=False, autoping=False)

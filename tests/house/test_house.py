@@ -23,7 +23,7 @@ PUBLIC = ("/carriers/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/do
 # A URL's noun is its folder.
 FOLDERS = {
     "agents": "agents", "calls": "calls", "campaigns": "campaigns", "contacts": "contacts", "do-not-call": "do_not_call",
-    "phone-numbers": "phone_numbers",
+    "browser-call": "browser_calls", "phone-numbers": "phone_numbers",
     "integrations": "integrations", "sms": "sms", "billing": "billing", "usage": "usage", "analytics": "analytics",
     "automations": "automations",
     "webhook-endpoints": "webhooks", "webhook-deliveries": "webhooks", "webhook-events": "webhooks",

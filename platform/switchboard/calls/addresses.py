@@ -4,6 +4,7 @@ from uuid import UUID
 
 from itsdangerous import BadSignature, URLSafeSerializer
 
+from switchboard.calls.models import Call
 from switchboard.keyring import KeyRing
 from switchboard.plugins import CallbackUrls
 from switchboard.settings import Settings
@@ -11,18 +12,18 @@ from switchboard.settings import Settings
 PURPOSE = "media socket"
 
 
-def media_url(settings: Settings, keyring: KeyRing, *, organization_id: UUID, call_id: UUID) -> str:
-    """The call's media socket: whoever has this address, and nobody else, can open it. In the path, because Twilio drops query strings."""
+def media_url(settings: Settings, keyring: KeyRing, call: Call) -> str:
+    """The call's media socket: the carrier that has this address, and nobody else, can open it. In the path, because Twilio drops query strings."""
     scheme, _, rest = settings.base_url.partition("://")
-    token = _serializer(keyring).dumps([organization_id.hex, call_id.hex])
+    token = _serializer(keyring).dumps([call.organization_id.hex, call.id.hex, call.carrier])
     return f"{'wss' if scheme == 'https' else 'ws'}://{rest}/media/{token}"
 
 
-def read_token(keyring: KeyRing, token: str) -> tuple[UUID, UUID] | None:
-    """Organization and call of a media socket's token, None for one that is not ours."""
+def read_token(keyring: KeyRing, token: str) -> tuple[UUID, UUID, str] | None:
+    """Organization, call and carrier of a media socket's token, None for one that is not ours."""
     try:
-        organization_id, call_id = _serializer(keyring).loads(token)
-        return UUID(organization_id), UUID(call_id)
+        organization_id, call_id, carrier = _serializer(keyring).loads(token)
+        return UUID(organization_id), UUID(call_id), str(carrier)
     except (BadSignature, ValueError, TypeError, AttributeError):
         return None
 

@@ -7,17 +7,17 @@ from sqlmodel import col
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.calls import service as calls
-from switchboard.calls.dialing import reason_of
+from switchboard.calls.dialing import end_leg, reason_of
 from switchboard.calls.live import LiveMessage, tell
 from switchboard.calls.models import Call
-from switchboard.calls.states import finish, is_over, ring, start
+from switchboard.calls.states import accept, finish, is_over, ring, start
 from switchboard.conversation.call import EndedReason
-from switchboard.plugins import CallAnswered, CallEnded, CallRinging, MachineDetected, RecordingReady
+from switchboard.plugins import CallAccepted, CallAnswered, CallEnded, CallRinging, MachineDetected, RecordingReady
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 
-CallTold = CallRinging | CallAnswered | MachineDetected | CallEnded | RecordingReady
+CallTold = CallAccepted | CallRinging | CallAnswered | MachineDetected | CallEnded | RecordingReady
 
 
 async def apply(runtime: Runtime, organization_id: UUID, carrier: str, event: CallTold, *, call_id: UUID | None) -> None:
@@ -27,19 +27,35 @@ async def apply(runtime: Runtime, organization_id: UUID, carrier: str, event: Ca
         if call is None:
             logger.warning("callback for a call that is not ours", carrier=carrier)
             return
+        unwanted = _is_unwanted(call, carrier, event)
         holder = call.holder
-        call.carrier_call_id = call.carrier_call_id or event.carrier_call_id
-        await _apply(session, call, event)
+        if call.carrier == carrier:
+            call.carrier_call_id = call.carrier_call_id or event.carrier_call_id
+            await _apply(session, call, event)
         machine = call.answered_by == "machine" and call.direction == "outbound"
-    if machine and holder is not None and not isinstance(event, CallEnded):
+    if unwanted:
+        await end_leg(runtime, organization_id, carrier, event.carrier_call_id)
+    elif machine and holder is not None and not isinstance(event, CallEnded):
         await tell(runtime.redis, holder, LiveMessage(call_id=call.id, hang_up=EndedReason.VOICEMAIL))
 
 
+def _is_unwanted(call: Call, carrier: str, event: CallTold) -> bool:
+    """Whether the carrier rings somebody for a call that it did not seem to have placed: it went to another carrier, or was given up.
+
+    Told late of a call that nobody answered, the carrier is asked to end what is over, which is harmless.
+    """
+    given_up = is_over(call) and call.started_at is None
+    return (call.carrier != carrier or given_up) and isinstance(event, CallAccepted | CallRinging | CallAnswered)
+
+
 async def _apply(session: AsyncSession, call: Call, event: CallTold) -> None:
-    if isinstance(event, CallRinging):
+    if isinstance(event, CallAccepted):
+        accept(call)
+    elif isinstance(event, CallRinging):
         await ring(session, call)
     elif isinstance(event, CallAnswered):
-        call.answered_by = event.answered_by
+        if event.answered_by != "unknown" or call.answered_by is None:
+            call.answered_by = event.answered_by
         await start(session, call)
     elif isinstance(event, MachineDetected):
         call.answered_by = "machine"
@@ -63,6 +79,8 @@ async def _end(session: AsyncSession, call: Call, event: CallEnded) -> None:
 
 
 async def _find(session: AsyncSession, carrier: str, carrier_call_id: str, call_id: UUID | None) -> Call | None:
-    rows = calls.listed(session).where(col(Call.carrier) == carrier)
-    rows = rows.where(col(Call.carrier_call_id) == carrier_call_id) if call_id is None else rows.where(col(Call.id) == call_id)
+    if call_id is not None:
+        rows = calls.listed(session).where(col(Call.id) == call_id)
+    else:
+        rows = calls.listed(session).where(col(Call.carrier) == carrier, col(Call.carrier_call_id) == carrier_call_id)
     return (await session.exec(rows.with_for_update())).one_or_none()

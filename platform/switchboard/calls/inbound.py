@@ -31,6 +31,7 @@ from switchboard.web.signatures import signature_headers
 
 logger = structlog.get_logger()
 WEBHOOK_SECONDS = 5.0
+NOT_PAID = "The organization's balance does not cover the call."
 WEBHOOK_ANSWER_BYTES = 65_536
 
 
@@ -58,17 +59,18 @@ class Route:
 async def answer(runtime: Runtime, organization_id: UUID, carrier: str, incoming: IncomingCall) -> Instruction:
     """Decide, write the call down, and say what the carrier is to do."""
     async with runtime.database.tenant(organization_id) as session:
-        known = await _known(session, carrier, incoming)
-        if known is not None:
-            return _instruction(runtime, known)
+        announced = await known(session, carrier, incoming)
+        if announced is not None:
+            return _instruction(runtime, announced)
         number = await numbers.find_by_number(session, incoming.to_number)
     route = await _route(runtime, organization_id, number, incoming)
     async with runtime.database.tenant(organization_id) as session:
-        call = await _known(session, carrier, incoming) or await _write(session, carrier, incoming, number, route)
+        call = await known(session, carrier, incoming) or await _write(session, carrier, incoming, number, route)
         return _instruction(runtime, call)
 
 
-async def _known(session: AsyncSession, carrier: str, incoming: IncomingCall) -> Call | None:
+async def known(session: AsyncSession, carrier: str, incoming: IncomingCall) -> Call | None:
+    """The call, where it was announced before."""
     rows = calls.listed(session).where(col(Call.carrier) == carrier, col(Call.carrier_call_id) == incoming.carrier_call_id)
     return (await session.exec(rows)).one_or_none()
 
@@ -78,7 +80,7 @@ def _instruction(runtime: Runtime, call: Call) -> Instruction:
         return RejectCall("busy" if call.status == "busy" else "rejected")
     if call.transferred_to is not None:
         return ForwardCall(call.transferred_to, caller_id=call.to_number)
-    return ConnectMedia(media_url(runtime.settings, runtime.keyring, organization_id=call.organization_id, call_id=call.id))
+    return ConnectMedia(media_url(runtime.settings, runtime.keyring, call))
 
 
 async def _write(session: AsyncSession, carrier: str, incoming: IncomingCall, number: PhoneNumber | None, route: Route) -> Call:
@@ -100,9 +102,9 @@ async def _write(session: AsyncSession, carrier: str, incoming: IncomingCall, nu
     )
     session.add(call)
     await session.flush()
-    if route.refused is None and not await _can_pay(session, call):
+    if route.refused is None and not await can_pay(session, call):
         logger.warning("inbound call refused: the balance does not cover it", call_id=str(call.id), organization_id=str(call.organization_id))
-        await finish(session, call, "failed", reason=EndedReason.INSUFFICIENT_BALANCE, error="The organization's balance does not cover the call.")
+        await finish(session, call, "failed", reason=EndedReason.INSUFFICIENT_BALANCE, error=NOT_PAID)
     elif route.refused is not None:
         await finish(session, call, "busy" if route.busy else "failed", error=route.refused)
     elif route.forward_to is not None:
@@ -123,7 +125,8 @@ async def _cause_depth(session: AsyncSession, incoming: IncomingCall) -> int:
     return placed.cause_depth if placed else 0
 
 
-async def _can_pay(session: AsyncSession, call: Call) -> bool:
+async def can_pay(session: AsyncSession, call: Call) -> bool:
+    """Set the call's first minute aside, if the organization has it."""
     prices = (await policy_of(session, call.organization_id)).prices
     try:
         await ledger.hold(session, call.id, call_estimate(prices, minutes=1))

@@ -12,7 +12,7 @@ from switchboard.agents import service as agents
 from switchboard.agents.models import Agent
 from switchboard.billing.costs import call_costs
 from switchboard.calls import service as calls
-from switchboard.calls.addresses import call_callbacks
+from switchboard.calls.addresses import call_callbacks, media_url
 from switchboard.calls.dialing import hang_up
 from switchboard.calls.log import DatabaseCallLog
 from switchboard.calls.models import Call
@@ -45,38 +45,39 @@ class Leg:
     carrier: TelephonyProvider[ProviderSettings]
 
     async def hang_up(self) -> None:
-        await self.carrier.hang_up(self._carrier_call_id)
+        await self.carrier.hang_up(await self._carrier_call_id())
 
     async def transfer(self, to_number: str) -> None:
         if not self.carrier.capabilities.transfer:
             raise ProviderError(f"{self.carrier.title} cannot transfer calls", retryable=False)
         callbacks = call_callbacks(self.runtime.settings, carrier=self.call.carrier, organization_id=self.call.organization_id, call_id=self.call.id)
         own_number = self.call.to_number if self.call.direction == "inbound" else self.call.from_number
-        await self.carrier.transfer(self._carrier_call_id, to_number=to_number, caller_id=own_number, callbacks=callbacks)
+        await self.carrier.transfer(await self._carrier_call_id(), to_number=to_number, caller_id=own_number, callbacks=callbacks)
 
     async def send_digits(self, digits: str) -> None:
-        if not self.carrier.capabilities.send_digits:
-            raise ProviderError(f"{self.carrier.title} cannot press keys", retryable=False)
-        await self.carrier.send_digits(self._carrier_call_id, digits)
+        await self.carrier.send_digits(await self._carrier_call_id(), digits)
 
-    @property
-    def _carrier_call_id(self) -> str:
+    async def _carrier_call_id(self) -> str:
+        """The carrier may name a call, by callback, after it has opened its media socket."""
+        if self.call.carrier_call_id is None:
+            async with self.runtime.database.tenant(self.call.organization_id) as session:
+                self.call.carrier_call_id = (await calls.get(session, self.call.id)).carrier_call_id
         if self.call.carrier_call_id is None:
             raise ProviderError("the carrier has not named the call yet")
         return self.call.carrier_call_id
 
 
-async def hold(runtime: Runtime, organization_id: UUID, call_id: UUID, socket: MediaSocket) -> None:
-    """Hold one call to its end. A socket for a call that is over, held already, or unknown is closed at once."""
+async def hold(runtime: Runtime, organization_id: UUID, call_id: UUID, carrier: str, socket: MediaSocket) -> None:
+    """Hold one call to its end. A socket for a call that is over, held already, another carrier's by now, or unknown is closed at once."""
     try:
-        call, agent = await _take(runtime, organization_id, call_id)
+        call, agent = await _take(runtime, organization_id, call_id, carrier)
     except NotFound:
         await socket.close()
         return
     structlog.contextvars.bind_contextvars(organization_id=str(organization_id), call_id=str(call_id))
     try:
-        async with runtime.providers.telephony(organization_id, call.carrier) as carrier:
-            leg = Leg(runtime, call, carrier)
+        async with runtime.providers.telephony(organization_id, carrier) as provider:
+            leg = Leg(runtime, call, provider)
             if call.answered_by == "machine" and call.direction == "outbound":
                 await leg.hang_up()
                 await _fail(runtime, call, EndedReason.VOICEMAIL, None)
@@ -89,11 +90,11 @@ async def hold(runtime: Runtime, organization_id: UUID, call_id: UUID, socket: M
         await socket.close()
 
 
-async def _take(runtime: Runtime, organization_id: UUID, call_id: UUID) -> tuple[Call, Agent]:
+async def _take(runtime: Runtime, organization_id: UUID, call_id: UUID, carrier: str) -> tuple[Call, Agent]:
     async with runtime.database.tenant(organization_id) as session:
         call = await calls.get(session, call_id, lock=True)
         agent = await agents.find(session, call.agent_id) if call.agent_id else None
-        if is_over(call) or call.holder is not None or agent is None:
+        if is_over(call) or call.holder is not None or call.carrier != carrier or agent is None:
             raise NotFound
         await start(session, call)
         call.holder, call.watch_at = runtime.node, now() + MEDIA_PATIENCE
@@ -103,6 +104,7 @@ async def _take(runtime: Runtime, organization_id: UUID, call_id: UUID) -> tuple
 async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket: MediaSocket) -> None:
     served: dict[str, str] = {"telephony": call.carrier}
     log = DatabaseCallLog(runtime.database, call)
+    address = media_url(runtime.settings, runtime.keyring, call)
     async with conversation_providers(runtime.database, runtime.providers, call.organization_id, agent, served=served) as providers, log:
         live = LiveCall(
             call_id=call.id,
@@ -114,7 +116,7 @@ async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket
             speech_to_text=providers.speech_to_text,
             text_to_speech=providers.text_to_speech,
             llm=providers.llm,
-            codec=leg.carrier.media_codec(),
+            codec=leg.carrier.media_codec(address),
             leg=leg,
             log=log,
             recording_path=recording_path(runtime.settings, call),
@@ -122,6 +124,7 @@ async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket
             variables={name: str(value) for name, value in call.call_metadata.items()},
             hints=tuple(providers.llm.expected_phrases(agent.system_prompt)),
             voicemail=call.voicemail,
+            digits_as_tones=not leg.carrier.capabilities.send_digits,
         )
         result = await runtime.engine.hold(live, socket)
     await _write_down(runtime, call, result, served)

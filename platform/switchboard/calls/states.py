@@ -39,6 +39,12 @@ def event_data(kind: type[CallEvent], call: Call) -> CallEvent:
     )
 
 
+def accept(call: Call) -> None:
+    """The carrier is about to dial. Told late or twice, it changes nothing."""
+    if call.status == "queued":
+        call.watch_at = now() + RINGING_PATIENCE
+
+
 async def ring(session: AsyncSession, call: Call) -> None:
     """The destination rings. Told late or twice, it changes nothing."""
     if call.status == "queued":

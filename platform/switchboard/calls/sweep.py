@@ -45,6 +45,8 @@ async def _end(runtime: Runtime, unattended: Call) -> None:
             call.analysis_due_at = now()
         elif call.transferred_to is not None:
             await finish(session, call, "completed", reason=EndedReason.TRANSFERRED)
+        elif call.status == "in-progress" and call.agent_id is None:
+            await finish(session, call, "completed")
         elif call.status == "in-progress":
             await finish(session, call, "failed", reason=EndedReason.ERROR, error="The carrier never connected the call's audio.")
         else:

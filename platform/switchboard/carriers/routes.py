@@ -8,10 +8,12 @@ from uuid import UUID
 import structlog
 from quart import Blueprint, Response, request
 
+from switchboard.calls import browser as browser_calls
 from switchboard.calls import callbacks as call_callbacks
 from switchboard.calls import inbound as inbound_calls
 from switchboard.phone_numbers.purchase import callback_urls
 from switchboard.plugins import (
+    BrowserCall,
     CarrierEvent,
     CarrierReply,
     CarrierRequest,
@@ -84,7 +86,10 @@ async def _translate(
     reply = received.reply
     for event in received.events:
         if isinstance(event, IncomingCall):
-            instruction = await inbound_calls.answer(runtime, organization_id, provider.name, event)
+            if isinstance(event, BrowserCall):
+                instruction = await browser_calls.answer(runtime, organization_id, provider.name, event)
+            else:
+                instruction = await inbound_calls.answer(runtime, organization_id, provider.name, event)
             reply = await provider.instruct(event, instruction, callback_urls(runtime, organization_id, provider.name))
         else:
             await _apply(runtime, organization_id, provider.name, event, subject_id)

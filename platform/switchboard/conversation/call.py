@@ -144,7 +144,7 @@ class LiveCall:
     """All that the engine needs to hold one call.
 
     `variables` (the call's `metadata`) fill `{{name}}` in prompt and greeting. `hints` go to speech-to-text. With `voicemail` the engine
-    is an answering machine: it speaks the greeting, beeps, records what is said, and ends.
+    is an answering machine: it speaks the greeting, beeps, records what is said, and ends. With `digits_as_tones` keys are pressed in the audio.
     """
 
     call_id: UUID
@@ -164,3 +164,4 @@ class LiveCall:
     variables: Mapping[str, str] = field(default_factory=dict)
     hints: tuple[str, ...] = ()
     voicemail: bool = False
+    digits_as_tones: bool = False

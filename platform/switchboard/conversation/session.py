@@ -9,6 +9,7 @@ import structlog
 
 from switchboard.conversation import voicemail
 from switchboard.conversation.call import CallResult, CallUsage, EndedReason, LiveCall, MediaSocket, Role, Tool, TranscriptEntry, TurnLatency
+from switchboard.conversation.dtmf import tones
 from switchboard.conversation.latency import TurnClock
 from switchboard.conversation.listening import Listener
 from switchboard.conversation.playout import Playout
@@ -63,7 +64,7 @@ class CallSession:
         self._speaker.on_spoken = self._spoken
         self._listener = Listener(call, encoding)
         self._listener.on_transcript = self._transcribed
-        tools: list[Tool] = [EndCall(self._wishes), TransferCall(self._wishes), PressDigits(call.leg), *call.tools]
+        tools: list[Tool] = [EndCall(self._wishes), TransferCall(self._wishes), PressDigits(self._press), *call.tools]
         self._thinker = Thinker(call, self._speaker, tools)
         self._thinker.on_tool_used = self._tool_used
         silence = voicemail.SILENCE_SECONDS if call.voicemail else agent.end_call_silence_seconds
@@ -310,6 +311,12 @@ class CallSession:
             self._answer()
             return
         self.end(EndedReason.TRANSFERRED)
+
+    async def _press(self, digits: str) -> None:
+        if self.call.digits_as_tones:
+            self._playout.add(tones(digits, self.encoding))
+        else:
+            await self.call.leg.send_digits(digits)
 
     def _tool_used(self, name: str, result: JsonObject) -> None:
         now = self._ms(self._clock())

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from switchboard.conversation.call import CarrierLeg, TextSender
+from switchboard.conversation.call import TextSender
 from switchboard.plugins import AgentTool, JsonObject, ProviderError, ToolContext, ToolError, ToolParameters
 
 
@@ -66,12 +66,13 @@ class PressDigits(AgentTool[Digits]):
     description = "Press keys of the phone, for a menu that asks for them."
     Parameters = Digits
 
-    def __init__(self, leg: CarrierLeg) -> None:
-        self._leg = leg
+    def __init__(self, press: Callable[[str], Awaitable[None]]) -> None:
+        """`press` raises `ProviderError` where the carrier does not press them."""
+        self._press = press
 
     async def run(self, context: ToolContext, parameters: Digits) -> JsonObject:
         try:
-            await self._leg.send_digits(parameters.digits)
+            await self._press(parameters.digits)
         except ProviderError as error:
             raise ToolError(error.message) from error
         return {"pressed": parameters.digits}

@@ -44,6 +44,12 @@ async def find_by_number(session: AsyncSession, phone_number: str) -> PhoneNumbe
     return (await session.exec(listed(session).where(col(PhoneNumber.phone_number) == phone_number))).one_or_none()
 
 
+async def at_carrier(session: AsyncSession, carrier: str) -> list[PhoneNumber]:
+    """The organization's active numbers at a carrier, the oldest first."""
+    rows = listed(session).where(col(PhoneNumber.carrier) == carrier, col(PhoneNumber.status) == "active")
+    return list((await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id)))).all())
+
+
 async def find_active(session: AsyncSession, number_id: UUID) -> PhoneNumber | None:
     """The organization's number that can be used, None where it has no such one."""
     return (await session.exec(listed(session).where(col(PhoneNumber.id) == number_id, col(PhoneNumber.status) == "active"))).one_or_none()

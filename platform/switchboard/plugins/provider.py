@@ -26,6 +26,13 @@ class ProviderError(Exception):
         self.retryable = retryable
 
 
+class OutcomeUnknown(ProviderError):
+    """The provider may have done what was asked for and never said so: neither it nor another provider may be asked again.
+
+    Only for what must not happen twice, a call or a text; `retryable` means nothing here.
+    """
+
+
 SettingsT_co = TypeVar("SettingsT_co", bound=ProviderSettings, covariant=True)
 
 

@@ -5,13 +5,13 @@ the carrier opens a WebSocket to the address it was given, whose messages the pr
 the call is told by callbacks, which `receive` verifies and translates.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal, TypeAlias
 
-from switchboard.plugins.audio import Encoding
-from switchboard.plugins.provider import Provider, SettingsT_co
+from switchboard.plugins.media import MediaCodec
+from switchboard.plugins.provider import Provider, ProviderError, SettingsT_co
 
 # --- what carriers tell us by callback ---
 
@@ -28,6 +28,21 @@ class IncomingCall:
     carrier_call_id: str
     from_number: str
     to_number: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserCall(IncomingCall):
+    """Somebody calls with a browser token. `to_number` is what they dialled, one of our numbers or anybody's; `from_number` the caller id that they
+    ask for, empty where they ask for none. Neither has been checked. The carrier waits for `instruct`."""
+
+    identity: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallAccepted:
+    """The carrier is about to dial a call that we placed. From a carrier that `find_call` cannot ask, this is how a call is known after a crash."""
+
+    carrier_call_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +102,7 @@ class TextReceived:
 
 @dataclass(frozen=True, slots=True)
 class TextStatus:
-    """A text that we sent has got on."""
+    """A text that we sent has got on. `opted_out`: it failed because the recipient wants no texts from our number."""
 
     carrier_text_id: str
     status: Literal["sending", "sent", "delivered", "undelivered", "failed"]
@@ -95,9 +110,12 @@ class TextStatus:
     error_code: str | None = None
     segments: int | None = None
     cost: float | None = None
+    opted_out: bool = False
 
 
-CarrierEvent: TypeAlias = IncomingCall | CallRinging | CallAnswered | MachineDetected | CallEnded | RecordingReady | TextReceived | TextStatus
+CarrierEvent: TypeAlias = (
+    IncomingCall | CallAccepted | CallRinging | CallAnswered | MachineDetected | CallEnded | RecordingReady | TextReceived | TextStatus
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +149,10 @@ class Received:
 
 class InvalidCallback(Exception):
     """A callback is unsigned, altered, too old or not understood; it is answered 403 and logged. The message never holds a secret."""
+
+
+class RecipientOptedOut(ProviderError):
+    """The recipient has told the carrier that they want no texts from our number."""
 
 
 # --- what we tell carriers ---
@@ -247,71 +269,15 @@ class BrowserToken:
     connection: Mapping[str, str] = field(default_factory=dict)
 
 
-# --- the media socket ---
-
-
-@dataclass(frozen=True, slots=True)
-class MediaStarted:
-    """The stream begins. `encoding` is that of the caller's audio (8 kHz G.711, whatever we send)."""
-
-    carrier_call_id: str
-    stream_id: str
-    encoding: Encoding
-
-
-@dataclass(frozen=True, slots=True)
-class DigitPressed:
-    """The caller pressed a key: `0`-`9`, `*`, `#`, `A`-`D`."""
-
-    digit: str
-
-
-@dataclass(frozen=True, slots=True)
-class MarkReached:
-    """All audio sent before this mark has been played, or was dropped by `clear`."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class MediaStopped:
-    """The stream is over: the caller hung up or the call was ended."""
-
-
-MediaEvent: TypeAlias = MediaStarted | DigitPressed | MarkReached | MediaStopped
-
-Frame: TypeAlias = str | bytes
-
-
-class MediaCodec(ABC):
-    """One call's media socket, read and written in the carrier's messages. Called for every 20 ms of every call: keep it lean."""
-
-    @abstractmethod
-    def decode(self, message: Frame) -> bytes | MediaEvent | None:
-        """Read one message: audio as bytes in the encoding of `MediaStarted`, an event, or None for what does not matter.
-
-        Raises `ValueError` for what the carrier would not send.
-        """
-
-    @abstractmethod
-    def encode(self, audio: bytes) -> Frame:
-        """Write G.711 audio (the encoding that `MediaStarted` named, any length) to be played after what was sent before."""
-
-    @abstractmethod
-    def clear(self) -> Frame:
-        """Drop what has not been played yet; marks in it come back at once."""
-
-    @abstractmethod
-    def mark(self, name: str) -> Frame:
-        """Ask to be told when everything sent so far has been played."""
-
-
 # --- the provider ---
 
 
 @dataclass(frozen=True, slots=True)
 class TelephonyCapabilities:
-    """What a carrier cannot do is said here; the core then refuses it with a clear error instead of asking."""
+    """What a carrier cannot do is said here; the core then refuses it with a clear error instead of asking.
+
+    Without `send_digits` keys are pressed as tones in the call's audio.
+    """
 
     texts: bool = True
     transfer: bool = True
@@ -337,14 +303,20 @@ class TelephonyProvider(Provider[SettingsT_co]):
         """Say what becomes of an incoming call; the reply answers the callback that announced it. Raises `ProviderError`."""
 
     @abstractmethod
-    def media_codec(self) -> MediaCodec:
-        """A codec for one new media socket."""
+    def media_codec(self, media_url: str) -> MediaCodec:
+        """A codec for one new media socket, opened at this address of ours.
+
+        Where a carrier brings along to the socket what it was told with the address, `decode` raises `ValueError` for a start that does not.
+        """
 
     # calls
 
     @abstractmethod
     async def place_call(self, order: CallOrder) -> str:
-        """Start a call; answers the carrier's id of it at once, while it is not yet ringing. Raises `ProviderError`."""
+        """Start a call; answers the carrier's id of it at once, while it is not yet ringing.
+
+        Raises `OutcomeUnknown` where there may be a call after all, else `ProviderError`: another carrier is asked where it is retryable.
+        """
 
     @abstractmethod
     async def find_call(self, reference: str) -> str | None:
@@ -366,7 +338,10 @@ class TelephonyProvider(Provider[SettingsT_co]):
 
     @abstractmethod
     async def send_text(self, order: TextOrder) -> str:
-        """Send a text; answers the carrier's id of it. What becomes of it follows as `TextStatus`. Raises `ProviderError`."""
+        """Send a text; answers the carrier's id of it. What becomes of it follows as `TextStatus`.
+
+        Raises `RecipientOptedOut`, `OutcomeUnknown` where it may have been sent after all, else `ProviderError`.
+        """
 
     # numbers
 

@@ -10,6 +10,7 @@ from switchboard.plugins import TextStatus
 from switchboard.runtime import Runtime
 from switchboard.sms import service as sms
 from switchboard.sms.models import SmsMessage
+from switchboard.sms.sending import note_opt_out
 from switchboard.sms.states import advance
 
 logger = structlog.get_logger()
@@ -24,6 +25,8 @@ async def apply(runtime: Runtime, organization_id: UUID, carrier: str, told: Tex
             return
         await advance(session, message, told.status, error=told.error_message)
         message.carrier_text_id = message.carrier_text_id or told.carrier_text_id
+    if told.opted_out:
+        await note_opt_out(runtime, message)
 
 
 async def _find(session: AsyncSession, carrier: str, carrier_text_id: str, message_id: UUID | None) -> SmsMessage | None:

@@ -9,9 +9,11 @@ from sqlmodel import col
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.database import now
-from switchboard.plugins import CallbackUrls, ProviderError, TextOrder
+from switchboard.phone_numbers.models import PhoneNumber
+from switchboard.plugins import CallbackUrls, OutcomeUnknown, ProviderError, RecipientOptedOut, TextOrder
 from switchboard.runtime import Runtime
 from switchboard.sms import service as sms
+from switchboard.sms.keywords import obey
 from switchboard.sms.models import SmsMessage
 from switchboard.sms.states import advance
 
@@ -35,10 +37,13 @@ async def send(runtime: Runtime, organization_id: UUID, message_id: UUID) -> Non
         message.watch_at = now() + CARRIER_PATIENCE
     try:
         carrier_text_id = await _ask(runtime, message)
+    except RecipientOptedOut as error:
+        await _settle(runtime, message, error=error.message)
+        await note_opt_out(runtime, message)
+    except (OutcomeUnknown, TimeoutError):
+        await _settle(runtime, message, error=UNKNOWN_FATE)
     except ProviderError as error:
         await _settle(runtime, message, error=error.message)
-    except TimeoutError:
-        await _settle(runtime, message, error=UNKNOWN_FATE)
     else:
         await _settle(runtime, message, carrier_text_id=carrier_text_id)
 
@@ -58,6 +63,14 @@ async def look_after(runtime: Runtime, organization_id: UUID, message_id: UUID) 
             await advance(session, message, "failed", error=UNKNOWN_FATE)
             return
     await send(runtime, organization_id, message_id)
+
+
+async def note_opt_out(runtime: Runtime, message: SmsMessage) -> None:
+    """The carrier has heard a STOP that we have not: it counts as if it had been texted to us, and the carrier has confirmed it."""
+    async with runtime.database.tenant(message.organization_id) as session:
+        conversation = await sms.get_conversation(session, message.conversation_id, lock=True)
+        number = await session.get_one(PhoneNumber, conversation.phone_number_id)
+        await obey(session, conversation, number, "stop", answered=True)
 
 
 async def _ask(runtime: Runtime, message: SmsMessage) -> str:

@@ -79,7 +79,7 @@ class Platform:
     async def hold(self, request: web.Request) -> web.WebSocketResponse:
         socket = self.socket = web.WebSocketResponse()
         await socket.prepare(request)
-        codec = self.carrier.media_codec()
+        codec = self.carrier.media_codec("")
         async for message in socket:
             got = codec.decode(message.data)
             if isinstance(got, bytes):
@@ -154,7 +154,7 @@ async def test_a_person_answers_speaks_and_hangs_up(platform: Platform) -> None:
     await platform.until(lambda: bool(platform.media))
     await platform.until(lambda: bool(platform.told))
     a_word_every_second = (VOICE * 2 + b"\xff" * 8000) * 15
-    await platform.send(platform.carrier.media_codec().encode(a_word_every_second))
+    await platform.send(platform.carrier.media_codec("").encode(a_word_every_second))
     ended = await platform.ended()
     assert [type(event) for event in platform.told] == [CallRinging, CallAnswered, CallEnded]
     assert ended.outcome == "completed"
@@ -252,7 +252,7 @@ async def test_clear_stops_within_a_frame_and_returns_marks(platform: Platform) 
     ringing = asyncio.create_task(platform.rung("Stop."))
     await platform.until(lambda: any(isinstance(event, MediaStarted) for event in platform.media))
     await platform.until(lambda: len(platform.audio) >= 160 * 20)
-    await platform.send(platform.carrier.media_codec().clear())
+    await platform.send(platform.carrier.media_codec("").clear())
     await platform.until(lambda: MarkReached("greeted") in platform.media)
     frames = len(platform.audio) // 160
     assert platform.socket is not None
@@ -273,7 +273,7 @@ async def test_a_simulated_call_measures_the_answer(platform: Platform) -> None:
 
     ringing = asyncio.create_task(platform.rung("Hello there.", progress=watch))
     await said.wait()
-    await platform.send(platform.carrier.media_codec().encode(VOICE * 10))
+    await platform.send(platform.carrier.media_codec("").encode(VOICE * 10))
     call = await ringing
     assert call.answered
     assert call.hung_up_by == "person"

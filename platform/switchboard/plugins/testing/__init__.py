@@ -12,11 +12,12 @@ from switchboard.plugins.testing.contract import Contract, ProviderContract
 from switchboard.plugins.testing.embeddings import EmbeddingContract
 from switchboard.plugins.testing.llm import LLMContract
 from switchboard.plugins.testing.speech_to_text import SpeechToTextContract
-from switchboard.plugins.testing.telephony import CarrierSamples, TelephonyContract
+from switchboard.plugins.testing.telephony import MEDIA_URL, CarrierSamples, TelephonyContract
 from switchboard.plugins.testing.text_to_speech import TextToSpeechContract
 from switchboard.plugins.testing.vector_stores import VectorStoreContract
 
 __all__ = [
+    "MEDIA_URL",
     "AutomationActionContract",
     "CarrierSamples",
     "Contract",

@@ -6,25 +6,23 @@ from dataclasses import dataclass
 
 import pytest
 
+from switchboard.plugins.media import DigitPressed, Frame, MarkReached, MediaStarted, MediaStopped
 from switchboard.plugins.provider import ProviderError, ProviderSettings
 from switchboard.plugins.telephony import (
     CallbackUrls,
     CallOrder,
     CarrierRequest,
     ConnectMedia,
-    DigitPressed,
-    Frame,
     IncomingCall,
     InvalidCallback,
-    MarkReached,
-    MediaStarted,
-    MediaStopped,
     TelephonyProvider,
     TextOrder,
 )
 from switchboard.plugins.testing.contract import ProviderContract
 
 Telephony = TelephonyProvider[ProviderSettings]
+MEDIA_URL = "wss://voice.example/media/token"
+"""The address of the media socket to which a carrier's samples belong."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +30,9 @@ class CarrierSamples:
     """What a carrier says and takes, as the contract needs it.
 
     `incoming_call` is a correctly signed callback that announces a call; make it for the moment of the test. `media_started`, `digit` (the
-    key 5) and `media_stopped` are media messages as the carrier sends them, `media` writes one that carries the caller's audio and `mark`
-    one that says that a mark was reached. `audio_of` reads what `encode` wrote, as the carrier would. `unknown_call` looks like a call's id and is
-    nobody's. `for_sale` can be bought, `taken` cannot (None where the carrier cannot be made to refuse).
+    key 5) and `media_stopped` are media messages as the carrier sends them to the socket at `MEDIA_URL`, `media` writes one that carries the
+    caller's audio and `mark` one that says that a mark was reached. `audio_of` reads what `encode` wrote, as the carrier would. `unknown_call`
+    looks like a call's id and is nobody's. `for_sale` can be bought, `taken` cannot (None where the carrier cannot be made to refuse).
     """
 
     incoming_call: CarrierRequest
@@ -107,14 +105,14 @@ class TelephonyContract(ProviderContract[Telephony]):
         """`instruct` answers the callback. If this fails, put the media address into the reply, or tell the carrier by a request."""
         event = (await opened.receive(samples.incoming_call)).events[0]
         assert isinstance(event, IncomingCall)
-        reply = await opened.instruct(event, ConnectMedia("wss://voice.example/media/token"), callbacks)
+        reply = await opened.instruct(event, ConnectMedia(MEDIA_URL), callbacks)
         assert 200 <= reply.status < 300
 
     # media
 
     async def test_callers_audio_arrives_unchanged(self, provider: Telephony, samples: CarrierSamples) -> None:
         """Every byte counts for recognition. If this fails, decode the payload and nothing else."""
-        codec = provider.media_codec()
+        codec = provider.media_codec(MEDIA_URL)
         codec.decode(samples.media_started)
         for length in (1, 159, 160, 4000):
             audio = bytes(index % 256 for index in range(length))
@@ -122,7 +120,7 @@ class TelephonyContract(ProviderContract[Telephony]):
 
     async def test_our_audio_arrives_unchanged(self, provider: Telephony, samples: CarrierSamples) -> None:
         """Any length may be sent. If this fails, neither pad nor cut in `encode`."""
-        codec = provider.media_codec()
+        codec = provider.media_codec(MEDIA_URL)
         codec.decode(samples.media_started)
         for length in (1, 159, 160, 1600, 4000):
             audio = bytes(index % 256 for index in range(length))
@@ -130,7 +128,7 @@ class TelephonyContract(ProviderContract[Telephony]):
 
     async def test_media_events_are_told(self, provider: Telephony, samples: CarrierSamples) -> None:
         """Start, keys, marks and stop steer a call. If this fails, compare `decode` with the carrier's reference."""
-        codec = provider.media_codec()
+        codec = provider.media_codec(MEDIA_URL)
         started = codec.decode(samples.media_started)
         assert isinstance(started, MediaStarted)
         assert started.carrier_call_id
@@ -140,7 +138,7 @@ class TelephonyContract(ProviderContract[Telephony]):
 
     async def test_marks_and_clear_are_no_audio(self, provider: Telephony, samples: CarrierSamples) -> None:
         """If this fails, `mark` or `clear` writes a media message."""
-        codec = provider.media_codec()
+        codec = provider.media_codec(MEDIA_URL)
         codec.decode(samples.media_started)
         assert len({codec.clear(), codec.mark("one"), codec.mark("two"), codec.encode(b"\xff" * 160)}) == 4
 
@@ -149,7 +147,7 @@ class TelephonyContract(ProviderContract[Telephony]):
     )
     async def test_garbage_on_the_media_socket_is_a_value_error(self, provider: Telephony, samples: CarrierSamples, garbage: str) -> None:
         """The core ends the socket on `ValueError` and on nothing else. If this fails, turn your parser's errors into one."""
-        codec = provider.media_codec()
+        codec = provider.media_codec(MEDIA_URL)
         codec.decode(samples.media_started)
         with pytest.raises(ValueError):  # noqa: PT011  the words are the carrier's
             codec.decode(garbage)

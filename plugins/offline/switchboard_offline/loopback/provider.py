@@ -85,7 +85,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier):
     async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
         return reply(instruction)
 
-    def media_codec(self) -> MediaCodec:
+    def media_codec(self, media_url: str) -> MediaCodec:
         return LoopbackCodec()
 
     # calls

@@ -1,0 +1,46 @@
+"""What Twilio is told to do with a call, in its markup (https://www.twilio.com/docs/voice/twiml)."""
+
+from switchboard.plugins import CarrierReply
+from twilio.twiml import TwiML
+from twilio.twiml.messaging_response import MessagingResponse
+from twilio.twiml.voice_response import VoiceResponse
+
+from switchboard_telephony_twilio.codec import TOKEN
+
+CONTENT_TYPE = "text/xml; charset=utf-8"
+FORWARD_RING_SECONDS = 30
+
+
+def reply(markup: TwiML) -> CarrierReply:
+    """Markup as the answer to a callback."""
+    return CarrierReply(str(markup).encode(), CONTENT_TYPE)
+
+
+def nothing_to_say() -> CarrierReply:
+    """The answer to a text that Twilio brings: no text goes back by it."""
+    return reply(MessagingResponse())
+
+
+def connected(media_url: str, token: str, recording_callback: str | None = None) -> VoiceResponse:
+    """Connect the call's audio to our socket. When we close that, nothing follows, so the call ends."""
+    response = VoiceResponse()
+    if recording_callback is not None:
+        response.start().recording(
+            recording_status_callback=recording_callback, recording_status_callback_event="completed", channels="dual", trim="do-not-trim"
+        )
+    response.connect().stream(url=media_url).parameter(name=TOKEN, value=token)
+    return response
+
+
+def forwarded(to_number: str, caller_id: str) -> VoiceResponse:
+    """Connect the call to another number. The caller hears it ring; when the other side hangs up, the call ends."""
+    response = VoiceResponse()
+    response.dial(caller_id=caller_id, answer_on_bridge=True, timeout=FORWARD_RING_SECONDS).number(to_number)
+    return response
+
+
+def rejected(reason: str) -> VoiceResponse:
+    """Do not answer: `rejected` or `busy`."""
+    response = VoiceResponse()
+    response.reject(reason=reason)
+    return response

@@ -1,0 +1,93 @@
+"""What Twilio's numbers mean, where a callback has the number alone (https://www.twilio.com/docs/api/errors and SIP's own, RFC 3261)."""
+
+from collections.abc import Mapping
+from typing import Final
+
+_SIP: Final[Mapping[str, str]] = {
+    "400": "the destination's network did not understand the call",
+    "401": "the destination's network refused the call",
+    "403": "the destination's network does not allow the call",
+    "404": "the number is not in service",
+    "407": "the destination's network refused the call",
+    "408": "the destination did not answer in time",
+    "410": "the number is not in service any more",
+    "415": "the destination cannot take this kind of call",
+    "480": "the destination cannot be reached at the moment",
+    "481": "the destination's network has lost the call",
+    "482": "the call went round in a circle",
+    "484": "the number is not complete",
+    "486": "the destination is busy",
+    "487": "the call was given up before it was answered",
+    "488": "the destination cannot take this kind of call",
+    "500": "the destination's network failed",
+    "502": "the destination's network failed",
+    "503": "the destination's network is not available",
+    "504": "the destination's network did not answer in time",
+    "600": "the destination is busy",
+    "603": "the person declined the call",
+    "604": "the number does not exist",
+    "606": "the destination cannot take this kind of call",
+    "607": "the person does not want such calls",
+    "608": "the destination's network rejected the call as unwanted",
+}
+_TEXT: Final[Mapping[str, str]] = {
+    "21211": "the recipient's number is not valid",
+    "21408": "texts to that country are not enabled in the Twilio account",
+    "21610": "the recipient has opted out of texts from this number",
+    "21611": "too many texts wait at this number",
+    "21612": "Twilio cannot carry texts between these two numbers",
+    "21614": "the recipient's number is no mobile number",
+    "21617": "the text is too long",
+    "30001": "too many texts wait at this number",
+    "30002": "the Twilio account is suspended",
+    "30003": "the recipient's phone cannot be reached",
+    "30004": "the recipient does not take texts from this number",
+    "30005": "the recipient's number is unknown",
+    "30006": "the recipient's number is a landline, or its network cannot be reached",
+    "30007": "the text was filtered as unwanted",
+    "30008": "the recipient's network gave no reason",
+    "30009": "a part of the text was lost",
+    "30010": "the text would cost more than allowed",
+    "30011": "the recipient's network takes no pictures",
+    "30012": "the text was given too little time",
+    "30013": "the text was given too much time",
+    "30014": "the recipient's number is not valid",
+    "30015": "the recipient is on a channel that Twilio does not serve",
+    "30016": "sender and recipient are on different channels",
+    "30017": "the recipient's network is congested",
+    "30018": "the recipient's network takes registered senders only",
+    "30019": "the text is larger than the recipient's network allows",
+    "30020": "Twilio failed to schedule the text",
+    "30021": "Twilio failed to choose a sender",
+    "30022": "the sender has exceeded its registered rate",
+    "30023": "the sender has reached its daily limit",
+    "30024": "the sender's number is not set up at the recipient's network",
+    "30027": "the sender has reached the daily limit of the recipient's network",
+    "30032": "the toll-free sender has not been verified",
+    "30033": "the sender's campaign is suspended",
+    "30034": "the sender's number is not registered for texts to the United States (A2P 10DLC)",
+    "30035": "the sender's number is still being registered",
+    "30041": "the sender's number is not registered for texts to the United Kingdom",
+    "30410": "the recipient's network did not answer in time",
+    "30450": "the text was blocked",
+}
+
+
+def call_failure(error_code: str, sip_code: str) -> str:
+    """Why a call failed: by Twilio's error code, else by the SIP response that it was answered."""
+    if error_code:
+        return _documented(error_code)
+    if not sip_code:
+        return "Twilio did not say why the call failed"
+    return _SIP.get(sip_code, f"the destination's network answered with SIP code {sip_code}")
+
+
+def text_failure(error_code: str, status: str) -> str:
+    """Why a text was not delivered, by Twilio's error code."""
+    if not error_code:
+        return f"Twilio did not say why the text is {status}"
+    return f"{_TEXT[error_code]} (error {error_code})" if error_code in _TEXT else _documented(error_code)
+
+
+def _documented(code: str) -> str:
+    return f"Twilio error {code}, see https://www.twilio.com/docs/errors/{code}"

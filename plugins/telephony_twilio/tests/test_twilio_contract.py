@@ -1,0 +1,69 @@
+"""Twilio's plugin keeps every rule of a carrier, over the wire of a Twilio that speaks from its published description."""
+
+import json
+from base64 import b64decode, b64encode
+from urllib.parse import urlencode
+
+import pytest
+from pydantic import HttpUrl, SecretStr
+from switchboard.plugins import CallbackUrls, CallOrder, CarrierRequest, Frame, TextOrder
+from switchboard.plugins.testing import MEDIA_URL, CarrierSamples, TelephonyContract
+from switchboard_telephony_twilio.codec import stream_token
+from switchboard_telephony_twilio.provider import TwilioTelephony
+from switchboard_telephony_twilio.settings import TwilioSettings
+
+from tests.carriers.twilio.server import OURS, TwilioServer, new_sid
+from tests.carriers.twilio.wire import signature
+
+pytest_plugins = ["tests.carriers.twilio.fixtures"]
+
+CALLBACKS = CallbackUrls("https://127.0.0.1:9/carriers/events")
+
+
+class TestTwilio(TelephonyContract):
+    @pytest.fixture
+    def provider(self, twilio: TwilioServer) -> TwilioTelephony:
+        token = SecretStr(twilio.auth_token)
+        return TwilioTelephony(TwilioSettings(account_sid=twilio.account_sid, auth_token=token, base_url=HttpUrl(twilio.address)))
+
+    @pytest.fixture
+    def call_order(self) -> CallOrder:
+        return CallOrder("a-call-of-ours", OURS, "+15550100021", MEDIA_URL, CALLBACKS)
+
+    @pytest.fixture
+    def text_order(self) -> TextOrder:
+        return TextOrder("a-text-of-ours", OURS, "+15550100001", "Hello", CALLBACKS)
+
+    @pytest.fixture
+    def samples(self, twilio: TwilioServer) -> CarrierSamples:
+        url = "https://voice.example/carriers/twilio/org/events/call"
+        form = {"CallSid": new_sid("CA"), "From": "+15550100001", "To": OURS, "CallStatus": "ringing", "FromCity": "", "ToZip": "10001"}
+        headers = {"x-twilio-signature": signature(twilio.auth_token, url, form)}
+        stream = new_sid("MZ")
+
+        def message(event: str, **fields: object) -> str:
+            return json.dumps({"event": event, "sequenceNumber": "2", "streamSid": stream, **fields})
+
+        start = {
+            "accountSid": twilio.account_sid, "streamSid": stream, "callSid": new_sid("CA"), "tracks": ["inbound"],
+            "mediaFormat": {"encoding": "audio/x-mulaw", "sampleRate": 8000, "channels": 1},
+            "customParameters": {"token": stream_token(twilio.auth_token, MEDIA_URL)},
+        }  # fmt: skip
+        return CarrierSamples(
+            incoming_call=CarrierRequest("POST", url, "call", headers, urlencode(form).encode()),
+            media_started=message("start", start=start),
+            digit=message("dtmf", dtmf={"track": "inbound_track", "digit": "5"}),
+            media_stopped=message("stop", stop={"accountSid": twilio.account_sid, "callSid": new_sid("CA")}),
+            media=lambda audio: message("media", media={"track": "inbound", "chunk": "1", "timestamp": "5", "payload": b64encode(audio).decode()}),
+            mark=lambda name: message("mark", mark={"name": name}),
+            audio_of=_audio_of,
+            unknown_call=new_sid("CA"),
+            for_sale="+12125550103",
+            taken="+12125550199",
+        )
+
+
+def _audio_of(message: Frame) -> bytes:
+    told = json.loads(message)
+    assert told["streamSid"]
+    return b64decode(told["media"]["payload"])

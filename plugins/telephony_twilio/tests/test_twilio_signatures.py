@@ -1,0 +1,122 @@
+"""Who may tell us something: Twilio, and nobody who alters, replays or makes up what it told."""
+
+import hashlib
+import hmac
+import json
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import replace
+from urllib.parse import urlencode
+
+import pytest
+from pydantic import SecretStr
+from switchboard.plugins import CallAnswered, CarrierRequest, InvalidCallback
+from switchboard_telephony_twilio.provider import TwilioTelephony
+from switchboard_telephony_twilio.settings import TwilioSettings
+
+from tests.carriers.twilio.server import new_sid
+from tests.carriers.twilio.wire import Form, signature
+
+TOKEN = "0123456789abcdef0123456789abcdef"
+URL = "https://voice.example/carriers/twilio/019a/calls/019b/status"
+SID = new_sid("CA")
+FORM: Form = {"CallSid": SID, "CallStatus": "in-progress", "From": "+15550100001", "To": "+12125550100", "FromCity": "", "CallerName": "Zoë & Söhne"}
+
+
+@pytest.fixture
+def carrier() -> TwilioTelephony:
+    return TwilioTelephony(TwilioSettings(account_sid="AC" + "a" * 32, auth_token=SecretStr(TOKEN)))
+
+
+def signed(form: Form = FORM, *, url: str = URL, signed_url: str | None = None, token: str = TOKEN) -> CarrierRequest:
+    headers = {"x-twilio-signature": signature(token, signed_url or url, form), "content-type": "application/x-www-form-urlencoded"}
+    return CarrierRequest("POST", url, "status", headers, urlencode(form).encode())
+
+
+def signed_json(told: dict[str, object], *, url: str = URL) -> CarrierRequest:
+    body = json.dumps(told).encode()
+    url = f"{url}{'&' if '?' in url else '?'}bodySHA256={hashlib.sha256(body).hexdigest()}"
+    return CarrierRequest("POST", url, "status", {"x-twilio-signature": signature(TOKEN, url, {})}, body)
+
+
+def with_signature(request: CarrierRequest, value: str) -> CarrierRequest:
+    return replace(request, headers={**request.headers, "x-twilio-signature": value})
+
+
+GENUINE: dict[str, Callable[[], CarrierRequest]] = {
+    "as it is": signed,
+    "with a query": lambda: signed(url=f"{URL}?attempt=1&empty="),
+    "signed with the standard port": lambda: signed(signed_url=URL.replace("voice.example", "voice.example:443")),
+    "on a port of our own": lambda: signed(url=URL.replace("voice.example", "voice.example:8443")),
+    "on a port of our own, signed without": lambda: signed(url=URL.replace("voice.example", "voice.example:8443"), signed_url=URL),
+    "as JSON": lambda: signed_json({"CallSid": SID, "CallStatus": "in-progress"}),
+    "as JSON, with a query": lambda: signed_json({"CallSid": SID, "CallStatus": "in-progress"}, url=f"{URL}?a=b"),
+    "as GET": lambda: replace(signed({}, url=f"{URL}?{urlencode(FORM)}"), method="GET"),
+}
+
+
+@pytest.mark.parametrize("request_made", GENUINE.values(), ids=GENUINE.keys())
+async def test_what_twilio_tells_is_believed(carrier: TwilioTelephony, request_made: Callable[[], CarrierRequest]) -> None:
+    assert (await carrier.receive(request_made())).events == (CallAnswered(SID),)
+
+
+def altered(**fields: str) -> CarrierRequest:
+    """A genuine callback with other fields."""
+    return replace(signed(), body=urlencode({**FORM, **fields}).encode())
+
+
+def without(name: str) -> CarrierRequest:
+    return replace(signed(), body=urlencode({key: value for key, value in FORM.items() if key != name}).encode())
+
+
+def sha256_signed() -> CarrierRequest:
+    text = URL + "".join(f"{name}{FORM[name]}" for name in sorted(FORM))
+    digest = b64encode(hmac.new(b"a key of the attacker's", text.encode(), hashlib.sha256).digest()).decode()
+    request = with_signature(signed(), digest)
+    return replace(request, headers={**request.headers, "x-twilio-webhooks-signature-settings": "key=x,algorithm=HMAC_SHA256"})
+
+
+GOOD = signature(TOKEN, URL, FORM)
+JSON = signed_json({"CallSid": SID, "CallStatus": "in-progress"})
+ATTACKS: dict[str, CarrierRequest] = {
+    "unsigned": replace(signed(), headers={}),
+    "an empty signature": with_signature(signed(), ""),
+    "a signature that is none": with_signature(signed(), "not base64 é"),
+    "a truncated signature": with_signature(signed(), GOOD[:-2]),
+    "a signature in another case": with_signature(signed(), GOOD.swapcase()),
+    "a signature in hexadecimal": with_signature(signed(), hmac.new(TOKEN.encode(), URL.encode(), hashlib.sha1).hexdigest()),
+    "the signature of the address alone": with_signature(signed(), signature(TOKEN, URL, {})),
+    "signed with another account's token": signed(token="f" * 32),
+    "stale: signed with the token that was replaced": signed(token=TOKEN[::-1]),
+    "signed with another algorithm": sha256_signed(),
+    "another call": altered(CallSid=new_sid("CA")),
+    "another state": altered(CallStatus="completed"),
+    "another caller": altered(From="+15550100002"),
+    "a field more": altered(AnsweredBy="human"),
+    "a field twice": replace(signed(), body=signed().body + b"&CallStatus=completed"),
+    "a field less": without("To"),
+    "an empty field that is filled": altered(FromCity="Berlin"),
+    "a field in another case": replace(signed(), body=signed().body.replace(b"CallStatus", b"callstatus")),
+    "no body": replace(signed(), body=b""),
+    "a body that is no form": replace(signed(), body=b"\xff\xfe\x00"),
+    "replayed at another call's address": replace(signed(), url=URL.replace("019b", "019c")),
+    "replayed at another organization's address": replace(signed(), url=URL.replace("019a", "019d")),
+    "replayed at another kind's address": replace(signed(), url=URL.replace("status", "machine"), path="machine"),
+    "replayed at another host": replace(signed(), url=URL.replace("voice.example", "voice.example.org")),
+    "replayed without TLS": replace(signed(), url=URL.replace("https", "http")),
+    "a query that was added": replace(signed(), url=f"{URL}?CallStatus=completed"),
+    "a query that was altered": replace(signed(url=f"{URL}?attempt=1"), url=f"{URL}?attempt=2"),
+    "JSON that was altered": replace(JSON, body=JSON.body.replace(b"in-progress", b"completed")),
+    "JSON that was emptied": replace(JSON, body=b""),
+    "JSON whose hash was altered": replace(JSON, url=JSON.url[:-1] + ("0" if JSON.url[-1] != "0" else "1")),
+    "JSON whose hash was taken away": replace(JSON, url=URL),
+    "a form in the place of JSON": replace(JSON, body=signed().body),
+    "JSON that is no object": signed_json([]),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("request_made", ATTACKS.values(), ids=ATTACKS.keys())
+async def test_nobody_else_is(carrier: TwilioTelephony, request_made: CarrierRequest) -> None:
+    with pytest.raises(InvalidCallback) as refusal:
+        await carrier.receive(request_made)
+    assert TOKEN not in str(refusal.value)

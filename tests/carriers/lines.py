@@ -1,0 +1,110 @@
+"""A platform whose organization has a carrier, and the people who can be rung, and ring and text, over it.
+
+A further carrier is a wire server of its own that plays the loopback carrier's people (`tests/carriers/twilio`), its `…_line` here, and one more
+parameter of the scenarios' fixture.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pydantic import JsonValue
+from switchboard.phone_numbers import purchase
+from switchboard.plugins import SimulatedCall, SimulatedCarrier, SpokenLine
+from switchboard.plugins.registry import Capability
+from switchboard.providers.configuration import Wanted, configure
+from switchboard.runtime import Runtime
+from switchboard.tenants.defaults import embedded_providers
+
+from tests.carriers.twilio.rest import listening as listening_twilio
+from tests.carriers.twilio.server import TwilioServer
+from tests.fixtures.app import Json, LivePlatform, Organizations, bakery, fresh_number, listening
+
+PERSON = "+15550100001"
+
+
+class People(Protocol):
+    """Everybody else's telephones."""
+
+    async def ring(self, from_number: str, to_number: str, lines: Sequence[str]) -> SimulatedCall:
+        """Ring one of our numbers, and say these lines."""
+
+    async def text(self, from_number: str, to_number: str, body: str) -> str:
+        """Text one of our numbers; answers the carrier's id of the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopbackPeople:
+    """The loopback carrier's."""
+
+    runtime: Runtime
+    live: LivePlatform
+
+    async def ring(self, from_number: str, to_number: str, lines: Sequence[str]) -> SimulatedCall:
+        organization_id = self.live.caller.organization_id
+        async with self.runtime.providers.telephony(organization_id) as carrier:
+            assert isinstance(carrier, SimulatedCarrier)
+            return await carrier.simulate_call(
+                from_number=from_number,
+                to_number=to_number,
+                lines=[SpokenLine(text=line) for line in lines],
+                callbacks=purchase.callback_urls(self.runtime, organization_id, "loopback"),
+            )
+
+    async def text(self, from_number: str, to_number: str, body: str) -> str:
+        organization_id = self.live.caller.organization_id
+        async with self.runtime.providers.telephony(organization_id) as carrier:
+            assert isinstance(carrier, SimulatedCarrier)
+            callbacks = purchase.callback_urls(self.runtime, organization_id, "loopback")
+            return await carrier.simulate_text(from_number=from_number, to_number=to_number, body=body, callbacks=callbacks)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A carrier in use."""
+
+    carrier: str
+    live: LivePlatform
+    people: People
+
+    async def ring(self, *lines: str) -> SimulatedCall:
+        """Somebody rings the bakery and says these lines."""
+        return await self.people.ring(PERSON, self.live.number, lines)
+
+
+async def text_with(live: LivePlatform, text: Json, status: str) -> dict[str, Any]:
+    """A text, once it has this status."""
+    async with asyncio.timeout(20):
+        while True:
+            items: Any = (await live.caller.get(f"/v1/sms/conversations/{text['conversation_id']}/messages")).json["items"]
+            found = next(item for item in items if item["id"] == text["id"])
+            if found["status"] == status:
+                return dict(found)
+            await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def loopback_line(runtime: Runtime, organizations: Organizations) -> AsyncIterator[Line]:
+    """A bakery with a number of the loopback carrier's."""
+    async with listening(runtime):
+        live = await bakery(runtime, await organizations.make(), fresh_number())
+        yield Line("loopback", live, LoopbackPeople(runtime, live))
+
+
+@asynccontextmanager
+async def twilio_line(runtime: Runtime, organizations: Organizations, **settings: JsonValue) -> AsyncIterator[tuple[Line, TwilioServer]]:
+    """A bakery with a number of Twilio's, and the loopback carrier as the second choice."""
+    async with listening_twilio() as twilio, listening(runtime):
+        caller = await organizations.make()
+        wanted = Wanted(Capability.TELEPHONY, "twilio", {**twilio_settings(twilio), **settings})
+        async with runtime.database.tenant(caller.organization_id) as session:
+            await configure(session, runtime.registry, runtime.keyring, [wanted, *embedded_providers(runtime.registry)])
+        live = await bakery(runtime, caller, fresh_number())
+        yield Line("twilio", live, twilio), twilio
+
+
+def twilio_settings(twilio: TwilioServer) -> dict[str, JsonValue]:
+    """An account, as an operator writes it down."""
+    return {"account_sid": twilio.account_sid, "auth_token": twilio.auth_token, "base_url": twilio.address}

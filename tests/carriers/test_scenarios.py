@@ -1,0 +1,144 @@
+"""What happens with calls, texts and numbers, the same over every carrier: real callbacks, media sockets and audio.
+
+Calls take the time that they take, so each test has many at once.
+"""
+
+import asyncio
+import io
+import wave
+from collections.abc import AsyncIterator
+from typing import Any
+
+import numpy as np
+import pytest
+import pytest_asyncio
+from switchboard.calls import dialing
+from switchboard.runtime import Runtime
+
+from tests.carriers.lines import PERSON, Line, loopback_line, text_with, twilio_line
+from tests.fixtures.app import LivePlatform, Organizations
+
+CLOSED = {"enabled": True, "slots": [{"days": ["mon"], "start": "00:00", "end": "00:01"}], "outside_action": "forward"}
+# Whatever the caller is understood to have said.
+CONNECTS = """When the caller says "thank you" or "hello" or "help" or "goodbye": call transfer_call(to_number="+15550100001")
+Otherwise: call transfer_call(to_number="+15550100001")"""
+OTHERS = ("+15550100002", "+15550100003", "+15550100004")
+
+
+@pytest_asyncio.fixture(params=["loopback", "twilio"])
+async def line(request: pytest.FixtureRequest, runtime: Runtime, organizations: Organizations) -> AsyncIterator[Line]:
+    """One carrier after the other."""
+    if request.param == "loopback":
+        async with loopback_line(runtime, organizations) as line:
+            yield line
+    else:
+        async with twilio_line(runtime, organizations) as (line, _):
+            yield line
+
+
+async def call_from(live: LivePlatform, number: str, *, analysed: bool = False) -> dict[str, Any]:
+    """The only call from a number, once it is over."""
+    items: Any = (await live.caller.get("/v1/calls")).json["items"]
+    (found,) = [item for item in items if item["from_number"] == number]
+    return await live.ended(found["id"], analysed=analysed)
+
+
+async def said(live: LivePlatform, call_id: object) -> list[tuple[str, str]]:
+    items: Any = (await live.caller.get(f"/v1/calls/{call_id}/transcript")).json["items"]
+    return [(entry["role"], entry["content"]) for entry in items]
+
+
+async def bought(line: Line, area_code: str, **settings: object) -> str:
+    """A number found by a search, with these settings; another one for each carrier, because the tests share a database."""
+    caller = line.live.caller
+    search = await caller.post("/v1/phone-numbers/search", {"country": "US", "area_code": area_code})
+    items: Any = search.json["items"]
+    chosen = items[("loopback", "twilio").index(line.carrier)]
+    assert chosen["phone_number"].startswith(f"+1{area_code}555")
+    assert chosen["monthly_cost"] == 1.15
+    answer = await caller.post("/v1/phone-numbers", {"phone_number": chosen["phone_number"], "inbound_agent_id": line.live.agent_id})
+    assert (answer.status, answer.json["status"]) == (201, "active"), answer.body
+    assert (await caller.send("PUT", f"/v1/phone-numbers/{answer.json['id']}", settings)).status == 200
+    return str(chosen["phone_number"])
+
+
+async def test_calls_come_in(line: Line) -> None:
+    """To numbers that were just bought: one is a conversation, one is transferred, and two come outside opening hours: forwarded, and refused."""
+    taken = await line.live.caller.post("/v1/phone-numbers", {"phone_number": "+13125550199"})
+    assert (taken.status, taken.json["code"]) == (502, "provider_error")
+    operator = {"name": "Operator", "system_prompt": CONNECTS, "greeting_message": "Hello, to whom do you want to speak?"}
+    connects = await bought(line, "212", inbound_agent_id=(await line.live.caller.post("/v1/agents", operator)).json["id"])
+    forwards = await bought(line, "312", schedule=CLOSED, forward_number=PERSON)
+    refuses = await bought(line, "415", schedule={**CLOSED, "outside_action": "hangup"})
+    talked, transferred, forwarded, refused = await asyncio.gather(
+        line.ring("What are your opening hours?", "Goodbye"),
+        line.people.ring(OTHERS[0], connects, ["Thank you"]),
+        line.people.ring(OTHERS[1], forwards, ["Thank you"]),
+        line.people.ring(OTHERS[2], refuses, ["Thank you"]),
+    )
+    call = await call_from(line.live, PERSON, analysed=True)
+    assert (call["status"], call["direction"], call["ended_reason"]) == ("completed", "inbound", "agent_hung_up")
+    assert call["call_successful"] is True
+    assert call["latencies"]
+    assert call["served_by"] == {"telephony": line.carrier, "speech_to_text": "pocketsphinx", "text_to_speech": "espeak", "llm": "scripted"}
+    assert talked.first_reply_ms is not None
+    spoken = [entry for entry in await said(line.live, call["id"]) if entry[0] != "tool"]
+    assert spoken[0] == ("agent", "Hello , this is the bakery on the corner.")
+    assert ("agent", "We are open from seven to six every day of the week.") in spoken
+    assert "user" in [role for role, _ in spoken]
+    await _recording_is_whole(line, call["id"], talked.duration_seconds)
+    call = await call_from(line.live, OTHERS[0])
+    spoken = await said(line.live, call["id"])
+    assert (call["status"], call["ended_reason"], call["transferred_to"]) == ("completed", "transferred", PERSON), spoken
+    assert transferred.heard_seconds > 2
+    assert forwarded.answered
+    call = await call_from(line.live, OTHERS[1])
+    assert (call["status"], call["ended_reason"], call["transferred_to"]) == ("completed", "transferred", PERSON)
+    assert not refused.answered
+    assert (await call_from(line.live, OTHERS[2]))["status"] == "failed"
+
+
+async def _recording_is_whole(line: Line, call_id: object, seconds: float) -> None:
+    path = f"/v1/calls/{call_id}/recording"
+    recording = await line.live.caller.get(path)
+    assert recording.headers["Content-Type"] == "audio/wav"
+    with wave.open(io.BytesIO(recording.body)) as file:
+        assert (file.getnchannels(), file.getframerate()) == (2, 8000)
+        assert abs(file.getnframes() / 8000 - seconds) < 1
+        samples = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2").reshape(-1, 2).astype(np.int32)
+    assert (np.abs(samples).max(axis=0) > 1000).all()
+    part = await line.live.caller.send("GET", path, Range="bytes=0-43")
+    assert (part.status, part.body[:4], len(part.body)) == (206, b"RIFF", 44)
+
+
+async def test_calls_go_out(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To every kind of callee at once; who does not answer is rung for a second."""
+    monkeypatch.setattr(dialing, "RING_SECONDS", 1)
+    await line.live.caller.send("PUT", f"/v1/agents/{line.live.agent_id}", {"interruption_min_words": 0})
+    expected = {
+        "20": ("busy", None), "21": ("no-answer", None), "22": ("failed", None), "23": ("failed", None), "24": ("failed", None),
+        "30": ("completed", "voicemail"), "40": ("completed", "caller_hung_up"), "41": ("completed", "caller_hung_up"),
+        "50": ("completed", "caller_hung_up"),
+    }  # fmt: skip
+    placed = {digits: await line.live.place(f"+155501000{digits}", metadata={"customer": "Ada"}) for digits in (*expected, "60")}
+    ended = {digits: await line.live.ended(call["id"]) for digits, call in placed.items()}
+    assert {digits: (ended[digits]["status"], ended[digits]["ended_reason"]) for digits in expected} == expected
+    assert {digits for digits, call in ended.items() if call["error_message"]} == {"22", "23", "24"}
+    assert ("user", "DTMF: 123") in await said(line.live, placed["50"]["id"])
+    assert ended["60"]["status"] == "completed"
+    greeting, whole = (await said(line.live, placed["60"]["id"]))[0][1], "Hello Ada, this is the bakery on the corner."
+    assert whole.startswith(greeting), "who breaks in stops the agent"
+    assert 0 < len(greeting) < len(whole)
+
+
+async def test_texts_go_out_and_come_in(line: Line) -> None:
+    caller, number = line.live.caller, line.live.number_id
+    sent = [
+        (await caller.post("/v1/sms", {"to_number": f"+155501000{to}", "from_number_id": number, "body": "Hello"})).json for to in ("01", "80", "82")
+    ]
+    assert (await text_with(line.live, sent[0], "delivered"))["error_message"] is None
+    assert (await text_with(line.live, sent[1], "undelivered"))["error_message"]
+    assert (await text_with(line.live, sent[2], "failed"))["error_message"]
+    await line.people.text(PERSON, line.live.number, "Stop")
+    answer = await caller.post("/v1/sms", {"to_number": PERSON, "from_number_id": number, "body": "Hello?"})
+    assert (answer.status, answer.json["code"]) == (409, "recipient_opted_out")

@@ -1,0 +1,283 @@
+"""What is Twilio's own: failover, lost answers, repeated and late callbacks, opt-outs, its recordings, its streams' tokens, keys as tones."""
+
+import asyncio
+import io
+import wave
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import aiohttp
+import numpy as np
+import pytest
+import pytest_asyncio
+from sqlmodel import col, select, update
+from switchboard.calls import dialing
+from switchboard.calls import service as calls
+from switchboard.calls.addresses import media_url
+from switchboard.calls.media import Leg, recording_path
+from switchboard.conversation import engine
+from switchboard.conversation.dtmf import COLUMNS, ROWS
+from switchboard.database import now
+from switchboard.events.models import Event
+from switchboard.phone_numbers.jobs import repair_purchases
+from switchboard.phone_numbers.models import PhoneNumber
+from switchboard.plugins import SimulatedCall
+from switchboard.runtime import Runtime
+
+from tests.carriers.lines import PERSON, Line, text_with, twilio_line
+from tests.carriers.twilio.rest import BROKEN, DONE
+from tests.carriers.twilio.server import TwilioServer, new_sid
+from tests.carriers.twilio.wire import CallRecord, signature
+from tests.fixtures.app import LivePlatform, Organizations
+
+TwilioLine = tuple[Line, TwilioServer]
+
+
+@pytest_asyncio.fixture
+async def at_twilio(runtime: Runtime, organizations: Organizations) -> AsyncIterator[TwilioLine]:
+    async with twilio_line(runtime, organizations, record_calls=True) as both:
+        yield both
+
+
+async def only_call(live: LivePlatform) -> dict[str, Any]:
+    items: Any = (await live.caller.get("/v1/calls")).json["items"]
+    (found,) = items
+    return await live.ended(found["id"])
+
+
+async def events_of(live: LivePlatform, call_id: object) -> list[str]:
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        rows = await session.exec(select(Event).order_by(col(Event.created_at)))
+        return [row.name for row in rows.all() if row.data.get("call_id") == str(call_id)]
+
+
+async def _connected(live: LivePlatform, call_id: object) -> None:
+    async with asyncio.timeout(10):
+        while True:
+            if (await live.caller.get(f"/v1/calls/{call_id}")).json["status"] == "in-progress":
+                return
+            await asyncio.sleep(0.05)
+
+
+def _status_url(live: LivePlatform, call: dict[str, Any]) -> str:
+    return f"{live.runtime.settings.base_url}/carriers/twilio/{live.caller.organization_id}/calls/{call['id']}/status"
+
+
+# --- calls ---
+
+
+async def test_another_carrier_places_the_call_that_twilio_fails_to_place(at_twilio: TwilioLine) -> None:
+    (_, twilio), live = at_twilio, at_twilio[0].live
+    twilio.failures["POST", "Calls"] = [500]
+    call: Any = await live.ended((await live.place("+15550100040"))["id"])
+    assert (call["status"], call["ended_reason"], call["served_by"]["telephony"]) == ("completed", "caller_hung_up", "loopback")
+    assert sum(path.endswith("/Calls.json") for _, path, _ in twilio.requests) == 1
+    stray = CallRecord(new_sid("CA"), "outbound-api", live.number, PERSON, status_callback=_status_url(live, call), status_events=("ringing",))
+    await twilio.post(stray).status("ringing")
+    assert (twilio.requests[-1][1].rpartition("/")[2], twilio.requests[-1][2]) == (f"{stray.sid}.json", [("Status", "completed")]), "hung up there"
+    assert (await live.ended(call["id"]))["status"] == "completed"
+
+
+async def test_a_call_whose_acceptance_was_lost_is_held_once(at_twilio: TwilioLine) -> None:
+    """Twilio has placed it, and the connection broke, or it said 500: its callbacks tell, before or after another carrier was asked."""
+    (_, twilio), live = at_twilio, at_twilio[0].live
+    twilio.failures["POST", "Calls"] = [BROKEN]
+    assert (await live.ended((await live.place("+15550100020"))["id"]))["status"] == "busy"
+    assert sum(path.endswith("/Calls.json") for _, path, _ in twilio.requests) == 1
+    twilio.failures["POST", "Calls"] = [DONE]
+    call: Any = await live.ended((await live.place("+15550100040"))["id"])
+    assert call["status"] == "completed"
+    async with asyncio.timeout(5):
+        await twilio.idle()
+    assert twilio.talked == (1 if call["served_by"]["telephony"] == "twilio" else 0)
+
+
+async def test_a_call_that_was_named_after_its_socket_was_opened_can_be_hung_up(at_twilio: TwilioLine) -> None:
+    (_, twilio), live = at_twilio, at_twilio[0].live
+    placed = await live.place("+15550100070")
+    await _connected(live, placed["id"])
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        unnamed = await calls.get(session, UUID(str(placed["id"])))
+        session.expunge(unnamed)
+    unnamed.carrier_call_id = None
+    async with live.runtime.providers.telephony(live.caller.organization_id, "twilio") as provider:
+        await Leg(live.runtime, unnamed, provider).hang_up()
+    assert (await live.ended(placed["id"]))["status"] == "completed"
+    assert [("Status", "completed")] in [form for _, path, form in twilio.requests if str(unnamed.carrier_call_id) in path]
+
+
+async def test_callbacks_come_twice_late_and_in_any_order(at_twilio: TwilioLine) -> None:
+    (_, twilio), live = at_twilio, at_twilio[0].live
+    twilio.repeats = True
+    placed = [await live.place(f"+155501000{digits}") for digits in ("20", "22", "40")]
+    statuses = [(await live.ended(call["id"]))["status"] for call in placed]
+    assert statuses == ["busy", "failed", "completed"]
+    for call, status in zip(placed, statuses, strict=True):
+        async with live.runtime.database.tenant(live.caller.organization_id) as session:
+            sid = (await calls.get(session, UUID(str(call["id"])))).carrier_call_id or ""
+        events = ("completed", "answered", "ringing", "initiated")
+        late = twilio.post(CallRecord(sid, "outbound-api", live.number, PERSON, status_callback=_status_url(live, call), status_events=events))
+        for state, event in (("completed", "completed"), ("in-progress", "answered"), ("ringing", "ringing"), ("initiated", "initiated")):
+            await late.status(state, event=event)
+        assert (await live.ended(call["id"]))["status"] == status
+        names = await events_of(live, call["id"])
+        assert len(names) == len(set(names)), names
+
+
+async def test_calls_from_a_browser_reach_our_agents_and_dial_out_with_our_numbers(at_twilio: TwilioLine) -> None:
+    (_, twilio), live = at_twilio, at_twilio[0].live
+    application = f"{live.runtime.settings.base_url}/carriers/twilio/{live.caller.organization_id}/events/browser"
+
+    async def dial(to_number: str, **given: str) -> SimulatedCall:
+        return await twilio.call_from_browser("credential_1", to_number, application, ["Goodbye"], **given)
+
+    to_agent, out, foreign, without, nowhere = await asyncio.gather(
+        dial(live.number),
+        dial(PERSON, CallerId=live.number),
+        dial(PERSON, CallerId="+15550100009"),
+        dial(PERSON),
+        dial("sip:x", CallerId=live.number),
+    )
+    assert (to_agent.answered, out.answered) == (True, True)
+    assert [refused.refused_reason for refused in (foreign, without, nowhere)] == ["rejected"] * 3
+    items: Any = (await live.caller.get("/v1/calls")).json["items"]
+    ended = [await live.ended(item["id"]) for item in items]
+    assert {(call["direction"], call["from_number"], call["to_number"], call["status"]) for call in ended} == {
+        ("inbound", live.number, live.number, "completed"), ("outbound", live.number, PERSON, "completed"),
+    }  # fmt: skip
+    assert (await live.caller.post("/v1/do-not-call", {"phone_number": PERSON})).status == 201
+    assert not (await dial(PERSON, CallerId=live.number)).answered
+
+
+# --- media and recordings ---
+
+
+async def test_a_media_socket_needs_its_calls_address_and_the_streams_token(at_twilio: TwilioLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    (line, twilio), live = at_twilio, at_twilio[0].live
+    monkeypatch.setattr(engine, "START_SECONDS", 0.5)
+    monkeypatch.setattr(dialing, "RING_SECONDS", 1)
+    base = live.runtime.settings.base_url
+    rings = await live.place("+15550100021")
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        handed_on = await calls.get(session, UUID(str(rings["id"])))
+        session.expunge(handed_on)
+    handed_on.carrier = "loopback"
+    async with aiohttp.ClientSession() as http:
+        for path in ("", "x", "WyIwIiwiMCJd.AAAA"):
+            with pytest.raises(aiohttp.WSServerHandshakeError):
+                await http.ws_connect(f"{base}/media/{path}")
+        async with http.ws_connect(media_url(live.runtime.settings, live.runtime.keyring, handed_on)) as of_another_carrier:
+            assert (await of_another_carrier.receive()).type is aiohttp.WSMsgType.CLOSE
+    assert (await live.ended(rings["id"]))["status"] == "no-answer"
+    twilio.stream_parameters = {"token": "0" * 64}
+    heard = await line.ring("Hello")
+    items: Any = (await live.caller.get("/v1/calls?direction=inbound")).json["items"]
+    call = await live.ended(items[0]["id"])
+    assert (call["status"], heard.heard_seconds) == ("failed", 0.0)
+    assert (await live.caller.get(f"/v1/calls/{call['id']}/transcript")).json["items"] == []
+
+
+async def test_twilios_recording_is_streamed_through_and_has_the_keys_as_tones(at_twilio: TwilioLine) -> None:
+    line, live = at_twilio[0], at_twilio[0].live
+    prompt = 'When the caller says "thank you" or "hello" or "goodbye": call press_digits(digits="5#")\nOtherwise: call press_digits(digits="5#")'
+    await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"system_prompt": prompt})
+    await line.ring("Thank you")
+    call_id = UUID((await only_call(live))["id"])
+    async with asyncio.timeout(10), live.runtime.database.tenant(live.caller.organization_id) as session:
+        call = await calls.get(session, call_id)
+        while call.carrier_recording_id is None:
+            await asyncio.sleep(0.05)
+            await session.refresh(call)
+    recording_path(live.runtime.settings, call).unlink()  # ours comes first
+    whole = await live.caller.get(f"/v1/calls/{call_id}/recording")
+    assert (whole.status, whole.headers["Content-Type"]) == (200, "audio/x-wav")
+    part = await live.caller.send("GET", f"/v1/calls/{call_id}/recording", Range="bytes=4-11")
+    assert (part.status, part.body) == (206, whole.body[4:12])
+    assert part.headers["Content-Range"] == f"bytes 4-11/{len(whole.body)}"
+    with wave.open(io.BytesIO(whole.body)) as file:
+        assert (file.getnchannels(), file.getframerate()) == (2, 8000)
+        heard = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2").reshape(-1, 2)[:, 1].astype(np.float64)
+    windows = [np.abs(np.fft.rfft(heard[at : at + 800] * np.hanning(800))) for at in range(0, len(heard) - 800, 400)]
+    found = {tuple(sorted(int(peak) * 10 for peak in np.argsort(window)[-2:])) for window in windows if window.max() > 1e5}
+    for low, high in ((ROWS[1], COLUMNS[1]), (ROWS[3], COLUMNS[2])):
+        assert any(abs(pair[0] - low) <= 10 and abs(pair[1] - high) <= 10 for pair in found), (low, high, found)
+
+
+# --- texts and numbers ---
+
+
+async def test_opt_outs_that_twilio_has_heard_count_and_pictures_keep_their_links(at_twilio: TwilioLine) -> None:
+    (_, twilio), live = at_twilio, at_twilio[0].live
+    body = {"to_number": "+15550100083", "from_number_id": live.number_id, "body": "Hello"}
+    sent = await live.caller.post("/v1/sms", body)
+    assert "unsubscribed" in (await text_with(live, sent.json, "failed"))["error_message"]
+    async with asyncio.timeout(5):
+        answer = await live.caller.post("/v1/sms", body)
+        while answer.json.get("code") != "recipient_opted_out":
+            answer = await live.caller.post("/v1/sms", body)
+    links = {"NumMedia": "1", "MediaUrl0": "https://api.twilio.example/Media/ME1", "MediaContentType0": "image/jpeg"}
+    await twilio.text(PERSON, live.number, "STOP", **links)
+    texts = [dict(form)["To"] for _, path, form in twilio.requests if path.endswith("/Messages.json")]
+    assert set(texts) == {"+15550100083"}, "Twilio itself has confirmed the STOP"
+    conversations: Any = (await live.caller.get("/v1/sms/conversations")).json["items"]
+    messages: Any = (await live.caller.get(f"/v1/sms/conversations/{conversations[0]['id']}/messages")).json["items"]
+    assert messages[0]["media_urls"] == ["https://api.twilio.example/Media/ME1"]
+
+
+async def test_a_text_whose_acceptance_was_lost_is_sent_once_and_known_by_its_callbacks(at_twilio: TwilioLine) -> None:
+    (_, twilio), live = at_twilio, at_twilio[0].live
+    twilio.failures["POST", "Messages"] = [BROKEN]
+    sent = await live.caller.post("/v1/sms", {"to_number": PERSON, "from_number_id": live.number_id, "body": "Hello"})
+    assert (await text_with(live, sent.json, "delivered"))["error_message"] is None
+    assert sum(path.endswith("/Messages.json") for _, path, _ in twilio.requests) == 1
+
+
+async def test_a_purchase_that_succeeded_there_and_failed_here_is_repaired(at_twilio: TwilioLine) -> None:
+    (_, twilio), live = at_twilio, at_twilio[0].live
+    before, twilio.failures["POST", "IncomingPhoneNumbers"] = twilio.purchases, [BROKEN]
+    answer = await live.caller.post("/v1/phone-numbers", {"phone_number": "+16045550142"})
+    assert (answer.status, answer.json["code"]) == (502, "provider_error")
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        await session.exec(update(PhoneNumber).values(created_at=now() - timedelta(minutes=10)))
+    await repair_purchases(live.runtime)
+    numbers: Any = (await live.caller.get("/v1/phone-numbers")).json["items"]
+    assert "+16045550142" in [number["phone_number"] for number in numbers]
+    assert (twilio.purchases - before, twilio.numbers["+16045550142"].voice_url != "") == (1, True)
+
+
+# --- callbacks ---
+
+
+async def test_forged_callbacks_are_answered_403_and_change_nothing(at_twilio: TwilioLine, organizations: Organizations) -> None:
+    (_, twilio), live = at_twilio, at_twilio[0].live
+    stranger, base = await organizations.make(), live.runtime.settings.base_url
+    form = {"CallSid": new_sid("CA"), "From": PERSON, "To": live.number, "CallStatus": "ringing"}
+    path = f"/carriers/twilio/{live.caller.organization_id}/events/call"
+    body = "&".join(f"{name}={value.replace('+', '%2B')}" for name, value in form.items())
+    genuine = signature(twilio.auth_token, base + path, form)
+    forgeries = {
+        "unsigned": (path, body, ""),
+        "another token's": (path, body, signature("another token", base + path, form)),
+        "altered": (path, body.replace("ringing", "queued"), genuine),
+        "for this machine's own name": (path, body, signature(twilio.auth_token, f"http://localhost{path}", form)),
+        "replayed elsewhere": (path.replace("/call", "/text"), body, genuine),
+    }
+    async with aiohttp.ClientSession() as http:
+        for name, (where, sent, signed) in forgeries.items():
+            headers = {"X-Twilio-Signature": signed, "Content-Type": "application/x-www-form-urlencoded"}
+            async with http.post(base + where, data=sent, headers=headers) as answer:
+                assert (answer.status, (await answer.json())["code"]) == (403, "forbidden"), name
+        elsewhere = path.replace(str(live.caller.organization_id), str(stranger.organization_id))
+        async with http.post(base + elsewhere, data=body, headers={"X-Twilio-Signature": genuine}) as answer:
+            assert answer.status in (403, 502), "that organization has no Twilio"
+        assert (await live.caller.get("/v1/calls")).json["total"] == 0
+        proxied = {
+            "X-Twilio-Signature": genuine,
+            "Content-Type": "application/x-www-form-urlencoded",
+            "Host": "internal",
+            "X-Forwarded-Proto": "https",
+        }
+        async with http.post(base + path, data=body, headers=proxied) as answer:
+            assert (answer.status, answer.content_type) == (200, "text/xml"), "behind a proxy"

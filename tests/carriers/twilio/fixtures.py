@@ -1,0 +1,30 @@
+"""A Twilio on the wire, and the plugin that talks to it."""
+
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+from pydantic import HttpUrl, SecretStr
+from switchboard_telephony_twilio.provider import TwilioTelephony
+from switchboard_telephony_twilio.settings import TwilioSettings
+
+from tests.carriers.twilio.rest import listening
+from tests.carriers.twilio.server import OURS, TwilioServer, new_sid
+from tests.carriers.twilio.wire import Number
+
+
+@pytest_asyncio.fixture
+async def twilio() -> AsyncIterator[TwilioServer]:
+    """An account with one number."""
+    async with listening() as server:
+        server.numbers[OURS] = Number(new_sid("PN"), OURS)
+        yield server
+
+
+@pytest_asyncio.fixture
+async def carrier(twilio: TwilioServer) -> AsyncIterator[TwilioTelephony]:
+    """The plugin, opened."""
+    settings = TwilioSettings(account_sid=twilio.account_sid, auth_token=SecretStr(twilio.auth_token), base_url=HttpUrl(twilio.address))
+    provider = TwilioTelephony(settings)
+    await provider.open()
+    yield provider
+    await provider.close()

@@ -1,0 +1,233 @@
+"""What Twilio says and how it says it: signed forms, markup that it obeys, and the messages of its media streams."""
+
+import asyncio
+import hashlib
+import hmac
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlencode
+from xml.etree import ElementTree
+
+import aiohttp
+import msgspec
+from switchboard_offline.loopback.callbacks import (
+    Answer,
+    Answered,
+    Beeped,
+    Calling,
+    Connect,
+    Ended,
+    Forward,
+    Post,
+    Reject,
+    Ringing,
+    TextCame,
+    TextWent,
+    Told,
+    Undelivered,
+)
+from switchboard_offline.loopback.codec import read_command
+from switchboard_offline.loopback.line import MediaStream
+
+AMD_SECONDS = 0.3
+Form = dict[str, str]
+
+
+def signature(auth_token: str, url: str, fields: Mapping[str, str]) -> str:
+    """`X-Twilio-Signature`, as https://www.twilio.com/docs/usage/security describes it; written here without the SDK, to check it."""
+    signed = url + "".join(f"{name}{fields[name]}" for name in sorted(fields))
+    return b64encode(hmac.new(auth_token.encode(), signed.encode(), hashlib.sha1).digest()).decode()
+
+
+@dataclass
+class Number:
+    """A number of the account."""
+
+    sid: str
+    phone_number: str
+    voice_url: str = ""
+    sms_url: str = ""
+    status_callback: str = ""
+
+
+@dataclass
+class CallRecord:
+    """A call at Twilio and where it tells about it."""
+
+    sid: str
+    direction: str
+    from_number: str
+    to_number: str
+    voice_url: str = ""
+    status_callback: str = ""
+    status_events: tuple[str, ...] = ("completed",)
+    amd_callback: str = ""
+    recording_callback: str = ""
+    more: Form = field(default_factory=dict)
+    streams: dict[str, dict[str, str]] = field(default_factory=dict)
+    sequence: int = 0
+
+    def form(self, account_sid: str, status: str, **more: str) -> Form:
+        return {
+            "AccountSid": account_sid, "ApiVersion": "2010-04-01", "CallSid": self.sid, "CallStatus": status, "Direction": self.direction,
+            "From": self.from_number, "To": self.to_number, "Caller": self.from_number, "Called": self.to_number, "FromCity": "", **self.more, **more,
+        }  # fmt: skip
+
+
+def read_markup(record: CallRecord, markup: str) -> Answer:
+    """Obey markup: what becomes of the call. Anything that Twilio would not understand fails the test."""
+    response = ElementTree.fromstring(markup)  # noqa: S314  our own
+    assert response.tag == "Response"
+    for verb in response:
+        if verb.tag == "Start":
+            recording = verb.find("Recording")
+            assert recording is not None
+            record.recording_callback = recording.attrib["recordingStatusCallback"]
+        elif verb.tag == "Connect":
+            stream = verb.find("Stream")
+            assert stream is not None
+            url = stream.attrib["url"]
+            assert "?" not in url, "Twilio drops a stream's query"
+            record.streams[url] = {parameter.attrib["name"]: parameter.attrib["value"] for parameter in stream.iter("Parameter")}
+            return Connect(url)
+        elif verb.tag == "Dial":
+            number = verb.find("Number")
+            assert number is not None
+            assert number.text
+            return Forward(number.text, verb.attrib["callerId"])
+        else:
+            assert verb.tag == "Reject", verb.tag
+            return Reject("busy" if verb.attrib.get("reason") == "busy" else "rejected")
+    raise AssertionError("the markup does nothing")
+
+
+@dataclass(frozen=True, slots=True)
+class TwilioPost(Post):
+    """Tells what happens to one call or text as Twilio would; takes the place of the loopback carrier's."""
+
+    account_sid: str
+    record: CallRecord
+    numbers: Mapping[str, Number]
+    repeats: bool = False
+
+    async def deliver(self, events_url: str, told: Told) -> bytes:
+        """Raises `Undelivered` where the platform refuses."""
+        match told:
+            case Calling():
+                body = await self.form_post(self.record.voice_url, self.record.form(self.account_sid, "ringing"))
+                return msgspec.json.encode(read_markup(self.record, body.decode()))
+            case Ringing():
+                await self.status("ringing")
+            case Answered():
+                await self.status("in-progress", event="answered")
+                await self._detection(told)
+            case Ended():
+                await self._ended(told)
+            case TextWent():
+                await self._text_went(events_url, told)
+            case TextCame():
+                await self.text_came(told)
+            case Beeped():
+                """Told by `DetectMessageEnd` alone."""
+        return b""
+
+    async def status(self, status: str, *, event: str = "", **more: str) -> None:
+        """One status callback, if it was asked for."""
+        if self.record.status_callback and (event or status) in self.record.status_events:
+            more = {"SequenceNumber": str(self.record.sequence), "CallbackSource": "call-progress-events", **more}
+            self.record.sequence += 1
+            for _ in range(2 if self.repeats else 1):
+                await self.form_post(self.record.status_callback, self.record.form(self.account_sid, status, **more))
+
+    async def _detection(self, told: Answered) -> None:
+        if not self.record.amd_callback:
+            return
+        await asyncio.sleep(AMD_SECONDS)
+        found = "machine_start" if told.answered_by == "machine" else told.answered_by
+        form = {"CallSid": self.record.sid, "AccountSid": self.account_sid, "AnsweredBy": found, "MachineDetectionDuration": "300"}
+        await self.form_post(self.record.amd_callback, form)
+
+    async def _ended(self, told: Ended) -> None:
+        more = {"CallDuration": str(told.duration_seconds), "Duration": "1"} if told.outcome == "completed" else {}
+        if told.outcome == "failed":
+            more["SipResponseCode"] = told.error_code if told.error_code and told.error_code.isdecimal() else "500"
+        await self.status(told.outcome, event="completed", **more)
+
+    async def _text_went(self, url: str, told: TextWent) -> None:
+        form = {
+            "MessageSid": told.text_id,
+            "SmsSid": told.text_id,
+            "AccountSid": self.account_sid,
+            "MessageStatus": told.status,
+            "ApiVersion": "2010-04-01",
+        }
+        await self.form_post(url, {**form, **({"ErrorCode": told.error_code} if told.error_code else {})})
+
+    async def text_came(self, told: TextCame, **more: str) -> None:
+        """Bring a text to the number that it was sent to."""
+        sid = f"SM{told.text_id.removeprefix('lt-')}"
+        number = self.numbers[told.to_number]
+        form = {
+            "MessageSid": sid, "SmsSid": sid, "SmsMessageSid": sid, "AccountSid": self.account_sid, "From": told.from_number, "To": told.to_number,
+            "Body": told.body, "NumMedia": "0", "NumSegments": "1", "SmsStatus": "received", "ApiVersion": "2010-04-01", **more,
+        }  # fmt: skip
+        answer = await self.form_post(number.sms_url, form)
+        assert ElementTree.fromstring(answer).tag == "Response"  # noqa: S314  our own
+
+    async def form_post(self, url: str, form: Form) -> bytes:
+        """A signed form; the answer's body. Raises `Undelivered`."""
+        headers = {"X-Twilio-Signature": signature(self.secret, url, form), "Content-Type": "application/x-www-form-urlencoded; charset=UTF-8"}
+        try:
+            async with self.http.post(url, data=urlencode(form), headers=headers, timeout=aiohttp.ClientTimeout(total=15)) as response:
+                body = await response.read()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise Undelivered(str(error)) from error
+        if response.status >= 300:
+            raise Undelivered(f"the platform answered {response.status}")
+        return body
+
+
+class TwilioStream(MediaStream):
+    """A media stream in Twilio's messages: the loopback's, rewritten as they go out, and checked as they come in."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse, account_sid: str, call_sid: str, parameters: Mapping[str, str]) -> None:
+        super().__init__(socket, call_sid, "MZ" + hashlib.md5(call_sid.encode(), usedforsecurity=False).hexdigest())
+        self._account_sid = account_sid
+        self._parameters = parameters
+        self._sequence = 0
+        self._chunk = 0
+
+    async def run(self) -> None:
+        async for message in self._socket:
+            if message.type is not aiohttp.WSMsgType.TEXT:
+                self.fault = "31951: Stream - Protocol - Invalid Message"
+                return
+            if json.loads(message.data).get("streamSid") != self._start.stream_id:
+                self.fault = "31951: the message does not name its stream"
+                return
+            try:
+                await self._obey(read_command(message.data))
+            except ValueError as error:
+                self.fault = f"31951: {error}"
+                return
+
+    async def _send(self, message: str) -> None:
+        told = json.loads(message)
+        event = told["event"]
+        if event == "start":
+            await super()._send(json.dumps({"event": "connected", "protocol": "Call", "version": "1.0.0"}))
+            told["start"] = {
+                "accountSid": self._account_sid, "streamSid": self._start.stream_id, "callSid": self._start.call_id, "tracks": ["inbound"],
+                "mediaFormat": {"encoding": "audio/x-mulaw", "sampleRate": 8000, "channels": 1}, "customParameters": dict(self._parameters),
+            }  # fmt: skip
+        elif event == "media":
+            self._chunk += 1
+            told["media"] |= {"track": "inbound", "chunk": str(self._chunk), "timestamp": str(self._chunk * 20)}
+        elif event == "dtmf":
+            told["dtmf"]["track"] = "inbound_track"
+        elif event == "stop":
+            told["stop"] = {"accountSid": self._account_sid, "callSid": self._start.call_id}
+        self._sequence += 1
+        await super()._send(json.dumps({**told, "sequenceNumber": str(self._sequence), "streamSid": self._start.stream_id}))
