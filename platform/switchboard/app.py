@@ -65,7 +65,7 @@ async def runtime(settings: Settings, *, database_url: str, redis_url: str, regi
         limiter=RateLimiter(redis),
         registry=plugins,
         keyring=ring,
-        providers=Providers(database, plugins, ring),
+        providers=Providers(database, plugins, ring, data_dir=settings.data_dir),
         outbound=OutboundClient(settings.webhook_allowed_networks, own_url=settings.base_url),
         engine=CallEngine(),
         deliveries_due=asyncio.Event(),

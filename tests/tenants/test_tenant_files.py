@@ -97,5 +97,9 @@ async def test_a_file_that_fails_half_way_changes_nothing(tmp_path: Path, runtim
 def test_the_repositorys_own_files_are_sound(registry: Registry) -> None:
     for file in read_folder(REPOSITORY / "tenants", registry):
         assert file.faults == []
-    example = read_file(REPOSITORY / "tenants" / "every-key.toml.example", registry, dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY"), "x"))
+    example = read_file(
+        REPOSITORY / "tenants" / "every-key.toml.example",
+        registry,
+        dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "VECTORS_KEY_ID", "VECTORS_SECRET"), "x"),
+    )
     assert [str(fault) for fault in example.faults] == []
