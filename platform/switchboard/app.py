@@ -25,6 +25,7 @@ from switchboard.do_not_call.routes import blueprint as do_not_call
 from switchboard.health import blueprint as health
 from switchboard.identity.authentication import Authenticator
 from switchboard.integrations.routes import blueprint as integrations
+from switchboard.knowledge_bases.routes import blueprint as knowledge_bases
 from switchboard.outbound import OutboundClient
 from switchboard.phone_numbers.routes import blueprint as phone_numbers
 from switchboard.plugins.registry import Registry
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
 
 BLUEPRINTS = (
-    agents, analytics, billing, calls, carriers, contacts, do_not_call, health, integrations, phone_numbers, reference, sms, usage, webhooks,
+    agents, analytics, billing, calls, carriers, contacts, do_not_call, health, integrations, knowledge_bases, phone_numbers, reference, sms, usage,
+    webhooks,
 )  # fmt: skip
 
 

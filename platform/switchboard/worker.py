@@ -6,15 +6,20 @@ from switchboard.calls.jobs import analyze_call, dial_call, sweep_calls
 from switchboard.deliveries.jobs import expire_deliveries, forget_deliveries, start_deliveries
 from switchboard.deliveries.pump import DeliveryPump
 from switchboard.housekeeping import forget_answers, forget_events, tell_watchers
+from switchboard.knowledge_bases.jobs import delete_vectors, maintain_vectors, process_document, sweep_knowledge
 from switchboard.phone_numbers.jobs import charge_rents, release_numbers, repair_purchases
 from switchboard.runtime import Runtime
 from switchboard.sms.jobs import answer_text, look_after_text, send_text, sweep_texts
 from switchboard.work import Clockwork, Job
 
-JOBS: tuple[Job, ...] = (analyze_call, answer_text, dial_call, look_after_text, send_text, start_deliveries, tell_watchers)
+JOBS: tuple[Job, ...] = (
+    analyze_call, answer_text, delete_vectors, dial_call, look_after_text, maintain_vectors, process_document, send_text, start_deliveries,
+    tell_watchers,
+)  # fmt: skip
 CLOCK = (
     Clockwork(sweep_calls, "* * * * * */2"),
     Clockwork(sweep_texts, "* * * * * */2"),
+    Clockwork(sweep_knowledge, "* * * * * */5"),
     Clockwork(tell_watchers, "* * * * * */5"),
     Clockwork(repair_purchases, "* * * * * 30"),
     Clockwork(release_numbers, "* * * * * 0"),

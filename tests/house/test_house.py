@@ -24,6 +24,7 @@ PUBLIC = ("/carriers/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/do
 FOLDERS = {
     "agents": "agents", "calls": "calls", "contacts": "contacts", "do-not-call": "do_not_call", "phone-numbers": "phone_numbers",
     "integrations": "integrations", "sms": "sms", "billing": "billing", "usage": "usage", "analytics": "analytics",
+    "knowledge-bases": "knowledge_bases", "documents": "knowledge_bases",
     "webhook-endpoints": "webhooks", "webhook-deliveries": "webhooks", "webhook-events": "webhooks",
 }  # fmt: skip
 # Each comes with what causes it.
