@@ -79,8 +79,8 @@ async def test_a_document_lives_from_create_to_delete(caller: Caller) -> None:
     base = await base_of(caller)
     added = await add(caller, base, HOURS, "hours.md", content_type="text/markdown; charset=utf-8")
     assert added == {
-        "id": added["id"], "knowledge_base_id": base, "filename": "hours.md", "content_type": "text/markdown", "file_size": len(HOURS), "chunk_count": 1,
-        "status": "ready", "error_message": None, "created_at": added["created_at"],
+        "id": added["id"], "knowledge_base_id": base, "filename": "hours.md", "content_type": "text/markdown", "file_size": len(HOURS),
+        "chunk_count": 1, "status": "ready", "error_message": None, "created_at": added["created_at"],
     }  # fmt: skip
     path = f"/v1/documents/{added['id']}"
     assert (await caller.get(path)).json == added

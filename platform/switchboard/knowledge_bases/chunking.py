@@ -12,7 +12,7 @@ SIZE = 900
 """Characters of a passage: about 220 English words' parts, of which small models read 256."""
 OVERLAP = 160
 MAX_HEADING = 120
-HEADING = re.compile(r"^(#{1,6})[ \t]+(\S.*)$")
+HEADING = re.compile(rf"^(#{{1,6}})[ \t]+(\S.{{0,{MAX_HEADING}}})$")
 SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
 
 
@@ -41,7 +41,7 @@ def _sections(text: str) -> Iterator[_Section]:
         if heading:
             yield section
             levels = [*((level, title) for level, title in levels if level < len(heading[1])), (len(heading[1]), heading[2].strip(" #"))]
-            section = _Section([title[:MAX_HEADING] for _, title in levels])
+            section = _Section([title for _, title in levels])
         elif line.strip():
             lines.append(line.rstrip())
     yield section
@@ -49,7 +49,8 @@ def _sections(text: str) -> Iterator[_Section]:
 
 def _passages(section: _Section) -> Iterator[str]:
     above = " > ".join(section.headings)[-3 * MAX_HEADING :]
-    room = SIZE - len(above)
+    # Less what stands between the parts.
+    room = SIZE - len(above) - 4
     if above and not section.paragraphs:
         yield above
         return

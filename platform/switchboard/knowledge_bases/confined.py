@@ -1,4 +1,4 @@
-"""Reads PDF and DOCX files in a process of their own, because strangers made them: it has a second's worth of everything and then is gone.
+"""Reads PDF and DOCX files in a process of their own, because strangers made them: it has so much memory and time, and then it is gone.
 
 It also keeps their parsing, which is Python through and through, away from the process that holds live calls.
 """
@@ -7,7 +7,6 @@ import asyncio
 import resource
 import sys
 from collections.abc import Callable
-from typing import BinaryIO
 
 from switchboard.knowledge_bases.formats import DOCX, PDF, FormatError
 
@@ -39,7 +38,7 @@ async def read(kind: str, data: bytes) -> str:
     return text.decode()
 
 
-def _reader(kind: str) -> Callable[[BinaryIO], str]:
+def _reader(kind: str) -> Callable[[bytes], str]:
     if kind == PDF:
         from switchboard.knowledge_bases.pdf import pdf_text
 
@@ -56,7 +55,7 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     try:
-        text = _reader(sys.argv[1])(sys.stdin.buffer)
+        text = _reader(sys.argv[1])(sys.stdin.buffer.read())
     except FormatError as error:
         sys.stderr.write(str(error))
         return UNREADABLE

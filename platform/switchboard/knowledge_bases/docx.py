@@ -1,8 +1,8 @@
 """The text of a DOCX file: a ZIP archive with XML in it."""
 
+import io
 import re
 import zipfile
-from typing import BinaryIO
 from xml.parsers import expat
 
 from switchboard.knowledge_bases.formats import FormatError
@@ -54,11 +54,11 @@ class _Reader:
             self._text.append(data)
 
 
-def docx_text(file: BinaryIO) -> str:
+def docx_text(data: bytes) -> str:
     """The paragraphs, headings and list items marked; a table's cells are paragraphs. Raises `FormatError`."""
     reader, size = _Reader(), 0
     try:
-        with zipfile.ZipFile(file) as archive, archive.open("word/document.xml") as document:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive, archive.open("word/document.xml") as document:
             while block := document.read(BLOCK):
                 size += len(block)
                 if size > MAX_XML_BYTES:

@@ -23,7 +23,7 @@ class EmbeddingModel:
     @property
     def label(self) -> str:
         """What the vector store keeps its vectors under."""
-        return f"{self.provider}/{self.name}"
+        return f"{self.provider}/{self.name}/{self.dimension}"
 
 
 def model_of(base: KnowledgeBase) -> EmbeddingModel | None:
@@ -45,8 +45,7 @@ async def embed(
         made_by = EmbeddingModel(provider.name, answered.model, len(answered.vectors[0]))
     if model is not None and made_by != model:
         raise ProviderError(
-            f"the knowledge base's vectors are {model.label} of {model.dimension} dimensions, but the provider answers {made_by.label} "
-            f"of {made_by.dimension}: run `switchboard knowledge reindex`",
+            f"the knowledge base's vectors are {model.label}, but the provider answers {made_by.label}: run `switchboard knowledge reindex`",
             retryable=False,
         )
     return made_by, list(answered.vectors)

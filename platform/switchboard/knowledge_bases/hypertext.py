@@ -6,7 +6,29 @@ from html.parser import HTMLParser
 SILENT = frozenset({"script", "style", "noscript", "template", "head", "nav", "svg", "iframe", "object", "select", "button"})
 HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
 BLOCKS = frozenset(
-    "p div section article main header footer aside ul ol dl dt table blockquote pre figure form hr address details figcaption".split()
+    [
+        "p",
+        "div",
+        "section",
+        "article",
+        "main",
+        "header",
+        "footer",
+        "aside",
+        "ul",
+        "ol",
+        "dl",
+        "dt",
+        "table",
+        "blockquote",
+        "pre",
+        "figure",
+        "form",
+        "hr",
+        "address",
+        "details",
+        "figcaption",
+    ]
 )
 LINES = frozenset({"br", "tr", "dd"})
 CELLS = frozenset({"td", "th"})

@@ -3,7 +3,6 @@
 import io
 import logging
 import re
-from typing import BinaryIO
 
 from pypdf import PdfReader
 from pypdf.errors import PyPdfError
@@ -13,11 +12,11 @@ from switchboard.knowledge_bases.formats import MAX_TEXT_CHARACTERS, FormatError
 MAX_PAGES = 2_000
 
 
-def pdf_text(file: BinaryIO) -> str:
+def pdf_text(data: bytes) -> str:
     """Each page's text, paragraphs apart. Raises `FormatError`, also for a file that asks for a password."""
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     try:
-        reader = PdfReader(io.BytesIO(file.read()))
+        reader = PdfReader(io.BytesIO(data))
         if reader.is_encrypted and not reader.decrypt(""):
             raise FormatError("is a PDF file with a password")
         if len(reader.pages) > MAX_PAGES:

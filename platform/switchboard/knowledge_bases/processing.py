@@ -25,8 +25,8 @@ MOST_ATTEMPTS = 3
 BATCH = 32
 
 
-class _Deleted(Exception):
-    """The document was deleted meanwhile."""
+class DocumentDeleted(Exception):
+    """The document was deleted while somebody was at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ async def process(runtime: Runtime, organization_id: UUID, document_id: UUID) ->
             done = await _attempt(runtime, organization_id, document_id)
     except ProviderError as error:
         await fail(runtime, organization_id, document_id, error.message)
-    except _Deleted:
+    except DocumentDeleted:
         logger.info("a document was deleted while it was processed", document_id=str(document_id))
 
 
@@ -76,7 +76,7 @@ async def fail(runtime: Runtime, organization_id: UUID, document_id: UUID, messa
 async def index(runtime: Runtime, organization_id: UUID, document_id: UUID, model: EmbeddingModel | None) -> Indexed:
     """Put a document's passages into the vector store, embedded by this model or by the organization's first choice.
 
-    No transaction is open meanwhile. Raises `ProviderError`, and `_Deleted` where the document is gone.
+    No transaction is open meanwhile. Raises `ProviderError`, and `DocumentDeleted` where the document is gone.
     """
     base_id, text = await _content(runtime, organization_id, document_id)
     cut = await asyncio.to_thread(passages, text)
@@ -120,7 +120,7 @@ async def _attempt(runtime: Runtime, organization_id: UUID, document_id: UUID) -
             document = await knowledge.get_document(session, document_id)
             base = await knowledge.get(session, document.knowledge_base_id)
         except NotFound:
-            raise _Deleted from None
+            raise DocumentDeleted from None
     indexed = await index(runtime, organization_id, document_id, model_of(base))
     return await settle(runtime, organization_id, document_id, indexed)
 
@@ -132,13 +132,13 @@ async def _content(runtime: Runtime, organization_id: UUID, document_id: UUID) -
         )
         row = (await session.exec(both.where(col(KnowledgeDocument.id) == document_id))).one_or_none()
     if row is None:
-        raise _Deleted
+        raise DocumentDeleted
     return row
 
 
 async def _go_on(runtime: Runtime, organization_id: UUID, document_id: UUID) -> None:
-    """Keep the document while it is worked on. Raises `_Deleted`."""
+    """Keep the document while it is worked on. Raises `DocumentDeleted`."""
     async with runtime.database.tenant(organization_id) as session:
         kept = update(KnowledgeDocument).where(col(KnowledgeDocument.id) == document_id).values(process_after=now() + LEASE)
         if (await session.exec(kept)).rowcount == 0:
-            raise _Deleted
+            raise DocumentDeleted

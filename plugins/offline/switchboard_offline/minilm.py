@@ -26,6 +26,7 @@ class _Model:
     def __init__(self, folder: Path) -> None:
         config = json.loads((folder / "config.json").read_text())
         self._layers, self._heads, self._epsilon = config["num_hidden_layers"], config["num_attention_heads"], config["layer_norm_eps"]
+        self._width: int = config["hidden_size"]
         self._weights: dict[str, Floats] = load_file(str(folder / "model.safetensors"))
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.enable_truncation(MAX_TOKENS)
@@ -33,15 +34,18 @@ class _Model:
 
     def embed(self, texts: Sequence[str]) -> tuple[Floats, int]:
         """A row for each text, and how many tokens they were."""
-        rows, tokens = [], 0
+        # Texts of like length go together: the shorter ones of a batch are padded.
+        order, tokens = sorted(range(len(texts)), key=lambda place: len(texts[place])), 0
+        found: Floats = np.empty((len(texts), self._width), dtype=np.float32)
         for start in range(0, len(texts), BATCH):
-            encoded = self._tokenizer.encode_batch(list(texts[start : start + BATCH]))
+            places = order[start : start + BATCH]
+            encoded = self._tokenizer.encode_batch([texts[place] for place in places])
             mask = np.array([item.attention_mask for item in encoded], dtype=np.float32)
             hidden = self._forward(np.array([item.ids for item in encoded]), mask)
             mean = (hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
-            rows.append(mean / np.linalg.norm(mean, axis=1, keepdims=True))
+            found[places] = mean / np.linalg.norm(mean, axis=1, keepdims=True)
             tokens += int(mask.sum())
-        return np.concatenate(rows), tokens
+        return found, tokens
 
     def _forward(self, ids: npt.NDArray[np.int64], mask: Floats) -> Floats:
         weights = self._weights
@@ -53,9 +57,7 @@ class _Model:
             layer = f"encoder.layer.{index}"
             hidden = self._norm(hidden + self._attend(hidden, hidden_mask, f"{layer}.attention"), f"{layer}.attention.output.LayerNorm")
             inner = self._linear(hidden, f"{layer}.intermediate.dense")
-            # GELU by its tanh form: the vectors differ from the exact one's by less than 2e-4.
-            inner = 0.5 * inner * (1 + np.tanh(np.float32(0.7978845608) * (inner + np.float32(0.044715) * inner**3)))
-            hidden = self._norm(hidden + self._linear(inner, f"{layer}.output.dense"), f"{layer}.output.LayerNorm")
+            hidden = self._norm(hidden + self._linear(_gelu(inner), f"{layer}.output.dense"), f"{layer}.output.LayerNorm")
         return hidden
 
     def _attend(self, hidden: Floats, mask: Floats, layer: str) -> Floats:
@@ -64,8 +66,11 @@ class _Model:
             self._linear(hidden, f"{layer}.self.{part}").reshape(batch, length, self._heads, -1).transpose(0, 2, 1, 3)
             for part in ("query", "key", "value")
         )
-        scores = query @ key.transpose(0, 1, 3, 2) / np.sqrt(np.float32(width / self._heads)) + mask
-        shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        shares: Floats = np.asarray(query @ key.transpose(0, 1, 3, 2), dtype=np.float32)
+        shares /= np.sqrt(np.float32(width / self._heads))
+        shares += mask
+        shares -= shares.max(axis=-1, keepdims=True)
+        np.exp(shares, out=shares)
         shares /= shares.sum(axis=-1, keepdims=True)
         return self._linear((shares @ value).transpose(0, 2, 1, 3).reshape(batch, length, width), f"{layer}.output.dense")
 
@@ -76,6 +81,19 @@ class _Model:
         mean, variance = hidden.mean(axis=-1, keepdims=True), hidden.var(axis=-1, keepdims=True)
         scaled = (hidden - mean) / np.sqrt(variance + self._epsilon) * self._weights[f"{name}.weight"]
         return np.asarray(scaled + self._weights[f"{name}.bias"], dtype=np.float32)
+
+
+def _gelu(inner: Floats) -> Floats:
+    """GELU by its tanh form: the vectors differ from the exact one's by less than 2e-4. Multiplied in place: a power takes twenty times as long."""
+    shape = inner * inner
+    shape *= inner
+    shape *= np.float32(0.7978845608 * 0.044715)
+    shape += np.float32(0.7978845608) * inner
+    np.tanh(shape, out=shape)
+    shape += 1
+    shape *= inner
+    shape *= np.float32(0.5)
+    return shape
 
 
 @lru_cache(maxsize=1)
