@@ -52,7 +52,7 @@ lock: ## pin requirements.in anew
 
 # What only the overridden sentence-transformers would bring.
 UNUSED := sentence-transformers torch transformers annotated-doc cloudpickle joblib mpmath narwhals networkx scikit-learn scipy \
-	shellingham sympy threadpoolctl typer
+	shellingham sympy typer
 
 clean: ## remove what the other targets made; data stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

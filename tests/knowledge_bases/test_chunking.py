@@ -1,5 +1,7 @@
 """Passages: along the structure, none too large, nothing lost."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,12 +11,14 @@ SENTENCE = "The quick brown fox number {} jumps over the lazy dog by the river. 
 
 
 def test_a_section_is_a_passage_under_its_headings() -> None:
-    text = (
-        "Before.\n\n# Bakery\n\nWelcome.\n\n## Hours ##\n\nSeven to six.\n\nNot on Sundays.\n\n## Prices\n\nRye: 4\n\n# Parking\n\nBehind the church."
-    )
+    text = "Before.\n\n# Bakery\n\nWelcome.\n\n## Hours ##\n\nSeven to six.\n\nNot on Sundays.\n\n## Prices\n\nRye: 4\n\n# Parking\n\nBehind."
     assert passages(text) == [
-        "Before.", "Bakery\n\nWelcome.", "Bakery > Hours\n\nSeven to six.\n\nNot on Sundays.", "Bakery > Prices\n\nRye: 4", "Parking\n\nBehind the church.",
-    ]  # fmt: skip
+        "Before.",
+        "Bakery\n\nWelcome.",
+        "Bakery > Hours\n\nSeven to six.\n\nNot on Sundays.",
+        "Bakery > Prices\n\nRye: 4",
+        "Parking\n\nBehind.",
+    ]
 
 
 def test_a_heading_without_text_is_found_too() -> None:
@@ -27,7 +31,7 @@ def test_small_paragraphs_go_together_and_large_ones_are_cut_between_sentences_w
     assert len(cut) > 2
     assert all(len(passage) <= SIZE for passage in cut)
     assert cut[0].startswith("Short.\n\nThe quick brown fox number 0")
-    for before, after in zip(cut, cut[1:], strict=False):
+    for before, after in pairwise(cut):
         assert before.endswith(after.partition(". ")[0] + ".")
 
 

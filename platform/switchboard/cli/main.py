@@ -20,7 +20,8 @@ def switchboard() -> None:
 
 for command in (
     processes.run, processes.serve, processes.worker, processes.migrate, doctor, documentation.docs, documentation.routes,
-    identity.orgs, identity.keys, identity.users, identity.oauth_clients, billing.billing, knowledge.knowledge, phone.phone, plugins.plugins, tenants.tenants,
+    identity.orgs, identity.keys, identity.users, identity.oauth_clients, billing.billing, knowledge.knowledge, phone.phone, plugins.plugins,
+    tenants.tenants,
 ):  # fmt: skip
     switchboard.add_command(command)
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 from safetensors.numpy import load_file
 from switchboard.plugins import EmbeddingProvider, Embeddings, ProviderError, ProviderSettings
+from threadpoolctl import threadpool_limits
 from tokenizers import Tokenizer
 
 Floats = npt.NDArray[np.float32]
 MODEL = "all-MiniLM-L6-v2"
 MAX_TOKENS = 256
-BATCH = 16
+BATCH = 8
 
 
 class _Model:
@@ -27,6 +30,10 @@ class _Model:
         config = json.loads((folder / "config.json").read_text())
         self._layers, self._heads, self._epsilon = config["num_hidden_layers"], config["num_attention_heads"], config["layer_norm_eps"]
         self._width: int = config["hidden_size"]
+        # A batch a thread, each computing alone: threads within one multiplication wait for each other, and busily, which on a machine that has
+        # other work takes ten times as long. Half of the cores, because live calls may be on the others.
+        threadpool_limits(limits=1, user_api="blas")
+        self._workers = ThreadPoolExecutor(max(1, (os.cpu_count() or 2) // 2), "minilm")
         self._weights: dict[str, Floats] = load_file(str(folder / "model.safetensors"))
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.enable_truncation(MAX_TOKENS)
@@ -35,17 +42,23 @@ class _Model:
     def embed(self, texts: Sequence[str]) -> tuple[Floats, int]:
         """A row for each text, and how many tokens they were."""
         # Texts of like length go together: the shorter ones of a batch are padded.
-        order, tokens = sorted(range(len(texts)), key=lambda place: len(texts[place])), 0
+        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+        batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
         found: Floats = np.empty((len(texts), self._width), dtype=np.float32)
-        for start in range(0, len(texts), BATCH):
-            places = order[start : start + BATCH]
-            encoded = self._tokenizer.encode_batch([texts[place] for place in places])
-            mask = np.array([item.attention_mask for item in encoded], dtype=np.float32)
-            hidden = self._forward(np.array([item.ids for item in encoded]), mask)
-            mean = (hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
-            found[places] = mean / np.linalg.norm(mean, axis=1, keepdims=True)
-            tokens += int(mask.sum())
+        tokens = 0
+        for places, (rows, counted) in zip(
+            batches, self._workers.map(lambda batch: self._embed([texts[place] for place in batch]), batches), strict=True
+        ):
+            found[places] = rows
+            tokens += counted
         return found, tokens
+
+    def _embed(self, texts: Sequence[str]) -> tuple[Floats, int]:
+        encoded = self._tokenizer.encode_batch(list(texts))
+        mask = np.array([item.attention_mask for item in encoded], dtype=np.float32)
+        hidden = self._forward(np.array([item.ids for item in encoded]), mask)
+        mean = (hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+        return mean / np.linalg.norm(mean, axis=1, keepdims=True), int(mask.sum())
 
     def _forward(self, ids: npt.NDArray[np.int64], mask: Floats) -> Floats:
         weights = self._weights

@@ -2,6 +2,7 @@
 
 import hashlib
 import operator
+import re
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -20,6 +21,9 @@ VERSIONS_KEPT = timedelta(minutes=10)
 """Longer than any search or write takes: files of older versions are deleted."""
 PROBES, REFINED = 20, 10
 """How many partitions of an index are looked into, and how many times as many vectors as are wanted are compared exactly."""
+NAMES = re.compile(r"(?<=\s)[^\W\d_a-z][\w'’-]*|[\w'’-]*\d[\w.,:'’-]*")
+NAMES_BOOST = 2.0
+"""What tells one record from its neighbours counts more: words with a digit, and those with a capital letter that begin no sentence."""
 SCALARS = ("knowledge_base_id", "document_id")
 COLUMNS = ("knowledge_base_id", "document_id", "generation", "chunk_index", "text")
 
@@ -80,9 +84,12 @@ class ModelTable:
 
     async def worded(self, text: str, vector: tuple[float, ...], condition: str | None, limit: int) -> list[Candidate]:
         """Those with the rarest words of a text, with their nearness in meaning."""
-        from lancedb.query import MatchQuery
+        from lancedb.query import BooleanQuery, MatchQuery, Occur
 
-        query = self._table.query().nearest_to_text(MatchQuery(text, "text"))
+        parts = [(Occur.SHOULD, MatchQuery(text, "text"))]
+        if names := " ".join(NAMES.findall(text)):
+            parts.append((Occur.SHOULD, MatchQuery(names, "text", boost=NAMES_BOOST)))
+        query = self._table.query().nearest_to_text(BooleanQuery(parts))
         with refusals():
             rows = await _limited(query.select([*COLUMNS, "vector", "_score"]), condition, limit).to_list()
         return [_candidate(row, cosine=sum(map(operator.mul, row["vector"], vector)), words=row["_score"]) for row in rows]
