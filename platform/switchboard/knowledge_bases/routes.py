@@ -56,14 +56,14 @@ async def search_knowledge_bases(principal: Principal, data: KnowledgeSearch) ->
     return PassagesOut(items=[PassageOut.model_validate(passage) for passage in found])
 
 
-@blueprint.get("/v1/knowledge-bases/<kb_id>")
+@blueprint.get("/v1/knowledge-bases/<uuid:kb_id>")
 @endpoint(scope="agents:read", answer=KnowledgeBaseOut)
 async def get_knowledge_base(session: AsyncSession, kb_id: UUID) -> KnowledgeBaseOut:
     """Get a knowledge base."""
     return KnowledgeBaseOut.of(await knowledge.get(session, kb_id))
 
 
-@blueprint.delete("/v1/knowledge-bases/<kb_id>")
+@blueprint.delete("/v1/knowledge-bases/<uuid:kb_id>")
 @endpoint(scope="agents:write", answer=None, status=204)
 async def delete_knowledge_base(session: AsyncSession, kb_id: UUID) -> None:
     """Delete a knowledge base with its documents.
@@ -73,7 +73,7 @@ async def delete_knowledge_base(session: AsyncSession, kb_id: UUID) -> None:
     await knowledge.delete(session, kb_id)
 
 
-@blueprint.get("/v1/knowledge-bases/<kb_id>/documents")
+@blueprint.get("/v1/knowledge-bases/<uuid:kb_id>/documents")
 @endpoint(scope="agents:read", query=PageQuery, answer=Page[DocumentOut])
 async def list_documents(session: AsyncSession, kb_id: UUID, query: PageQuery) -> Page[DocumentOut]:
     """List a knowledge base's documents."""
@@ -81,7 +81,7 @@ async def list_documents(session: AsyncSession, kb_id: UUID, query: PageQuery) -
     return await page(session, knowledge.documents(session, base.id), DocumentOut.of, query)
 
 
-@blueprint.post("/v1/knowledge-bases/<kb_id>/documents")
+@blueprint.post("/v1/knowledge-bases/<uuid:kb_id>/documents")
 @endpoint(scope="agents:write", body=DocumentCreate, answer=DocumentOut, status=201)
 async def create_document(principal: Principal, kb_id: UUID, data: DocumentCreate) -> DocumentOut:
     """Add a document.
