@@ -2,10 +2,13 @@
 
 import base64
 import io
+import time
 import zipfile
 import zlib
 
 import pytest
+from switchboard.knowledge_bases import confined
+from switchboard.knowledge_bases.chunking import passages
 from switchboard.knowledge_bases.extraction import InvalidDocument, extract
 from switchboard.knowledge_bases.formats import DOCX, PDF
 
@@ -109,6 +112,38 @@ async def test_a_docx_file() -> None:
     assert extracted.content_type == DOCX
 
 
+async def test_what_the_database_cannot_hold_is_left_out() -> None:
+    assert (await extract("a.json", '["a\\u0000b \\ud800"]', None)).text == "ab ?"
+
+
+@pytest.mark.parametrize(
+    ("content_type", "content"),
+    [
+        ("text/markdown", "<!--" * 500_000 + "x"), ("text/html", "x<!" * 100_000), ("text/plain", "a " * 2_000_000), ("text/plain", "." * 4_000_000),
+        ("text/plain", "#" * 4_000_000), ("text/markdown", "# a\n" * 200_000),
+    ],
+    ids=["comments", "declarations", "one sentence", "full stops", "marks", "headings"],
+)  # fmt: skip
+async def test_contents_made_to_take_long_take_seconds_at_most(content_type: str, content: str) -> None:
+    began = time.monotonic()
+    extracted = await extract("file", content, content_type)
+    assert passages(extracted.text)
+    assert time.monotonic() - began < 20
+
+
+async def test_a_page_that_the_parser_takes_minutes_for_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confined, "SECONDS", 1)
+    assert "takes longer than 1 seconds" in await refusal("x" + "<a" * 200_000, "text/html")
+
+
+async def test_names_that_are_repeated_do_not_swell_without_end() -> None:
+    name = "n" * 90
+    told = await refusal(f'{{"{name}": [{",".join("1" * 400_000)}]}}', "application/json")
+    assert "more than 10 million characters" in told
+    assert "more than 10 million characters" in await refusal(f"{name}\n" + "1\n" * 400_000, "text/csv")
+    assert len((await extract("a.json", f'{{"{"k" * 5000}": 1}}', None)).text) < 200
+
+
 async def test_base64_may_be_broken_into_lines() -> None:
     lines = base64.encodebytes(pdf("text")).decode()
     assert (await extract("a.pdf", lines, None)).text == "text"
@@ -138,6 +173,6 @@ async def test_xml_that_swells_or_opens_files_is_refused() -> None:
 
 async def test_archives_and_streams_that_unpack_to_far_more_are_refused() -> None:
     assert "unpacks to more than 64 MiB" in await refusal(docx(f"<w:document {WORD}>" + " " * (65 * 1024**2)), DOCX)
-    bomb = zlib.compress(b"BT (x) Tj ET " + b" " * (300 * 1024**2))
+    bomb = zlib.compress(b"BT (x) Tj ET " + b" " * (100 * 1024**2))
     told = await refusal(encoded(pdf("x", content=bomb, filters="/Filter /FlateDecode")), PDF)
     assert "PDF" in told or "memory" in told

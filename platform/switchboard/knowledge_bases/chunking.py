@@ -90,12 +90,15 @@ def _sentences(paragraph: str) -> list[str]:
 
 def _parts(sentence: str, room: int) -> Iterator[str]:
     """A sentence, at spaces where it is too long, and anywhere where it has none."""
-    while len(sentence) > room:
-        cut = sentence.rfind(" ", room // 2, room)
-        yield sentence[: cut if cut > 0 else room].strip()
-        sentence = sentence[cut if cut > 0 else room :].strip()
-    if sentence:
-        yield sentence
+    place = 0
+    while len(sentence) - place > room:
+        cut = sentence.rfind(" ", place + room // 2, place + room)
+        end = cut if cut > 0 else place + room
+        if part := sentence[place:end].strip():
+            yield part
+        place = end
+    if part := sentence[place:].strip():
+        yield part
 
 
 def _last_sentence(body: str) -> str:

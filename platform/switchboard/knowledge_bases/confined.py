@@ -1,4 +1,4 @@
-"""Reads PDF and DOCX files in a process of their own, because strangers made them: it has so much memory and time, and then it is gone.
+"""Reads HTML, PDF and DOCX in a process of their own, because strangers made them: it has so much memory and time, and then it is gone.
 
 It also keeps their parsing, which is Python through and through, away from the process that holds live calls.
 """
@@ -8,7 +8,7 @@ import resource
 import sys
 from collections.abc import Callable
 
-from switchboard.knowledge_bases.formats import DOCX, PDF, FormatError
+from switchboard.knowledge_bases.formats import DOCX, HTML, PDF, FormatError
 
 SECONDS, MEMORY_BYTES = 60, 1024**3
 AT_ONCE = 2
@@ -39,6 +39,10 @@ async def read(kind: str, data: bytes) -> str:
 
 
 def _reader(kind: str) -> Callable[[bytes], str]:
+    if kind == HTML:
+        from switchboard.knowledge_bases.hypertext import html_text
+
+        return html_text
     if kind == PDF:
         from switchboard.knowledge_bases.pdf import pdf_text
 

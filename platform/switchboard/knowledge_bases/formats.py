@@ -1,9 +1,11 @@
-"""Media types of files that are not text, and what is wrong with one."""
+"""Media types that are read in a process of their own, and what is wrong with a content."""
 
+HTML = "text/html"
 PDF = "application/pdf"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-MAX_TEXT_CHARACTERS = 5 * 1024 * 1024
-"""More text than a file may hold: one that unpacks to more is made to do harm, or is better cut up."""
+MAX_TEXT_CHARACTERS = 10 * 1024 * 1024
+"""A content that becomes more text is made to do harm, or is better cut up."""
+TOO_MUCH_TEXT = "becomes more than 10 million characters of text"
 
 
 class FormatError(ValueError):

@@ -75,9 +75,9 @@ class _Reader(HTMLParser):
             self._parts.append(data if self._preformatted else re.sub(r"\s+", " ", data))
 
 
-def html_text(content: str) -> str:
-    """The text of a page. HTML has no errors: what cannot be understood is taken as text."""
+def html_text(data: bytes) -> str:
+    """The text of a page, which comes in UTF-8. HTML has no errors: what cannot be understood is taken as text."""
     reader = _Reader()
-    reader.feed(content)
+    reader.feed(data.decode(errors="replace"))
     reader.close()
     return reader.text()

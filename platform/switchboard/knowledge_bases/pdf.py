@@ -7,7 +7,7 @@ import re
 from pypdf import PdfReader
 from pypdf.errors import PyPdfError
 
-from switchboard.knowledge_bases.formats import MAX_TEXT_CHARACTERS, FormatError
+from switchboard.knowledge_bases.formats import MAX_TEXT_CHARACTERS, TOO_MUCH_TEXT, FormatError
 
 MAX_PAGES = 2_000
 
@@ -25,7 +25,7 @@ def pdf_text(data: bytes) -> str:
         for page in reader.pages:
             pages.append(_paragraphs(page.extract_text()))
             if sum(map(len, pages)) > MAX_TEXT_CHARACTERS:
-                raise FormatError("holds more than 5 MiB of text")
+                raise FormatError(TOO_MUCH_TEXT)
     except FormatError:
         raise
     except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OSError, NotImplementedError) as error:

@@ -22,8 +22,8 @@ VERSIONS_KEPT = timedelta(minutes=10)
 PROBES, REFINED = 20, 10
 """How many partitions of an index are looked into, and how many times as many vectors as are wanted are compared exactly."""
 NAMES = re.compile(r"(?<=\s)[^\W\d_a-z][\w'’-]*|[\w'’-]*\d[\w.,:'’-]*")
-NAMES_BOOST = 2.0
-"""What tells one record from its neighbours counts more: words with a digit, and those with a capital letter that begin no sentence."""
+NAMES_COUNT = 3
+"""What tells one record from its neighbours counts three times: words with a digit, and those with a capital letter that begin no sentence."""
 SCALARS = ("knowledge_base_id", "document_id")
 COLUMNS = ("knowledge_base_id", "document_id", "generation", "chunk_index", "text")
 
@@ -84,12 +84,11 @@ class ModelTable:
 
     async def worded(self, text: str, vector: tuple[float, ...], condition: str | None, limit: int) -> list[Candidate]:
         """Those with the rarest words of a text, with their nearness in meaning."""
-        from lancedb.query import BooleanQuery, MatchQuery, Occur
+        from lancedb.query import MatchQuery
 
-        parts = [(Occur.SHOULD, MatchQuery(text, "text"))]
-        if names := " ".join(NAMES.findall(text)):
-            parts.append((Occur.SHOULD, MatchQuery(names, "text", boost=NAMES_BOOST)))
-        query = self._table.query().nearest_to_text(BooleanQuery(parts))
+        # Repeated, because a boost of their own makes it a query of two parts, which takes twenty times as long among a million passages.
+        weighted = " ".join([text, *NAMES.findall(text) * (NAMES_COUNT - 1)])
+        query = self._table.query().nearest_to_text(MatchQuery(weighted, "text"))
         with refusals():
             rows = await _limited(query.select([*COLUMNS, "vector", "_score"]), condition, limit).to_list()
         return [_candidate(row, cosine=sum(map(operator.mul, row["vector"], vector)), words=row["_score"]) for row in rows]

@@ -23,7 +23,7 @@ from switchboard_vectorstore.store import LanceSettings, LanceStore
 
 async def main(folder, organization, base, writer):
     store = LanceStore(LanceSettings(uri=folder))
-    for document in range(8):
+    for document in range(5):
         for text in ("old", "new"):
             chunks = [Chunk(UUID(base), UUID(int=writer * 100 + document), index, text, (1.0, 0.0, 0.0, 0.0)) for index in range(3)]
             await store.put(UUID(organization), "model", chunks)
@@ -70,7 +70,7 @@ async def test_writers_in_several_processes_lose_and_double_nothing(store: Lance
     assert [writer.returncode for writer in writers] == [0, 0, 0]
     await store.maintain(organization)
     matches = await store.search(organization, "model", text="", vector=NORTH, knowledge_base_ids=[base], limit=1000)
-    expected = {(UUID(int=writer * 100 + document), index) for writer in (1, 2, 3) for document in range(1, 8) for index in range(3)}
+    expected = {(UUID(int=writer * 100 + document), index) for writer in (1, 2, 3) for document in range(1, 5) for index in range(3)}
     assert sorted((match.document_id, match.index) for match in matches) == sorted(expected)
     assert {match.text for match in matches} == {"new"}
 
