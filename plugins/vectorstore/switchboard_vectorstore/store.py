@@ -84,7 +84,7 @@ class LanceStore(VectorStore[LanceSettings]):
     async def _connection(self, organization_id: UUID) -> Any:
         known = self._connections.get(organization_id)
         if known is None:
-            known = self._connections[organization_id] = await self._connect(organization_id.hex)
+            known = self._connections.setdefault(organization_id, await self._connect(organization_id.hex))
         return known
 
     async def _connect(self, folder: str) -> Any:
