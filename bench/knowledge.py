@@ -5,9 +5,11 @@ real ones do; each text is three of the sentences and a number of its own. Embed
 """
 
 import asyncio
+import json
 import random
 import re
 import struct
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -31,6 +33,19 @@ QUERIES, EXACT, LIMIT = 200, 30, 10
 PROBES = 20
 ORGANIZATION = UUID(int=1)
 MODEL = "bench"
+SEARCHER = """
+import asyncio, json, sys
+from bench.knowledge import ORGANIZATION, memory
+from switchboard_vectorstore.store import LanceSettings, LanceStore
+
+async def main():
+    before, store = memory("VmRSS"), LanceStore(LanceSettings(uri=sys.argv[1]))
+    for text, vector in json.load(sys.stdin):
+        await store.search(ORGANIZATION, sys.argv[2], text=text, vector=tuple(vector), knowledge_base_ids=None, limit=10)
+    print(f"memory of a fresh process that only searches: {before} before, {memory('VmRSS')} after 50 searches")
+
+asyncio.run(main())
+"""
 Floats = npt.NDArray[np.float32]
 Find = Callable[[str, Floats], Awaitable[Sequence[tuple[UUID, int]]]]
 
@@ -208,7 +223,10 @@ async def measure(lance: Lance, pgvector: Pgvector) -> None:
     built, other = await lance.index(), await pgvector.index("ivfflat (embedding vector_ip_ops) with (lists = 1000)")
     print(f"\nindexes of {LARGE:,}: {built:.1f} s; pgvector's IVFFlat: {other:.1f} s")
     await compare(lance, pgvector, (questions, vectors), LARGE)
-    print(f"\nmemory {memory('VmRSS')}, at most {memory('VmHWM')} (of which the bench's own data about 400 MB)")
+    print(f"\nmemory of this process, which added and indexed all of them: at most {memory('VmHWM')}", flush=True)
+    asked = json.dumps([[text, vector.tolist()] for text, vector in zip(questions[:50], vectors, strict=False)])
+    fresh = await asyncio.create_subprocess_exec(sys.executable, "-c", SEARCHER, lance.store.settings.uri, MODEL, stdin=asyncio.subprocess.PIPE)
+    await fresh.communicate(asked.encode())
 
 
 async def main() -> None:

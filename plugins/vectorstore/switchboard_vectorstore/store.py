@@ -38,7 +38,7 @@ class LanceStore(VectorStore[LanceSettings]):
         self._connections.clear()
 
     async def check(self) -> None:
-        connection = await self._connect("check")
+        connection = await self._connect()
         await every_table(connection)
         connection.close()
 
@@ -87,7 +87,7 @@ class LanceStore(VectorStore[LanceSettings]):
             known = self._connections.setdefault(organization_id, await self._connect(organization_id.hex))
         return known
 
-    async def _connect(self, folder: str) -> Any:
+    async def _connect(self, folder: str = "") -> Any:
         base = self.settings.uri or str(self.data_dir.resolve() / "vectors")
         options = {name: value.get_secret_value() for name, value in self.settings.storage_options.items()}
         return await connect(f"{base.rstrip('/')}/{folder}", options)
