@@ -24,6 +24,7 @@ def test_a_section_is_a_passage_under_its_headings() -> None:
 def test_a_heading_without_text_is_found_too() -> None:
     assert passages("# Only a title") == ["Only a title"]
     assert passages("#hashtag is text") == ["#hashtag is text"]
+    assert passages("# #") == ["# #"]
 
 
 def test_small_paragraphs_go_together_and_large_ones_are_cut_between_sentences_with_overlap() -> None:

@@ -260,6 +260,11 @@ async def test_a_change_of_the_model_is_a_reindex_during_which_searches_go_on(
     await upkeep.delete_due(runtime, caller.organization_id)
     assert await in_store(runtime, caller, "minilm/all-MiniLM-L6-v2/384") == []
     assert len(await in_store(runtime, caller, "words/words-64/64")) == 3
+    await use(runtime, caller, "minilm", "words")
+    await reindex(runtime, caller.organization_id)
+    async with runtime.database.tenant(caller.organization_id) as session:
+        assert [deletion.model for deletion in (await session.exec(select(VectorDeletion))).all()] == ["words/words-64/64"]
+    assert len(await found(runtime, caller)) == 3
 
 
 async def test_a_document_that_was_embedded_by_the_old_model_meanwhile_is_done_again(

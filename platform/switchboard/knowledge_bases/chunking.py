@@ -35,13 +35,14 @@ def _sections(text: str) -> Iterator[_Section]:
     lines: list[str] = []
     for line in [*text.split("\n"), ""]:
         heading = HEADING.match(line)
-        if (heading or not line.strip()) and lines:
+        title = heading[2].strip(" #") if heading else ""
+        if (title or not line.strip()) and lines:
             section.paragraphs.append("\n".join(lines))
             lines = []
-        if heading:
+        if heading and title:
             yield section
-            levels = [*((level, title) for level, title in levels if level < len(heading[1])), (len(heading[1]), heading[2].strip(" #"))]
-            section = _Section([title for _, title in levels])
+            levels = [*(above for above in levels if above[0] < len(heading[1])), (len(heading[1]), title)]
+            section = _Section([name for _, name in levels])
         elif line.strip():
             lines.append(line.rstrip())
     yield section

@@ -96,7 +96,6 @@ async def index(runtime: Runtime, organization_id: UUID, document_id: UUID, mode
 async def settle(runtime: Runtime, organization_id: UUID, document_id: UUID, indexed: Indexed) -> bool:
     """Make a document that was indexed `ready`; False where its knowledge base has vectors of another model, so that it is to be done again."""
     async with runtime.database.tenant(organization_id) as session:
-        await knowledge.vectors_changed(session)
         try:
             document = await knowledge.get_document(session, document_id)
             base = await knowledge.get(session, document.knowledge_base_id, lock=True)
@@ -111,6 +110,7 @@ async def settle(runtime: Runtime, organization_id: UUID, document_id: UUID, ind
             return False
         ready = {"status": "ready", "chunk_count": indexed.chunk_count, "error_message": None, "process_after": None}
         await session.exec(update(KnowledgeDocument).where(col(KnowledgeDocument.id) == document_id).values(ready))
+        await knowledge.vectors_changed(session)
         return True
 
 

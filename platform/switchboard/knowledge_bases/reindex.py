@@ -9,14 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlmodel import col
+from sqlmodel import col, delete
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.database import now
 from switchboard.knowledge_bases import processing
 from switchboard.knowledge_bases import service as knowledge
 from switchboard.knowledge_bases.embedding import EmbeddingModel, embed, model_of
-from switchboard.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
+from switchboard.knowledge_bases.models import KnowledgeBase, KnowledgeDocument, VectorDeletion
 from switchboard.plugins import ProviderError
 from switchboard.runtime import Runtime
 
@@ -49,6 +49,10 @@ async def reindex(runtime: Runtime, organization_id: UUID) -> list[Reindexed]:
 
 async def _reindex_base(runtime: Runtime, organization_id: UUID, base_id: UUID, model: EmbeddingModel) -> Reindexed:
     done: dict[UUID, processing.Indexed] = {}
+    async with runtime.database.tenant(organization_id) as session:
+        # One that comes back to this model soon after it left it: what is made now must stay.
+        left = (col(VectorDeletion.knowledge_base_id) == base_id, col(VectorDeletion.model) == model.label)
+        await session.exec(delete(VectorDeletion).where(*left))
     try:
         while rest := await _rest_or_change_over(runtime, organization_id, base_id, model, done):
             for document_id in rest:

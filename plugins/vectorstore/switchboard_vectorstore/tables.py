@@ -1,13 +1,13 @@
 """One organization's tables: one for each embedding model, in a folder of the organization's own."""
 
 import hashlib
-import operator
 import re
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 from switchboard.plugins import Chunk, ProviderError
 
 from switchboard_vectorstore.fusion import Candidate
@@ -19,7 +19,7 @@ REBUILT_AFTER_GROWTH = 4
 """An index of vectors keeps the partitions that it was built with, so one that has become this many times as large is built anew."""
 VERSIONS_KEPT = timedelta(minutes=10)
 """Longer than any search or write takes: files of older versions are deleted."""
-PROBES, REFINED = 20, 10
+PROBES, REFINED = 20, 5
 """How many partitions of an index are looked into, and how many times as many vectors as are wanted are compared exactly."""
 NAMES = re.compile(r"(?<=\s)[^\W\d_a-z][\w'’-]*|[\w'’-]*\d[\w.,:'’-]*")
 NAMES_COUNT = 3
@@ -90,8 +90,10 @@ class ModelTable:
         weighted = " ".join([text, *NAMES.findall(text) * (NAMES_COUNT - 1)])
         query = self._table.query().nearest_to_text(MatchQuery(weighted, "text"))
         with refusals():
-            rows = await _limited(query.select([*COLUMNS, "vector", "_score"]), condition, limit).to_list()
-        return [_candidate(row, cosine=sum(map(operator.mul, row["vector"], vector)), words=row["_score"]) for row in rows]
+            found = await _limited(query.select([*COLUMNS, "vector", "_score"]), condition, limit).to_arrow()
+        cosines = found["vector"].combine_chunks().flatten().to_numpy().reshape(-1, len(vector)) @ np.array(vector, np.float32)
+        rows = found.drop_columns("vector").to_pylist()
+        return [_candidate(row, cosine=float(cosine), words=row["_score"]) for row, cosine in zip(rows, cosines, strict=True)]
 
     async def maintain(self) -> None:
         """Compact the files, take new rows into the indexes, build the index of vectors where there are enough of them."""
