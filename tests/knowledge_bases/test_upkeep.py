@@ -168,8 +168,9 @@ async def test_the_same_request_after_a_crash_finds_its_document(runtime: Runtim
     gate.set()
     again = await caller.send("POST", path, body, Idempotency_Key="one")
     assert (again.status, again.json["status"]) == (201, "ready")
-    other = await caller.send("POST", path, {**body, "filename": "b.txt"}, Idempotency_Key="two")
-    assert other.json["id"] != again.json["id"]
+    await change(runtime, caller, again.json, created_at=now() - timedelta(days=2))
+    later = await adding.add(runtime, caller.organization_id, UUID(str(base)), DocumentCreate(**body), idempotency_key="one")
+    assert str(later.id) != again.json["id"]
     assert (await caller.get(path)).json["total"] == 2
 
 

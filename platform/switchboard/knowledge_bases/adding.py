@@ -14,6 +14,7 @@ from switchboard.knowledge_bases.models import KnowledgeDocument, KnowledgeText
 from switchboard.knowledge_bases.schemas import DocumentCreate
 from switchboard.runtime import Runtime
 from switchboard.web.errors import ValidationFailed
+from switchboard.web.idempotency import KEPT_FOR
 
 
 async def add(
@@ -44,7 +45,10 @@ async def _written(
     if request_key is not None:
         rows = knowledge.documents(session).where(col(KnowledgeDocument.request_key) == request_key)
         if (known := (await session.exec(rows)).one_or_none()) is not None:
-            return known
+            if known.created_at > now() - KEPT_FOR:
+                return known
+            known.request_key = None
+            await session.flush()
     document = KnowledgeDocument(
         id=new_id(),
         organization_id=session.info["organization_id"],
