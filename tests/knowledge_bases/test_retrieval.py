@@ -1,5 +1,6 @@
 """How well passages are found, with the offline embedding: real prose by paraphrased questions, near-identical records by names and numbers."""
 
+import asyncio
 import random
 from pathlib import Path
 
@@ -64,9 +65,14 @@ async def library(caller: Caller) -> Caller:
     texts = [(bases[0], path.name, path.read_text()) for path in sorted(PROSE.glob("*.txt"))]
     lines = [text for _, _, text in records()]
     texts += [(bases[1], f"orders-{start}.txt", "\n\n".join(lines[start : start + 10])) for start in range(0, len(lines), 10)]
-    for base, filename, content in texts:
-        added = await caller.post(f"/v1/knowledge-bases/{base}/documents", {"filename": filename, "content": content})
+    adding = asyncio.Semaphore(4)
+
+    async def add(base: object, filename: str, content: str) -> None:
+        async with adding:
+            added = await caller.post(f"/v1/knowledge-bases/{base}/documents", {"filename": filename, "content": content})
         assert added.json["status"] == "ready", added.body
+
+    await asyncio.gather(*(add(*text) for text in texts))
     return caller
 
 

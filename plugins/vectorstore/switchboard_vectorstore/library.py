@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import os
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,11 @@ from switchboard.plugins import ProviderError
 
 INDEX_CACHE_BYTES, METADATA_CACHE_BYTES = 512 * 1024**2, 64 * 1024**2
 """What a process keeps of all tables' indexes in memory; LanceDB's own default is seven gigabytes."""
+
+
+class Conflict(ProviderError):
+    """Somebody else changed the table in a way that this change does not go together with; it can be tried again."""
+
 
 _loading = threading.Lock()
 
@@ -47,4 +53,7 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except (RuntimeError, ValueError, OSError) as error:
-        raise ProviderError(f"LanceDB: {str(error).splitlines()[0] if str(error) else type(error).__name__}") from error
+        # The first line, without the place in its source that it ends with.
+        told = re.sub(r",? */\S+\.rs:[\d:]+.*", "", f"{error}\n".partition("\n")[0]) or type(error).__name__
+        kind = Conflict if "conflict" in told or "Incompatible transaction" in told else ProviderError
+        raise kind(f"LanceDB: {told}") from error

@@ -1,6 +1,7 @@
 """The vector store `lancedb`."""
 
 import asyncio
+import random
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -10,8 +11,10 @@ from pydantic import Field, SecretStr
 from switchboard.plugins import Chunk, ChunkMatch, ProviderSettings, VectorStore
 
 from switchboard_vectorstore.fusion import fused
-from switchboard_vectorstore.library import connect
+from switchboard_vectorstore.library import Conflict, connect
 from switchboard_vectorstore.tables import among, every_table, made_table, open_table
+
+ATTEMPTS = 6
 
 
 class LanceSettings(ProviderSettings):
@@ -31,6 +34,7 @@ class LanceStore(VectorStore[LanceSettings]):
     def __init__(self, settings: LanceSettings) -> None:
         super().__init__(settings)
         self._connections: dict[UUID, Any] = {}
+        self._making = asyncio.Lock()
 
     async def close(self) -> None:
         for connection in self._connections.values():
@@ -43,9 +47,18 @@ class LanceStore(VectorStore[LanceSettings]):
         connection.close()
 
     async def put(self, organization_id: UUID, model: str, chunks: Sequence[Chunk]) -> None:
-        if chunks:
-            table = await made_table(await self._connection(organization_id), model, len(chunks[0].vector))
-            await table.replace(chunks, f"{time.time_ns():020d}-{uuid4().hex[:8]}")
+        connection = await self._connection(organization_id)
+        for attempt in range(ATTEMPTS if chunks else 0):
+            try:
+                async with self._making:
+                    table = await made_table(connection, model, len(chunks[0].vector))
+                return await table.replace(chunks, f"{time.time_ns():020d}-{uuid4().hex[:8]}")
+            except Conflict:
+                # Processes that make the first table of an organization at once make it twice, and one of them is refused.
+                if attempt == ATTEMPTS - 1:
+                    raise
+                await asyncio.sleep(random.uniform(0.05, 0.2) * (attempt + 1))  # noqa: S311 - chance, not secrecy
+        return None
 
     async def search(
         self,

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 import pytest
 import pytest_asyncio
 from aiohttp import web
-from switchboard.plugins import Chunk
+from switchboard.plugins import Chunk, ProviderError
 from switchboard.plugins.testing import VectorStoreContract
 from switchboard_vectorstore.store import LanceSettings, LanceStore
 
@@ -18,16 +18,19 @@ NORTH = (1.0, 0.0, 0.0, 0.0)
 
 
 class ObjectStore:
-    """One bucket. `unsigned` counts requests without a signature."""
+    """One bucket. `unsigned` counts requests without a signature; while it is `closed` all are refused."""
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
         self.unsigned = 0
+        self.closed = False
         self.url = ""
         self._uploads: dict[str, dict[int, bytes]] = {}
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         self.unsigned += "AWS4-HMAC-SHA256" not in request.headers.get("Authorization", "")
+        if self.closed:
+            return web.Response(status=403, content_type="application/xml", text="<Error><Code>AccessDenied</Code></Error>")
         key = request.match_info.get("key", "")
         if request.method == "GET" and "list-type" in request.query:
             return self._list(request.query)
@@ -141,3 +144,10 @@ async def test_two_who_write_at_once_into_a_bucket_lose_nothing(objects: ObjectS
     )
     found = await writers[0].search(organization, "model", text="", vector=NORTH, knowledge_base_ids=None, limit=50)
     assert len(found) == 11
+
+
+async def test_a_bucket_that_refuses_is_a_provider_error_without_secrets(objects: ObjectStore) -> None:
+    objects.closed = True
+    with pytest.raises(ProviderError, match="LanceDB") as refused:
+        await in_bucket(objects).check()
+    assert "secret" not in refused.value.message.lower()
