@@ -29,6 +29,7 @@ from switchboard.do_not_call.routes import blueprint as do_not_call
 from switchboard.health import blueprint as health
 from switchboard.identity.authentication import Authenticator
 from switchboard.integrations.routes import blueprint as integrations
+from switchboard.knowledge_bases.routes import blueprint as knowledge_bases
 from switchboard.outbound import OutboundClient
 from switchboard.phone_numbers.routes import blueprint as phone_numbers
 from switchboard.plugins.registry import Registry
@@ -48,8 +49,8 @@ if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
 
 BLUEPRINTS = (
-    agents, analytics, automations, billing, browser_calls, calls, campaigns, carriers, contacts, do_not_call, health, integrations, phone_numbers,
-    reference, sms, usage, webhooks,
+    agents, analytics, automations, billing, browser_calls, calls, campaigns, carriers, contacts, do_not_call, health, integrations, knowledge_bases,
+    phone_numbers, reference, sms, usage, webhooks,
 )  # fmt: skip
 # Told of each event in the transaction that publishes it.
 LISTENERS = (follow_campaign,)
@@ -72,7 +73,7 @@ async def runtime(settings: Settings, *, database_url: str, redis_url: str, regi
         limiter=RateLimiter(redis),
         registry=plugins,
         keyring=ring,
-        providers=Providers(database, plugins, ring),
+        providers=Providers(database, plugins, ring, data_dir=settings.data_dir),
         outbound=OutboundClient(settings.webhook_allowed_networks, own_url=settings.base_url),
         engine=CallEngine(),
         deliveries_due=asyncio.Event(),

@@ -9,6 +9,7 @@ from switchboard.campaigns.jobs import dial_campaigns, find_due_campaigns
 from switchboard.deliveries.jobs import expire_deliveries, forget_deliveries, start_deliveries
 from switchboard.deliveries.pump import DeliveryPump
 from switchboard.housekeeping import forget_answers, forget_events, tell_watchers
+from switchboard.knowledge_bases.jobs import delete_vectors, maintain_vectors, process_document, sweep_knowledge
 from switchboard.phone_numbers.jobs import charge_rents, release_numbers, repair_purchases
 from switchboard.runtime import Runtime
 from switchboard.settings import Settings
@@ -16,8 +17,8 @@ from switchboard.sms.jobs import answer_text, look_after_text, send_text, sweep_
 from switchboard.work import Clockwork, Job, Sweep, run_sweep
 
 JOBS: tuple[Job, ...] = (
-    analyze_call, answer_text, dial_call, dial_campaigns, hang_up_call, look_after_text, pull_triggers, send_text, start_deliveries, start_runs,
-    tell_watchers,
+    analyze_call, answer_text, delete_vectors, dial_call, dial_campaigns, hang_up_call, look_after_text, maintain_vectors, process_document,
+    pull_triggers, send_text, start_deliveries, start_runs, tell_watchers,
 )  # fmt: skip
 CLOCK = (
     Clockwork(repair_purchases, "* * * * * 30"),
@@ -34,7 +35,7 @@ CLOCK = (
 def sweeps(settings: Settings) -> tuple[Sweep, ...]:
     """What finds the work whose wake-up was lost, or whose worker died."""
     return (
-        Sweep(sweep_calls, 2), Sweep(sweep_texts, 2), Sweep(sweep_triggers, 2), Sweep(tell_watchers, 5),
+        Sweep(sweep_calls, 2), Sweep(sweep_texts, 2), Sweep(sweep_triggers, 2), Sweep(sweep_knowledge, 5), Sweep(tell_watchers, 5),
         Sweep(find_due_campaigns, settings.campaign_tick),
     )  # fmt: skip
 

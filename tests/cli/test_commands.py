@@ -57,6 +57,14 @@ def test_organizations_keys_users_and_clients(operator: Operator) -> None:
     assert set(client) == {"client_id", "client_secret"}
 
 
+def test_knowledge_is_reindexed(operator: Operator) -> None:
+    organization = operator.ask("orgs", "create", "--name", "Acme")
+    assert not operator.ask("knowledge", "reindex", "--org", organization["id"])["knowledge_bases"]
+    refused = operator.run("knowledge", "reindex", "--org", "00000000-0000-0000-0000-000000000000")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "there is no organization" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [

@@ -26,6 +26,7 @@ FOLDERS = {
     "browser-call": "browser_calls", "phone-numbers": "phone_numbers",
     "integrations": "integrations", "sms": "sms", "billing": "billing", "usage": "usage", "analytics": "analytics",
     "automations": "automations",
+    "knowledge-bases": "knowledge_bases", "documents": "knowledge_bases",
     "webhook-endpoints": "webhooks", "webhook-deliveries": "webhooks", "webhook-events": "webhooks",
 }  # fmt: skip
 # Each comes with what causes it.

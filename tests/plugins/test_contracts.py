@@ -60,10 +60,11 @@ class MemoryStore(VectorStore[ProviderSettings]):
     async def delete_document(self, organization_id: UUID, document_id: UUID) -> None:
         self._rows = [row for row in self._rows if (row[0], row[2].document_id) != (organization_id, document_id)]
 
-    async def delete_knowledge_base(self, organization_id: UUID, knowledge_base_id: UUID) -> None:
-        self._rows = [row for row in self._rows if (row[0], row[2].knowledge_base_id) != (organization_id, knowledge_base_id)]
+    async def delete_knowledge_base(self, organization_id: UUID, knowledge_base_id: UUID, *, model: str | None = None) -> None:
+        gone = (organization_id, knowledge_base_id)
+        self._rows = [row for row in self._rows if (row[0], row[2].knowledge_base_id) != gone or row[1] != (model or row[1])]
 
-    async def maintain(self) -> None:
+    async def maintain(self, organization_id: UUID) -> None:
         """Nothing grows."""
 
 

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from switchboard.cli import billing, documentation, identity, phone, plugins, processes, tenants
+from switchboard.cli import billing, documentation, identity, knowledge, phone, plugins, processes, tenants
 from switchboard.cli.doctor import doctor
 from switchboard.cli.session import Failure
 from switchboard.embedded import DirectoryInUse, EmbeddedError
@@ -20,7 +20,8 @@ def switchboard() -> None:
 
 for command in (
     processes.run, processes.serve, processes.worker, processes.migrate, doctor, documentation.docs, documentation.routes,
-    identity.orgs, identity.keys, identity.users, identity.oauth_clients, billing.billing, phone.phone, plugins.plugins, tenants.tenants,
+    identity.orgs, identity.keys, identity.users, identity.oauth_clients, billing.billing, knowledge.knowledge, phone.phone, plugins.plugins,
+    tenants.tenants,
 ):  # fmt: skip
     switchboard.add_command(command)
 

@@ -1,6 +1,7 @@
 """What every provider has, whatever its capability."""
 
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -47,6 +48,8 @@ class Provider(ABC, Generic[SettingsT_co]):
     name: ClassVar[str]
     title: ClassVar[str]
     Settings: ClassVar[type[ProviderSettings]] = ProviderSettings
+    data_dir: Path = Path(".switchboard")
+    """A folder of this machine for what must outlive the process. The platform sets it to DATA_DIR before `open()`."""
 
     def __init__(self, settings: SettingsT_co) -> None:
         self.settings = settings

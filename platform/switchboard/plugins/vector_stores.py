@@ -58,9 +58,9 @@ class VectorStore(Provider[SettingsT_co]):
         """Forget a document's chunks; harmless where there are none. Raises `ProviderError`."""
 
     @abstractmethod
-    async def delete_knowledge_base(self, organization_id: UUID, knowledge_base_id: UUID) -> None:
-        """Forget a knowledge base's chunks; harmless where there are none. Raises `ProviderError`."""
+    async def delete_knowledge_base(self, organization_id: UUID, knowledge_base_id: UUID, *, model: str | None = None) -> None:
+        """Forget a knowledge base's chunks, those of one model only where it is named; harmless where there are none. Raises `ProviderError`."""
 
     @abstractmethod
-    async def maintain(self) -> None:
-        """Compact and index what has grown. Called by the clock, by one process at a time. Raises `ProviderError`."""
+    async def maintain(self, organization_id: UUID) -> None:
+        """Compact and index what has grown. Called in a worker a minute after a change, while others read and write. Raises `ProviderError`."""

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import cast
 from uuid import UUID
 
@@ -15,7 +16,7 @@ from sqlmodel import col, select
 
 from switchboard.database import Database
 from switchboard.keyring import KeyRing, SecretError
-from switchboard.plugins import Provider, ProviderError, ProviderSettings, TelephonyProvider
+from switchboard.plugins import EmbeddingProvider, Provider, ProviderError, ProviderSettings, TelephonyProvider, VectorStore
 from switchboard.plugins.registry import Capability, InvalidSettings, Registry, parse_settings
 from switchboard.providers.configuration import secrets_label
 from switchboard.providers.models import ProviderConfiguration
@@ -39,8 +40,9 @@ class _Instance:
 class Providers:
     """Hands out instances, opened, for as long as a caller uses them."""
 
-    def __init__(self, database: Database, registry: Registry, keyring: KeyRing) -> None:
+    def __init__(self, database: Database, registry: Registry, keyring: KeyRing, *, data_dir: Path) -> None:
         self._database = database
+        self._data_dir = data_dir
         self._registry = registry
         self._keyring = keyring
         self._instances: dict[Key, _Instance] = {}
@@ -58,6 +60,18 @@ class Providers:
             instance.users -= 1
             if instance.retired and instance.users == 0:
                 await _close(instance)
+
+    @asynccontextmanager
+    async def embedding(self, organization_id: UUID, name: str | None = None) -> AsyncIterator[EmbeddingProvider[ProviderSettings]]:
+        """An embedding model of the organization. Raises `ProviderError` where it cannot be had."""
+        async with self.use(organization_id, Capability.EMBEDDING, name) as provider:
+            yield cast("EmbeddingProvider[ProviderSettings]", provider)
+
+    @asynccontextmanager
+    async def vector_store(self, organization_id: UUID) -> AsyncIterator[VectorStore[ProviderSettings]]:
+        """The organization's vector store. Raises `ProviderError` where it cannot be had."""
+        async with self.use(organization_id, Capability.VECTOR_STORE) as provider:
+            yield cast("VectorStore[ProviderSettings]", provider)
 
     @asynccontextmanager
     async def telephony(self, organization_id: UUID, name: str | None = None) -> AsyncIterator[TelephonyProvider[ProviderSettings]]:
@@ -100,9 +114,11 @@ class Providers:
             raise ProviderError(f"no plugin provides {capability.value} {row.name}; see `switchboard plugins list`", retryable=False)
         try:
             secrets: Mapping[str, JsonValue] = json.loads(self._keyring.decrypt(row.secrets, secrets_label(row)))
-            return kind(parse_settings(kind, {**row.settings, **secrets}))
+            provider = kind(parse_settings(kind, {**row.settings, **secrets}))
         except (SecretError, InvalidSettings) as error:
             raise ProviderError(f"the settings of {capability.value} {row.name} cannot be used: {error}", retryable=False) from error
+        provider.data_dir = self._data_dir
+        return provider
 
 
 async def _open(instance: _Instance) -> None:

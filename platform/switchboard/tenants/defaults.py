@@ -9,6 +9,7 @@ EMBEDDED = {
     Capability.TEXT_TO_SPEECH: "espeak",
     Capability.LLM: "scripted",
     Capability.EMBEDDING: "minilm",
+    Capability.VECTOR_STORE: "lancedb",
 }
 
 

@@ -135,8 +135,10 @@ class _Reader:
         self._file.providers.append(wanted)
 
     def _resolved(self, key: str, value: Any) -> JsonValue:
-        if not isinstance(value, dict) or set(value) not in ({"env"}, {"file"}):
+        if not isinstance(value, dict):
             return value  # type: ignore[no-any-return]
+        if set(value) not in ({"env"}, {"file"}):
+            return {name: self._resolved(f"{key}.{name}", part) for name, part in value.items()}
         if "env" in value:
             if not (found := self._environment.get(str(value["env"]), "")):
                 self._fault(key, f"the environment variable {value['env']} is not set")

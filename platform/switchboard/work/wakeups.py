@@ -71,14 +71,14 @@ class Queue:
     def __init__(self, redis: Redis) -> None:
         self._queue = _RedisQueue(redis, name="switchboard")
 
-    async def enqueue(self, job: str, *, delay_seconds: int = 0, **arguments: str) -> None:
-        """Have a worker run a job now, or up to two seconds after a delay.
+    async def enqueue(self, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **arguments: str) -> None:
+        """Have a worker run a job now, or up to two seconds after a delay. It is cancelled when its time is over.
 
         A queue that cannot be reached is logged and forgotten: the clock's sweep finds the work.
         """
         try:
             due = math.ceil(time.time() + delay_seconds) if delay_seconds else 0
-            await self._queue.enqueue(job, timeout=JOB_TIMEOUT, retries=JOB_RETRIES, scheduled=due, **arguments)
+            await self._queue.enqueue(job, timeout=timeout_seconds, retries=JOB_RETRIES, scheduled=due, **arguments)
         except (RedisError, OSError) as error:
             logger.warning("wake-up lost, the sweep will find the work", job=job, error=type(error).__name__)
 

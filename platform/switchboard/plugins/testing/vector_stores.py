@@ -110,8 +110,22 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
             await opened.delete_knowledge_base(organization_id, base)
         assert await texts(opened, organization_id) == []
 
+    async def test_one_models_chunks_of_a_knowledge_base_can_be_deleted_alone(self, opened: AnyVectorStore, organization_id: UUID) -> None:
+        """After a change of the embedding model the old one's go. If this fails, filter the deletion by `model` where it is given."""
+        base, document = uuid4(), uuid4()
+        await opened.put(organization_id, MODEL, [chunk(base, document, "north", NORTH)])
+        await opened.put(organization_id, "another-model", [chunk(base, document, "new", NORTH)])
+        await opened.delete_knowledge_base(organization_id, base, model=MODEL)
+        assert await texts(opened, organization_id) == []
+        assert await texts(opened, organization_id, model="another-model") == ["new"]
+
     async def test_maintenance_loses_nothing(self, opened: AnyVectorStore, organization_id: UUID) -> None:
         """If this fails, look at what compaction removes."""
         await opened.put(organization_id, MODEL, [chunk(uuid4(), uuid4(), "north", NORTH)])
-        await opened.maintain()
+        await opened.maintain(organization_id)
         assert await texts(opened, organization_id) == ["north"]
+
+    async def test_maintenance_bears_that_there_is_nothing(self, opened: AnyVectorStore, organization_id: UUID) -> None:
+        """An organization may have deleted everything. If this fails, do nothing where nothing was ever put."""
+        await opened.maintain(organization_id)
+        assert await texts(opened, organization_id) == []

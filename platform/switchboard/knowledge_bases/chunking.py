@@ -1,0 +1,107 @@
+"""Cutting a text into passages: along its structure, none larger than a model reads, each with the headings that it stands under.
+
+Paragraphs (apart by an empty line) stay whole where they fit, and small ones go together. A passage that goes on where another stopped within the
+same section begins with the other's last sentence.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+SIZE = 900
+"""Characters of a passage: about 220 English words' parts, of which small models read 256."""
+OVERLAP = 160
+MAX_HEADING = 120
+HEADING = re.compile(rf"^(#{{1,6}})[ \t]+(\S.{{0,{MAX_HEADING}}})$")
+SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
+
+
+@dataclass(slots=True)
+class _Section:
+    """What stands under one heading; `headings` are those above it, outermost first."""
+
+    headings: list[str]
+    paragraphs: list[str] = field(default_factory=list)
+
+
+def passages(text: str) -> list[str]:
+    """The passages of a text in order; none is empty."""
+    return [passage for section in _sections(text) for passage in _passages(section)]
+
+
+def _sections(text: str) -> Iterator[_Section]:
+    levels: list[tuple[int, str]] = []
+    section = _Section([])
+    lines: list[str] = []
+    for line in [*text.split("\n"), ""]:
+        heading = HEADING.match(line)
+        title = heading[2].strip(" #") if heading else ""
+        if (title or not line.strip()) and lines:
+            section.paragraphs.append("\n".join(lines))
+            lines = []
+        if heading and title:
+            yield section
+            levels = [*(above for above in levels if above[0] < len(heading[1])), (len(heading[1]), title)]
+            section = _Section([name for _, name in levels])
+        elif line.strip():
+            lines.append(line.rstrip())
+    yield section
+
+
+def _passages(section: _Section) -> Iterator[str]:
+    above = " > ".join(section.headings)[-3 * MAX_HEADING :]
+    # Less what stands between the parts.
+    room = SIZE - len(above) - 4
+    if above and not section.paragraphs:
+        yield above
+        return
+    for body in _packed(section.paragraphs, room):
+        yield f"{above}\n\n{body}" if above else body
+
+
+def _packed(paragraphs: list[str], room: int) -> Iterator[str]:
+    body = ""
+    for piece, apart in _pieces(paragraphs, room - OVERLAP):
+        if body and len(body) + len(apart) + len(piece) > room:
+            yield body
+            tail = _last_sentence(body)
+            body = f"{tail}{apart}{piece}" if tail else piece
+        else:
+            body = f"{body}{apart}{piece}" if body else piece
+    if body:
+        yield body
+
+
+def _pieces(paragraphs: list[str], room: int) -> Iterator[tuple[str, str]]:
+    """Paragraphs, those that are too long sentence by sentence, each with what stands between it and the one before."""
+    for paragraph in paragraphs:
+        if len(paragraph) <= room:
+            yield paragraph, "\n\n"
+            continue
+        apart = "\n\n"
+        for sentence in _sentences(paragraph):
+            for part in _parts(sentence, room):
+                yield part, apart
+                apart = " "
+
+
+def _sentences(paragraph: str) -> list[str]:
+    return [sentence.strip() for sentence in SENTENCE_END.split(paragraph) if sentence and sentence.strip()]
+
+
+def _parts(sentence: str, room: int) -> Iterator[str]:
+    """A sentence, at spaces where it is too long, and anywhere where it has none."""
+    place = 0
+    while len(sentence) - place > room:
+        cut = sentence.rfind(" ", place + room // 2, place + room)
+        end = cut if cut > 0 else place + room
+        if part := sentence[place:end].strip():
+            yield part
+        place = end
+    if part := sentence[place:].strip():
+        yield part
+
+
+def _last_sentence(body: str) -> str:
+    sentences = _sentences(body)
+    return sentences[-1] if sentences and len(sentences[-1]) <= OVERLAP and len(sentences) > 1 else ""

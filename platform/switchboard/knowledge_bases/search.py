@@ -1,0 +1,88 @@
+"""Finding passages: one path for one, several or all knowledge bases of an organization, for the API and for conversations."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from uuid import UUID
+
+from sqlmodel import col
+
+from switchboard.knowledge_bases import service as knowledge
+from switchboard.knowledge_bases.embedding import EmbeddingModel, embed, model_of
+from switchboard.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
+from switchboard.plugins import ChunkMatch
+from switchboard.runtime import Runtime
+
+SPARE = 10
+"""More hits than are wanted, because some may be of documents that were deleted a moment ago."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage that answers a query. Scores of two searches do not compare."""
+
+    document_id: UUID
+    knowledge_base_id: UUID
+    filename: str
+    chunk_index: int
+    content: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is asked of the vectors of one model."""
+
+    text: str
+    model: EmbeddingModel
+    bases: list[UUID]
+    everywhere: bool
+
+
+async def search(
+    runtime: Runtime, organization_id: UUID, query: str, *, knowledge_base_ids: Sequence[str] | None = None, limit: int = 5
+) -> list[Passage]:
+    """The best passages of these knowledge bases, or of all, best first; only of documents that are there.
+
+    Raises `ValidationFailed` for an id that is not one of the organization's knowledge bases, and `ProviderError`.
+    """
+    async with runtime.database.tenant(organization_id) as session:
+        bases = await knowledge.chosen(session, knowledge_base_ids)
+    rankings = [
+        await _matches(runtime, organization_id, _Question(query, model, ids, everywhere=knowledge_base_ids is None), limit=2 * limit + SPARE)
+        for model, ids in _by_model(bases).items()
+    ]
+    # Scores of two models do not compare, so their rankings take turns.
+    matches = [match for row in zip_longest(*rankings) for match in row if match is not None]
+    return (await _of_documents(runtime, organization_id, matches, {base.id for base in bases}))[:limit]
+
+
+def _by_model(bases: Sequence[KnowledgeBase]) -> dict[EmbeddingModel, list[UUID]]:
+    found: dict[EmbeddingModel, list[UUID]] = defaultdict(list)
+    for base in bases:
+        if (model := model_of(base)) is not None:
+            found[model].append(base.id)
+    return found
+
+
+async def _matches(runtime: Runtime, organization_id: UUID, question: _Question, *, limit: int) -> list[ChunkMatch]:
+    model, bases = question.model, None if question.everywhere else question.bases
+    _, vectors = await embed(runtime, organization_id, [question.text], purpose="query", model=model)
+    async with runtime.providers.vector_store(organization_id) as store:
+        found = await store.search(organization_id, model.label, text=question.text, vector=vectors[0], knowledge_base_ids=bases, limit=limit)
+    # A knowledge base that is just being moved to this model has some of its vectors here already.
+    return [match for match in found if match.knowledge_base_id in question.bases]
+
+
+async def _of_documents(runtime: Runtime, organization_id: UUID, matches: Sequence[ChunkMatch], bases: set[UUID]) -> list[Passage]:
+    """Only what the database knows: it decides what there is, whatever the vector store still holds."""
+    async with runtime.database.tenant(organization_id) as session:
+        wanted = {match.document_id for match in matches}
+        rows = knowledge.documents(session).where(col(KnowledgeDocument.id).in_(wanted), col(KnowledgeDocument.status) == "ready")
+        known = {document.id: document for document in (await session.exec(rows)).all()}
+    return [
+        Passage(match.document_id, match.knowledge_base_id, document.filename, match.index, match.text, match.score)
+        for match in matches
+        if (document := known.get(match.document_id)) is not None and document.knowledge_base_id == match.knowledge_base_id in bases
+    ]

@@ -1,0 +1,10 @@
+"""Knowledge bases in LanceDB: on a local disk, or in any object store."""
+
+from switchboard.plugins import hookimpl
+
+from switchboard_vectorstore.store import LanceStore
+
+
+@hookimpl
+def vector_stores() -> list[type[LanceStore]]:
+    return [LanceStore]

@@ -1,0 +1,106 @@
+"""The vector store `lancedb`."""
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID, uuid4
+
+from pydantic import Field, SecretStr
+from switchboard.plugins import Chunk, ChunkMatch, ProviderSettings, VectorStore
+
+from switchboard_vectorstore.fusion import fused
+from switchboard_vectorstore.library import Conflict, connect
+from switchboard_vectorstore.tables import among, every_table, made_table, open_table
+
+ATTEMPTS = 6
+
+
+class LanceSettings(ProviderSettings):
+    """Where the vectors are. `storage_options` are LanceDB's for object stores (credentials, region, endpoint) and are kept encrypted."""
+
+    uri: str = Field("", description="A folder, or the URI of an object store: `s3://…`, `gs://…`, `az://…`. Empty is `vectors` in DATA_DIR.")
+    storage_options: dict[str, SecretStr] = Field(default_factory=dict)
+
+
+class LanceStore(VectorStore[LanceSettings]):
+    """A folder for each organization, in it a table for each embedding model: no query can reach into another organization's files."""
+
+    name = "lancedb"
+    title = "LanceDB"
+    Settings = LanceSettings
+
+    def __init__(self, settings: LanceSettings) -> None:
+        super().__init__(settings)
+        self._connections: dict[UUID, Any] = {}
+        self._making = asyncio.Lock()
+
+    async def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    async def check(self) -> None:
+        connection = await self._connect()
+        await every_table(connection)
+        connection.close()
+
+    async def put(self, organization_id: UUID, model: str, chunks: Sequence[Chunk]) -> None:
+        connection = await self._connection(organization_id)
+        for attempt in range(ATTEMPTS if chunks else 0):
+            try:
+                async with self._making:
+                    table = await made_table(connection, model, len(chunks[0].vector))
+                return await table.replace(chunks, f"{time.time_ns():020d}-{uuid4().hex[:8]}")
+            except Conflict:
+                # Processes that make the first table of an organization at once make it twice, and one of them is refused.
+                if attempt == ATTEMPTS - 1:
+                    raise
+                await asyncio.sleep(random.uniform(0.05, 0.2) * (attempt + 1))  # noqa: S311 - chance, not secrecy
+        return None
+
+    async def search(
+        self,
+        organization_id: UUID,
+        model: str,
+        *,
+        text: str,
+        vector: tuple[float, ...],
+        knowledge_base_ids: Sequence[UUID] | None,
+        limit: int,
+    ) -> Sequence[ChunkMatch]:
+        table = await open_table(await self._connection(organization_id), model)
+        if table is None or (knowledge_base_ids is not None and not knowledge_base_ids):
+            return []
+        condition = None if knowledge_base_ids is None else among("knowledge_base_id", knowledge_base_ids)
+        # More than are wanted, because the best of both together may be in the middle of either.
+        depth = 2 * limit + 10
+        near, worded = await asyncio.gather(table.near(vector, condition, depth), table.worded(text, vector, condition, depth))
+        return fused([*worded, *near], limit)
+
+    async def delete_document(self, organization_id: UUID, document_id: UUID) -> None:
+        for table in await every_table(await self._connection(organization_id)):
+            await table.delete(among("document_id", [document_id]))
+
+    async def delete_knowledge_base(self, organization_id: UUID, knowledge_base_id: UUID, *, model: str | None = None) -> None:
+        connection = await self._connection(organization_id)
+        tables = await every_table(connection) if model is None else [await open_table(connection, model)]
+        for table in tables:
+            if table is not None:
+                await table.delete(among("knowledge_base_id", [knowledge_base_id]))
+
+    async def maintain(self, organization_id: UUID) -> None:
+        for table in await every_table(await self._connection(organization_id)):
+            await table.maintain()
+
+    async def _connection(self, organization_id: UUID) -> Any:
+        known = self._connections.get(organization_id)
+        if known is None:
+            known = self._connections.setdefault(organization_id, await self._connect(organization_id.hex))
+        return known
+
+    async def _connect(self, folder: str = "") -> Any:
+        base = self.settings.uri or str(self.data_dir.resolve() / "vectors")
+        options = {name: value.get_secret_value() for name, value in self.settings.storage_options.items()}
+        return await connect(f"{base.rstrip('/')}/{folder}", options)

@@ -1,0 +1,176 @@
+"""One organization's tables: one for each embedding model, in a folder of the organization's own."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from switchboard.plugins import Chunk, ProviderError
+
+from switchboard_vectorstore.fusion import Candidate
+from switchboard_vectorstore.library import refusals
+
+INDEXED_FROM_ROWS = 10_000
+"""Below, looking at every vector takes a few milliseconds and misses nothing."""
+REBUILT_AFTER_GROWTH = 4
+"""An index of vectors keeps the partitions that it was built with, so one that has become this many times as large is built anew."""
+VERSIONS_KEPT = timedelta(minutes=10)
+"""Longer than any search or write takes: files of older versions are deleted."""
+PROBES, REFINED = 20, 5
+"""How many partitions of an index are looked into, and how many times as many vectors as are wanted are compared exactly."""
+NAMES = re.compile(r"(?<=\s)[^\W\d_a-z][\w'’-]*|[\w'’-]*\d[\w.,:'’-]*")
+NAMES_COUNT = 3
+"""What tells one record from its neighbours counts three times: words with a digit, and those with a capital letter that begin no sentence."""
+SCALARS = ("knowledge_base_id", "document_id")
+COLUMNS = ("knowledge_base_id", "document_id", "generation", "chunk_index", "text")
+
+
+def table_name(model: str) -> str:
+    """A model's table: its name may have any letters, a table's may not."""
+    return "model_" + hashlib.sha256(model.encode()).hexdigest()[:24]
+
+
+def among(column: str, ids: Iterable[UUID]) -> str:
+    """A condition. Conditions are text, so nothing but a UUID gets into one."""
+    return f"{column} in ({', '.join(repr(str(UUID(int=one.int))) for one in ids)})"
+
+
+class ModelTable:
+    """The chunks of one organization and one embedding model. Methods raise `ProviderError`."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    async def dimension(self) -> int:
+        """How long its vectors are."""
+        with refusals():
+            return int((await self._table.schema()).field("vector").type.list_size)
+
+    async def replace(self, chunks: Sequence[Chunk], generation: str) -> None:
+        """Add first, then delete what was there of the same documents before, so that they can be found at any moment."""
+        import pyarrow as pa
+
+        values = pa.array([part for chunk in chunks for part in chunk.vector], pa.float32())
+        dimension = len(chunks[0].vector)
+        with refusals():
+            rows = pa.table(
+                {
+                    "knowledge_base_id": [str(chunk.knowledge_base_id) for chunk in chunks],
+                    "document_id": [str(chunk.document_id) for chunk in chunks],
+                    "generation": [generation] * len(chunks),
+                    "chunk_index": pa.array([chunk.index for chunk in chunks], pa.int32()),
+                    "text": [chunk.text for chunk in chunks],
+                    "vector": pa.FixedSizeListArray.from_arrays(values, dimension),
+                },
+                schema=_schema(dimension),
+            )
+            await self._table.add(rows)
+        await self.delete(f"{among('document_id', {chunk.document_id for chunk in chunks})} and generation < '{generation}'")
+
+    async def delete(self, condition: str) -> None:
+        """Delete the rows of a condition."""
+        with refusals():
+            await self._table.delete(condition)
+
+    async def near(self, vector: tuple[float, ...], condition: str | None, limit: int) -> list[Candidate]:
+        """The nearest in meaning."""
+        query = self._table.query().nearest_to(list(vector)).distance_type("dot").nprobes(PROBES).refine_factor(REFINED)
+        with refusals():
+            rows = await _limited(query.select([*COLUMNS, "_distance"]), condition, limit).to_list()
+        return [_candidate(row, cosine=1.0 - row["_distance"]) for row in rows]
+
+    async def worded(self, text: str, vector: tuple[float, ...], condition: str | None, limit: int) -> list[Candidate]:
+        """Those with the rarest words of a text, with their nearness in meaning."""
+        from lancedb.query import MatchQuery
+
+        # Repeated, because a boost of their own makes it a query of two parts, which takes twenty times as long among a million passages.
+        weighted = " ".join([text, *NAMES.findall(text) * (NAMES_COUNT - 1)])
+        query = self._table.query().nearest_to_text(MatchQuery(weighted, "text"))
+        with refusals():
+            found = await _limited(query.select([*COLUMNS, "vector", "_score"]), condition, limit).to_arrow()
+        cosines = found["vector"].combine_chunks().flatten().to_numpy().reshape(-1, len(vector)) @ np.array(vector, np.float32)
+        rows = found.drop_columns("vector").to_pylist()
+        return [_candidate(row, cosine=float(cosine), words=row["_score"]) for row, cosine in zip(rows, cosines, strict=True)]
+
+    async def maintain(self) -> None:
+        """Compact the files, take new rows into the indexes, build the index of vectors where there are enough of them."""
+        with refusals():
+            await self._build_indexes()
+            await self._table.optimize(cleanup_older_than=VERSIONS_KEPT)
+
+    async def _build_indexes(self) -> None:
+        from lancedb.index import FTS, BTree
+
+        indexes = {column: index for index in await self._table.list_indices() for column in index.columns}
+        rows = await self._table.count_rows()
+        for column in SCALARS:
+            if column not in indexes and rows:
+                await self._table.create_index(column, config=BTree())
+        if "text" not in indexes and rows:
+            await self._table.create_index("text", config=FTS())
+        old = indexes.get("vector")
+        if rows < max(INDEXED_FROM_ROWS, REBUILT_AFTER_GROWTH * _built_with(old)):
+            return
+        await self._table.create_index("vector", config=await self._vector_index(), name=f"vector_of_{rows}")
+        if old is not None:
+            await self._table.drop_index(old.name)
+
+    async def _vector_index(self) -> object:
+        from lancedb.index import IvfFlat, IvfRq
+
+        # A bit for each dimension finds whom to compare exactly; it needs whole bytes of them.
+        return IvfRq(distance_type="dot") if await self.dimension() % 8 == 0 else IvfFlat(distance_type="dot")
+
+
+async def open_table(connection: Any, model: str) -> ModelTable | None:
+    """A model's table at its latest version, None where nothing was ever put."""
+    with refusals():
+        try:
+            return ModelTable(await connection.open_table(table_name(model)))
+        except ValueError as error:
+            if "was not found" in str(error):
+                return None
+            raise
+
+
+async def made_table(connection: Any, model: str, dimension: int) -> ModelTable:
+    """A model's table, made where there is none. Raises `ProviderError` where it holds vectors of another length."""
+    table = await open_table(connection, model)
+    if table is None:
+        with refusals():
+            table = ModelTable(await connection.create_table(table_name(model), schema=_schema(dimension), exist_ok=True))
+    kept = await table.dimension()
+    if kept != dimension:
+        raise ProviderError(f"{model} made vectors of {kept} dimensions before and of {dimension} now", retryable=False)
+    return table
+
+
+async def every_table(connection: Any) -> list[ModelTable]:
+    """Those of all models."""
+    with refusals():
+        listed = await connection.list_tables()
+        return [ModelTable(await connection.open_table(name)) for name in listed.tables]
+
+
+def _schema(dimension: int) -> Any:
+    import pyarrow as pa
+
+    texts = [pa.field(name, pa.int32() if name == "chunk_index" else pa.string()) for name in COLUMNS]
+    return pa.schema([*texts, pa.field("vector", pa.list_(pa.float32(), dimension))])
+
+
+def _limited(query: Any, condition: str | None, limit: int) -> Any:
+    return (query if condition is None else query.where(condition)).limit(limit)
+
+
+def _candidate(row: dict[str, Any], *, cosine: float, words: float = 0.0) -> Candidate:
+    base, document = UUID(row["knowledge_base_id"]), UUID(row["document_id"])
+    return Candidate(base, document, row["chunk_index"], row["generation"], row["text"], cosine, words)
+
+
+def _built_with(index: Any) -> int:
+    """How many rows an index of vectors was built with: its name tells."""
+    return 0 if index is None else int(index.name.rpartition("_")[2])

@@ -1,0 +1,178 @@
+"""Each media type's text, and files that are broken or made to do harm."""
+
+import base64
+import io
+import time
+import zipfile
+import zlib
+
+import pytest
+from switchboard.knowledge_bases import confined
+from switchboard.knowledge_bases.chunking import passages
+from switchboard.knowledge_bases.extraction import InvalidDocument, extract
+from switchboard.knowledge_bases.formats import DOCX, PDF
+
+WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+
+
+def encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def docx(document: str, *, name: str = "word/document.xml") -> str:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, document)
+    return encoded(file.getvalue())
+
+
+def paragraph(text: str, properties: str = "") -> str:
+    return f"<w:p><w:pPr>{properties}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
+
+
+def pdf(*pages: str, content: bytes | None = None, filters: str = "") -> bytes:
+    """A PDF file of pages with lines of text."""
+    objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"", b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
+    kids = []
+    for page in pages:
+        lines = "".join(f"({line}) Tj 0 -14 Td " for line in page.split("\n"))
+        stream = content if content is not None else f"BT /F1 12 Tf 72 720 Td {lines} ET".encode()
+        objects.append(f"<< /Length {len(stream)} {filters} >>\nstream\n".encode() + stream + b"\nendstream")
+        objects.append(f"<< /Type /Page /Parent 2 0 R /Contents {len(objects)} 0 R /Resources << /Font << /F1 3 0 R >> >> >>".encode())
+        kids.append(f"{len(objects)} 0 R")
+    objects[1] = f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} /MediaBox [0 0 612 792] >>".encode()
+    file, places = b"%PDF-1.4\n", []
+    for number, one in enumerate(objects, 1):
+        places.append(len(file))
+        file += f"{number} 0 obj\n".encode() + one + b"\nendobj\n"
+    table = "".join(f"{place:010d} 00000 n \n" for place in places)
+    trailer = f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(file)}\n%%EOF"
+    return file + f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{trailer}".encode()
+
+
+async def refusal(content: str, content_type: str) -> str:
+    with pytest.raises(InvalidDocument) as refused:
+        await extract("file", content, content_type)
+    assert refused.value.field == "content"
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("filename", "content", "expected"),
+    [
+        ("a.txt", "one\r\ntwo\r", "one\ntwo"),
+        ("a", "# stays", "# stays"),
+        ("a.md", "# Title\n\n<!-- not for\nreaders -->\ntext", "# Title\n\n\ntext"),
+        ("a.CSV", "name;price\nRye, dark;4\n;\nOat;3;new", "name: Rye, dark; price: 4\n\nname: Oat; price: 3; column 3: new"),
+        ("a.csv", '"a","b"\n"x ""y""","line\nbreak"', 'a: x "y"; b: line\nbreak'),
+        ("a.json", '{"hours": {"monday": ["7-12", "13-18"]}, "open": true, "note": null}', "hours monday: 7-12\nhours monday: 13-18\n\nopen: yes"),
+        ("a.json", '[{"name": "Rye", "price": 4.5}, {"name": "Oat"}]', "name: Rye\nprice: 4.5\n\nname: Oat"),
+        ("a.json", '"just text"', "just text"),
+    ],
+)
+async def test_text_by_media_type(filename: str, content: str, expected: str) -> None:
+    assert (await extract(filename, content, None)).text == expected
+
+
+async def test_a_page_is_read_as_people_see_it() -> None:
+    page = """<!doctype html><html><head><title>x</title><style>p {color: red}</style><script>alert("x")</script></head>
+    <body><nav><a href="/">Home</a></nav><h2>Opening &amp; closing</h2><p>From <b>seven</b>\n to six.</p>
+    <ul><li>not on Sundays<li>nor holidays</ul><table><tr><th>Loaf</th><th>Price</th></tr><tr><td>Rye</td><td>4&nbsp;$</td></tr></table>
+    <img alt="A map of the town"><p>a<br>b<script>while(1){}</p></script></body>"""
+    text = (await extract("a.html", page, None)).text
+    assert text.startswith("## Opening & closing\n\nFrom seven to six.\n\n- not on Sundays\n- nor holidays")
+    assert "Loaf | Price" in text
+    assert "Rye | 4" in text
+    assert "A map of the town" in text
+    assert "a\nb" in text
+    for hidden in ("alert", "color", "while", "Home"):
+        assert hidden not in text
+
+
+async def test_html_without_end_tags_or_with_wild_nesting_is_text_all_the_same() -> None:
+    for page in ("<head><title>t<body><p>kept", "<p>kept<", "<b>" * 20_000 + "kept", "<p>kept</div></p></p><!--", "<table><td>kept"):
+        assert "kept" in (await extract("a.html", page, "text/html")).text
+
+
+async def test_a_pdf_file() -> None:
+    extracted = await extract("a.pdf", encoded(pdf("Opening hours: from\nseven to six.", "Second page.")), None)
+    assert extracted.text == "Opening hours: from seven to six.\n\nSecond page."
+    assert extracted.content_type == PDF
+    assert extracted.size == len(pdf("Opening hours: from\nseven to six.", "Second page."))
+
+
+async def test_a_docx_file() -> None:
+    body = (
+        paragraph("Bakery", '<w:pStyle w:val="Title"/>') + paragraph("Hours", '<w:pStyle w:val="Heading2"/>') + paragraph("Seven to six.")
+        + paragraph("not on Sundays", "<w:numPr/>") + paragraph(" ")
+        + "<w:p><w:r><w:t>Rye</w:t></w:r><w:r><w:tab/><w:t>bread</w:t><w:delText>gone</w:delText></w:r></w:p>"
+    )  # fmt: skip
+    extracted = await extract("a.docx", docx(f"<w:document {WORD}><w:body>{body}</w:body></w:document>"), None)
+    assert extracted.text == "# Bakery\n\n## Hours\n\nSeven to six.\n\n- not on Sundays\n\nRye bread"
+    assert extracted.content_type == DOCX
+
+
+async def test_what_the_database_cannot_hold_is_left_out() -> None:
+    assert (await extract("a.json", '["a\\u0000b \\ud800"]', None)).text == "ab ?"
+
+
+@pytest.mark.parametrize(
+    ("content_type", "content"),
+    [
+        ("text/markdown", "<!--" * 500_000 + "x"), ("text/html", "x<!" * 100_000), ("text/plain", "a " * 2_000_000), ("text/plain", "." * 4_000_000),
+        ("text/plain", "#" * 4_000_000), ("text/markdown", "# a\n" * 200_000),
+    ],
+    ids=["comments", "declarations", "one sentence", "full stops", "marks", "headings"],
+)  # fmt: skip
+async def test_contents_made_to_take_long_take_seconds_at_most(content_type: str, content: str) -> None:
+    began = time.monotonic()
+    extracted = await extract("file", content, content_type)
+    assert passages(extracted.text)
+    assert time.monotonic() - began < 20
+
+
+async def test_a_page_that_the_parser_takes_minutes_for_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confined, "SECONDS", 1)
+    assert "takes longer than 1 seconds" in await refusal("x" + "<a" * 200_000, "text/html")
+
+
+async def test_names_that_are_repeated_do_not_swell_without_end() -> None:
+    name = "n" * 90
+    told = await refusal(f'{{"{name}": [{",".join("1" * 400_000)}]}}', "application/json")
+    assert "more than 10 million characters" in told
+    assert "more than 10 million characters" in await refusal(f"{name}\n" + "1\n" * 400_000, "text/csv")
+    assert len((await extract("a.json", f'{{"{"k" * 5000}": 1}}', None)).text) < 200
+
+
+async def test_base64_may_be_broken_into_lines() -> None:
+    lines = base64.encodebytes(pdf("text")).decode()
+    assert (await extract("a.pdf", lines, None)).text == "text"
+
+
+@pytest.mark.parametrize(
+    ("content_type", "content", "told"),
+    [
+        ("application/json", '{"a": 1', "is not JSON"), ("application/json", "[" * 100_000, "nested too deeply"),
+        ("application/json", "[" * 100 + "1" + "]" * 100, "deeper than 64"), ("application/json", "9" * 5000, "number too long"),
+        ("application/json", "[]", "holds no text"), ("text/html", "<script>x</script>", "holds no text"), ("text/csv", "\n;\n", "holds no text"),
+        (PDF, encoded(b"no pdf"), "is not a PDF file"), (PDF, encoded(pdf("")), "pictures of pages are not read"), (PDF, "???", "base64"),
+        (DOCX, encoded(b"no zip"), "is not a DOCX file"), (DOCX, docx("<w:document>", name="other.xml"), "is not a DOCX file"),
+        (DOCX, docx("<not closed"), "is not a DOCX file"), (DOCX, docx(f"<w:document {WORD}/>"), "holds no text"),
+    ],
+)  # fmt: skip
+async def test_what_cannot_be_read_is_refused_in_words(content_type: str, content: str, told: str) -> None:
+    assert told in await refusal(content, content_type)
+
+
+async def test_xml_that_swells_or_opens_files_is_refused() -> None:
+    laughs = "".join(f'<!ENTITY l{level} "{f"&l{level - 1};" * 10}">' for level in range(1, 10))
+    for declared in (f'<!ENTITY l0 "lol">{laughs}', '<!ENTITY l9 SYSTEM "file:///etc/passwd">'):
+        document = f"<!DOCTYPE d [{declared}]><w:document {WORD}>{paragraph('&l9;')}</w:document>"
+        assert "declares a document type" in await refusal(docx(document), DOCX)
+
+
+async def test_archives_and_streams_that_unpack_to_far_more_are_refused() -> None:
+    assert "unpacks to more than 64 MiB" in await refusal(docx(f"<w:document {WORD}>" + " " * (65 * 1024**2)), DOCX)
+    bomb = zlib.compress(b"BT (x) Tj ET " + b" " * (100 * 1024**2))
+    told = await refusal(encoded(pdf("x", content=bomb, filters="/Filter /FlateDecode")), PDF)
+    assert "PDF" in told or "memory" in told
