@@ -30,7 +30,7 @@ check: $(INSTALLED) ## linters and type checker
 	$(BIN)/mypy
 
 test: check ## linters, type checker and every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 bench: $(INSTALLED) ## the benchmarks as tables; NAME=calls runs one
 	$(BIN)/python -m bench $(NAME)

@@ -11,7 +11,7 @@ from switchboard.database import now
 from switchboard.runtime import Runtime
 from switchboard.serving import GRACE_SECONDS
 
-from tests.fixtures.app import Caller, LivePlatform, Organizations, listening
+from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform, Organizations, listening
 from tests.fixtures.calls import add_call
 
 
@@ -70,8 +70,8 @@ async def test_another_organizations_call_is_unknown(live: LivePlatform, organiz
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("agent_id", 5), ("agent_id", "x"), ("agent_id", str(uuid4())), ("to_number", "12"), ("to_number", 5), ("to_number", "+1555\0"),
-        ("from_number_id", None), ("from_number_id", str(uuid4())), ("metadata", []), ("metadata", {"a": "x" * 20_000}),
+        ("agent_id", 5), ("agent_id", "x"), ("agent_id", UNKNOWN_ID), ("to_number", "12"), ("to_number", 5), ("to_number", "+1555\0"),
+        ("from_number_id", None), ("from_number_id", UNKNOWN_ID), ("metadata", []), ("metadata", {"a": "x" * 20_000}),
         ("metadata", {"a": "b\0"}), ("nonsense", 1),
     ],
 )  # fmt: skip

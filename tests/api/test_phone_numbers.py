@@ -1,7 +1,6 @@
 """Phone numbers through the API."""
 
 from datetime import UTC, datetime, timedelta
-from uuid import uuid4
 
 import pytest
 from sqlmodel import update
@@ -10,7 +9,7 @@ from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.phone_numbers.schedule import Schedule, is_open, next_period_end
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import Caller, fresh_number
+from tests.fixtures.app import UNKNOWN_ID, Caller, fresh_number
 
 HOURS = {"enabled": True, "timezone": "Europe/Berlin", "slots": [{"days": ["mon"], "start": "09:00", "end": "17:00"}], "outside_action": "hangup"}
 
@@ -68,7 +67,7 @@ async def test_a_purchase_cut_in_two_is_finished(caller: Caller, runtime: Runtim
 @pytest.mark.parametrize(
     ("field", "value", "named"),
     [
-        ("friendly_name", "", "friendly_name"), ("friendly_name", None, "friendly_name"), ("inbound_agent_id", str(uuid4()), "inbound_agent_id"),
+        ("friendly_name", "", "friendly_name"), ("friendly_name", None, "friendly_name"), ("inbound_agent_id", UNKNOWN_ID, "inbound_agent_id"),
         ("inbound_agent_id", "x", "inbound_agent_id"), ("forward_number", "12", "forward_number"), ("forward_number", "+1 555", "forward_number"),
         ("forward_webhook_url", "http://169.254.169.254/", "forward_webhook_url"), ("schedule", [], "schedule"),
         ("schedule", {**HOURS, "timezone": "Mars/Base"}, "schedule.timezone"), ("schedule", {**HOURS, "slots": []}, "schedule"),

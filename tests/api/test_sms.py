@@ -15,7 +15,7 @@ from switchboard.sms.keywords import ANSWERS
 from switchboard_offline.loopback import LoopbackTelephony
 from switchboard_offline.loopback.callbacks import TextCame
 
-from tests.fixtures.app import Caller, Json, LivePlatform, Organizations, fresh_number
+from tests.fixtures.app import UNKNOWN_ID, Caller, Json, LivePlatform, Organizations, fresh_number
 
 CONTACT = "+15550100001"
 MESSAGE_FIELDS = {"id", "conversation_id", "direction", "from_number", "to_number", "body", "status", "created_at"}
@@ -207,7 +207,7 @@ async def test_the_wake_up_may_be_lost(live: LivePlatform) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("to_number", "12"), ("to_number", 5), ("to_number", None), ("to_number", "+1555\0"), ("from_number_id", str(uuid4())),
+        ("to_number", "12"), ("to_number", 5), ("to_number", None), ("to_number", "+1555\0"), ("from_number_id", UNKNOWN_ID),
         ("from_number_id", "x"), ("from_number_id", 5), ("body", ""), ("body", "   "), ("body", "x" * 1601), ("body", 5), ("body", "a\0b"),
         ("nonsense", 1),
     ],
