@@ -8,6 +8,9 @@ BIN := $(VENV)/bin
 DISTRIBUTIONS := platform $(sort $(wildcard plugins/*))
 INSTALLED := $(VENV)/installed
 
+# Where Python is told to keep no bytecode, each of the processes that we start would compile for four seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 10
 

@@ -4,10 +4,12 @@ from datetime import timedelta
 
 from switchboard.events import crossing
 from switchboard.runtime import Runtime
+from switchboard.web import totals
 from switchboard.web.idempotency import forget_old
 
 EVENTS_KEPT = timedelta(days=30)
 BATCH = 5000
+DIFFERENCES = 100
 
 
 async def tell_watchers(runtime: Runtime) -> None:
@@ -21,6 +23,12 @@ async def tell_watchers(runtime: Runtime) -> None:
             await runtime.registry.publish(event)
             async with runtime.database.system() as session:
                 await crossing.watched(session, event.id)
+
+
+async def fold_tallies(runtime: Runtime) -> None:
+    """Keep the sums short that lists' totals are made of."""
+    async with runtime.database.system() as session:
+        await totals.fold(session, most=DIFFERENCES)
 
 
 async def forget_answers(runtime: Runtime) -> None:

@@ -8,7 +8,7 @@ from switchboard.calls.jobs import analyze_call, dial_call, hang_up_call, sweep_
 from switchboard.campaigns.jobs import dial_campaigns, find_due_campaigns
 from switchboard.deliveries.jobs import expire_deliveries, forget_deliveries, start_deliveries
 from switchboard.deliveries.pump import DeliveryPump
-from switchboard.housekeeping import forget_answers, forget_events, tell_watchers
+from switchboard.housekeeping import fold_tallies, forget_answers, forget_events, tell_watchers
 from switchboard.knowledge_bases.jobs import delete_vectors, maintain_vectors, process_document, sweep_knowledge
 from switchboard.phone_numbers.jobs import charge_rents, release_numbers, repair_purchases
 from switchboard.runtime import Runtime
@@ -36,6 +36,7 @@ def sweeps(settings: Settings) -> tuple[Sweep, ...]:
     """What finds the work whose wake-up was lost, or whose worker died."""
     return (
         Sweep(sweep_calls, 2), Sweep(sweep_texts, 2), Sweep(sweep_triggers, 2), Sweep(sweep_knowledge, 5), Sweep(tell_watchers, 5),
+        Sweep(fold_tallies, 5),
         Sweep(find_due_campaigns, settings.campaign_tick),
     )  # fmt: skip
 

@@ -1,12 +1,14 @@
-"""What is kept of requests that must not happen twice."""
+"""What is kept of requests that must not happen twice, and of how long lists are."""
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Index, LargeBinary
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
-from switchboard.database import now
+from switchboard.database import new_id, now
 
 
 class IdempotencyRecord(SQLModel, table=True):
@@ -21,3 +23,17 @@ class IdempotencyRecord(SQLModel, table=True):
     status: int
     body: bytes = Field(sa_type=LargeBinary)
     created_at: datetime = Field(default_factory=now)
+
+
+class RowTally(SQLModel, table=True):
+    """By how many rows a list has become longer or shorter (`totals.py`). Written by triggers only."""
+
+    __tablename__ = "row_tally"
+    __table_args__ = (Index(None, "organization_id", "list", "parent"),)
+
+    id: UUID = Field(default_factory=new_id, primary_key=True)
+    organization_id: UUID
+    list: str
+    parent: UUID
+    facets: dict[str, Any] = Field(sa_type=JSONB)
+    rows: int

@@ -1,0 +1,96 @@
+"""Totals of lists are kept and not counted; whatever is written, and however it is folded, they equal the rows."""
+
+import asyncio
+
+import pytest
+from sqlalchemy import text
+from sqlmodel import col, func, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+from switchboard.calls import service as calls
+from switchboard.calls.models import Call
+from switchboard.calls.schemas import CallQuery
+from switchboard.database import now
+from switchboard.runtime import Runtime
+from switchboard.web import totals
+from switchboard.web.models import RowTally
+
+from tests.fixtures.app import Caller, LivePlatform
+from tests.fixtures.calls import add_call
+
+AGENT = "019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11"
+QUERIES = [
+    {}, {"status": "completed"}, {"status": "failed"}, {"direction": "inbound"}, {"agent_id": AGENT}, {"agent_id": AGENT, "status": "busy"},
+    {"agent_id": "nobody"}, {"agent_id": AGENT, "status": "completed", "direction": "outbound"},
+]  # fmt: skip
+
+
+async def tallied(session: AsyncSession, list_name: str) -> int:
+    kept = select(func.coalesce(func.sum(RowTally.rows), 0)).where(col(RowTally.list) == list_name)
+    return int((await session.exec(kept)).one())
+
+
+async def check_calls(runtime: Runtime, caller: Caller) -> None:
+    async with runtime.database.tenant(caller.organization_id) as session:
+        for query in QUERIES:
+            rows = calls.listed(session, CallQuery.model_validate(query))
+            counted = (await session.exec(select(func.count()).select_from(rows.subquery()))).one()
+            assert await totals.total(session, rows) == counted, query
+
+
+async def test_a_list_filtered_or_not_tells_how_many_there_are(caller: Caller, stranger: Caller, runtime: Runtime) -> None:
+    for status in ("completed", "failed", "busy", "completed"):
+        await add_call(runtime, caller, now(), status=status, direction="outbound", agent_id=AGENT)
+        await add_call(runtime, caller, now(), status=status)
+        await add_call(runtime, stranger, now(), status=status, agent_id=AGENT)
+    await check_calls(runtime, caller)
+    async with runtime.database.tenant(caller.organization_id) as session:
+        for call in (await session.exec(calls.listed(session, CallQuery(status="completed")))).all():
+            call.status = "failed"
+    await check_calls(runtime, caller)
+    async with runtime.database.tenant(caller.organization_id) as session:
+        await session.delete((await session.exec(calls.listed(session).limit(1))).one())
+    await check_calls(runtime, caller)
+
+
+async def test_it_is_the_tally_that_tells(caller: Caller, runtime: Runtime) -> None:
+    await add_call(runtime, caller, now())
+    async with runtime.database.system() as session:
+        tamper = text("insert into row_tally (organization_id, list, parent, facets, rows) values (:id, 'call', :nobody, '{}', 41)")
+        nobody = "00000000-0000-0000-0000-000000000000"
+        await (await session.connection()).execute(tamper, {"id": caller.organization_id, "nobody": nobody})
+    assert (await caller.get("/v1/calls")).json["total"] == 42
+
+
+async def test_folding_changes_no_sum_though_several_fold_while_others_write(caller: Caller, runtime: Runtime) -> None:
+    async def write() -> None:
+        for _ in range(15):
+            await add_call(runtime, caller, now(), status="queued")
+
+    async def fold() -> None:
+        for _ in range(15):
+            async with runtime.database.system() as session:
+                await totals.fold(session, most=1)
+
+    await asyncio.gather(write(), fold(), write(), fold())
+    await fold()
+    async with runtime.database.tenant(caller.organization_id) as session:
+        left = (await session.exec(select(RowTally).where(col(RowTally.list) == "call"))).all()
+        assert [row.rows for row in left] == [30]
+        assert (await session.exec(select(func.count()).select_from(Call))).one() == 30
+
+
+async def test_a_tenant_cannot_change_its_sums(caller: Caller, runtime: Runtime) -> None:
+    with pytest.raises(Exception, match="permission denied"):
+        async with runtime.database.tenant(caller.organization_id) as session:
+            session.add(RowTally(organization_id=caller.organization_id, list="call", parent=caller.organization_id, facets={}, rows=1))
+
+
+async def test_rows_that_go_with_their_parent_are_taken_off(live: LivePlatform) -> None:
+    people = [{"phone_number": f"+1555019{number:04d}"} for number in range(20)]
+    body = {"name": "Reminders", "agent_id": live.agent_id, "phone_number_id": live.number_id, "contacts": people}
+    campaign = (await live.caller.post("/v1/campaigns", body)).json
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        assert await tallied(session, "campaign_contact") == 20
+    await live.caller.send("DELETE", f"/v1/campaigns/{campaign['id']}")
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        assert await tallied(session, "campaign_contact") == 0
