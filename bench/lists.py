@@ -1,0 +1,187 @@
+"""Each list's first page with its `total`, through the API, at ten thousand and at ten million rows of one organization (`BENCH_ROWS` for fewer).
+
+Rows are written without triggers, and their number into the tally that triggers keep; beside each, what counting them would have taken.
+"""
+
+import asyncio
+import os
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy
+from quart.typing import TestClientProtocol
+from sqlalchemy import func, literal, literal_column
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from switchboard import app
+from switchboard.agents.models import Agent, AgentVersion
+from switchboard.automations.models import Automation, AutomationRun
+from switchboard.calls.models import Call
+from switchboard.campaigns.models import Campaign, CampaignContact
+from switchboard.contacts.models import Contact
+from switchboard.database import TenantTable, new_id
+from switchboard.do_not_call.models import DoNotCallEntry
+from switchboard.embedded import DataDirectory, EmbeddedServers
+from switchboard.events.models import Delivery, EventTarget
+from switchboard.identity import service as identity
+from switchboard.identity.policy import Policy, RateLimit, RateLimits
+from switchboard.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
+from switchboard.migrations import upgrade
+from switchboard.observability import logs
+from switchboard.phone_numbers.models import PhoneNumber
+from switchboard.settings import Settings
+from switchboard.sms.models import SmsConversation, SmsMessage
+from switchboard.web.principal import SCOPES
+from switchboard.web.totals import TALLIES
+
+FEW, MANY = 10_000, int(os.environ.get("BENCH_ROWS", "10000000"))
+BATCH, ROUNDS = 1_000_000, 30
+NUMBER = "'+1' || (2000000000 + g)"
+PARENT = new_id()
+
+
+@dataclass(frozen=True)
+class List:
+    """A list: where it is read, a row of it, and SQL for what differs from row to row (`g` counts them). `above` is the row that it lies under."""
+
+    path: str
+    row: TenantTable
+    differing: Mapping[str, str] = field(default_factory=dict)
+    above: TenantTable | None = None
+
+
+def lists(organization: UUID) -> list[List]:
+    mine: dict[str, Any] = {"organization_id": organization}
+    providers = {"llm_provider": "a", "tts_provider": "b", "stt_provider": "c"}
+    agent = Agent(id=PARENT, name="Agent", **providers, **mine)
+    automation = Automation(id=PARENT, name="Automation", trigger_type="call.completed", **mine)
+    base = KnowledgeBase(id=PARENT, name="Base", **mine)
+    campaign = Campaign(id=PARENT, name="Campaign", agent_id=PARENT, phone_number_id=PARENT, max_concurrent=5, **mine)
+    number = PhoneNumber(id=PARENT, phone_number="", friendly_name="Number", carrier="loopback", status="active", **mine)
+    conversation = SmsConversation(id=PARENT, phone_number_id=PARENT, contact_number="+15550100001", **mine)
+    ends = {"from_number": "+15550100001", "to_number": "+15550100002"}
+    message = {"direction": "inbound", "body": "Hello", "status": "received", "author": "contact", "segments": 1}
+    endpoint = EventTarget(id=PARENT, kind="endpoint", url="https://example.com", **mine)
+    delivery = Delivery(target_id=PARENT, target_kind="endpoint", event_type="call.completed", body="{}", status="delivered", due_at=None, **mine)
+    document = KnowledgeDocument(knowledge_base_id=PARENT, filename="a.txt", content_type="text/plain", file_size=1, status="ready", **mine)
+    run = AutomationRun(automation_id=PARENT, event_id=PARENT, trigger_event="call.completed", depth=1, status="completed", **mine)
+    return [
+        List("agents", Agent(name="Agent", **providers, **mine)),
+        List(f"agents/{PARENT}/versions", AgentVersion(agent_id=PARENT, version=1, settings={}, **mine), {"version": "g"}, agent),
+        List("calls", Call(direction="inbound", status="completed", carrier="loopback", **ends, **mine)),
+        List("phone-numbers", number, {"phone_number": NUMBER}),
+        List("contacts", Contact(phone_number="", name="Ada", **mine), {"phone_number": NUMBER}),
+        List("do-not-call", DoNotCallEntry(phone_number="", source="api", note="", **mine), {"phone_number": NUMBER}),
+        List("sms/conversations", conversation, {"contact_number": NUMBER}),
+        List(
+            f"sms/conversations/{PARENT}/messages",
+            SmsMessage(conversation_id=PARENT, carrier="loopback", **message, **ends, **mine),
+            above=conversation,
+        ),
+        List("campaigns", campaign),
+        List(f"campaigns/{PARENT}/contacts", CampaignContact(campaign_id=PARENT, phone_number="", **mine), {"phone_number": NUMBER}, campaign),
+        List("automations", automation),
+        List(f"automations/{PARENT}/runs", run, {"event_id": "uuidv7()"}, automation),
+        List("knowledge-bases", base),
+        List(f"knowledge-bases/{PARENT}/documents", document, above=base),
+        List(f"webhook-endpoints/{PARENT}/deliveries", delivery, above=endpoint),
+        List("webhook-deliveries", delivery),
+    ]
+
+
+async def write(database: AsyncEngine, one: List, first: int, last: int) -> None:
+    table = one.row.__table__  # type: ignore[attr-defined]
+    differing = {"id": "uuidv7()", "created_at": "now() - (20000000 - g) * interval '1 second'", **one.differing}
+    values = {column.name: getattr(one.row, column.name) for column in table.columns}
+    chosen = [literal_column(differing[name]) if name in differing else literal(value, table.columns[name].type) for name, value in values.items()]
+    rows = sqlalchemy.select(*chosen).select_from(func.generate_series(first, last).alias("g"))
+    async with database.begin() as connection:
+        await connection.exec_driver_sql("set local session_replication_role = replica")
+        await connection.execute(sqlalchemy.insert(table).from_select(list(values), rows))
+        tally = TALLIES[table.name]
+        parent = getattr(one.row, tally.parent) if tally.parent else UUID(int=0)
+        facets = {name: str(getattr(one.row, name)) if getattr(one.row, name) is not None else None for name in tally.facets}
+        count = sqlalchemy.text("insert into row_tally (organization_id, list, parent, facets, rows) values (:id, :list, :parent, :facets, :rows)")
+        bound = count.bindparams(sqlalchemy.bindparam("facets", type_=sqlalchemy.JSON))
+        rows_written = {"id": one.row.organization_id, "list": table.name, "parent": parent, "facets": facets, "rows": last - first + 1}
+        await connection.execute(bound, rows_written)
+
+
+async def put_above(database: AsyncEngine, one: List) -> None:
+    if one.above is not None:
+        async with database.begin() as connection:
+            await connection.exec_driver_sql("set local session_replication_role = replica")
+            await connection.execute(sqlalchemy.insert(one.above.__table__).values(one.above.model_dump()))  # type: ignore[attr-defined]
+
+
+async def grow(database: AsyncEngine, one: List, start: int, end: int) -> None:
+    for first in range(start + 1, end + 1, BATCH):
+        await write(database, one, first, min(first + BATCH - 1, end))
+    async with database.connect() as connection:
+        await (await connection.execution_options(isolation_level="AUTOCOMMIT")).exec_driver_sql(f"vacuum analyze {one.row.__tablename__}")
+
+
+async def read(client: TestClientProtocol, key: str, path: str, rows: int) -> float:
+    took = []
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        answer = await client.get(f"/v1/{path}?limit=50", headers={"Authorization": f"Bearer {key}"})
+        page = await answer.get_json()
+        took.append(time.perf_counter() - began)
+        if page["total"] != rows or len(page["items"]) != min(50, rows):
+            raise SystemExit(f"{path} tells {page['total']} of {rows}")
+    return median(took) * 1000
+
+
+async def counted(database: AsyncEngine, one: List) -> float:
+    async with database.connect() as connection:
+        began = time.perf_counter()
+        await connection.exec_driver_sql(f"select count(*) from {one.row.__tablename__} where organization_id = '{one.row.organization_id}'")  # noqa: S608
+        return (time.perf_counter() - began) * 1000
+
+
+async def measure(directory: DataDirectory) -> None:
+    await upgrade(directory.database_url)
+    database = create_async_engine(directory.database_url.replace("postgresql://", "postgresql+asyncpg://"))
+    unlimited = RateLimit(per_second=100_000, burst=1_000_000)
+    async with app.runtime(Settings(data_dir=directory.path), database_url=directory.database_url, redis_url=directory.redis_url) as parts:
+        async with parts.database.system() as session:
+            policy = Policy(rate_limits=RateLimits(read=unlimited, write=unlimited))
+            organization = await identity.create_organization(session, name="Bench", policy=policy)
+        async with parts.database.system() as session:
+            _, key = await identity.create_api_key(session, organization_id=organization.id, name="bench", scopes=list(SCOPES))
+        client = app.create_app(parts).test_client()
+        print(f"list                         | ms at {FEW:,} | ms at {MANY:,} | ratio | ms to count them")
+        for one in lists(organization.id):
+            await put_above(database, one)
+            await grow(database, one, 0, FEW)
+            few = await read(client, key, one.path, FEW)
+            await grow(database, one, FEW, MANY)
+            many = await read(client, key, one.path, MANY)
+            naive = await counted(database, one)
+            path = one.path.replace(str(PARENT), "…")
+            print(f"{path:28} | {few:12.2f} | {many:16.2f} | {many / few:5.2f} | {naive:16.1f}", flush=True)
+            async with database.begin() as connection:
+                above = f", {one.above.__tablename__}" if one.above is not None else ""
+                await connection.exec_driver_sql(f"truncate row_tally, {one.row.__tablename__}{above} cascade")
+    await database.dispose()
+
+
+def run() -> None:
+    """Print the table."""
+    logs.configure("ERROR")
+    with tempfile.TemporaryDirectory() as folder:
+
+        async def serve() -> None:
+            directory = DataDirectory(Path(folder))
+            directory.claim()
+            async with EmbeddedServers(directory):
+                await measure(directory)
+            directory.release()
+
+        asyncio.run(serve())
