@@ -54,6 +54,7 @@ class AgentVersion(TenantTable, table=True):
     __tablename__ = "agent_version"
     __table_args__ = (
         UniqueConstraint("organization_id", "agent_id", "version"),
+        Index(None, "organization_id", "agent_id", "created_at", "id"),
         ForeignKeyConstraint(["organization_id", "agent_id"], ["agent.organization_id", "agent.id"], ondelete="CASCADE"),
     )
 

@@ -70,6 +70,8 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_row_tally")),
     )
     op.create_index(op.f("ix_row_tally_organization_id_list_parent"), "row_tally", ["organization_id", "list", "parent"])
+    whose = ["organization_id", "agent_id", "created_at", "id"]
+    op.create_index(op.f("ix_agent_version_organization_id_agent_id_created_at_id"), "agent_version", whose)
     for table, parent, facets in TALLIES:
         tally(table, parent, facets)
     protect("row_tally", tenant="select", system="select, insert, delete")
@@ -82,3 +84,4 @@ def downgrade() -> None:
             op.execute(f"drop trigger tally_{table}_{event} on {table}")
             op.execute(f"drop function tally_{table}_{event}")
     op.drop_table("row_tally")
+    op.drop_index(op.f("ix_agent_version_organization_id_agent_id_created_at_id"), "agent_version")

@@ -1,0 +1,78 @@
+"""State machines over the real database. Each example has an organization of its own, which is gone afterwards."""
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import ClassVar, TypeVar
+from uuid import UUID
+
+import asyncpg
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+from switchboard import app
+from switchboard.embedded import DataDirectory
+from switchboard.identity import service as identity
+from switchboard.identity.policy import Policy
+from switchboard.plugins.registry import Registry
+from switchboard.providers.configuration import configure
+from switchboard.runtime import Runtime
+from switchboard.settings import Settings
+from switchboard.tenants.defaults import embedded_providers
+
+Result = TypeVar("Result")
+
+
+class PlatformMachine(RuleBasedStateMachine):
+    """What every machine starts with. Nothing works for it: the machine itself is the worker and the carrier, so each step is one it chose."""
+
+    servers: ClassVar[DataDirectory]
+    registry: ClassVar[Registry]
+    policy: ClassVar[Policy] = Policy()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._runner = asyncio.Runner()
+        self._stack = AsyncExitStack()
+        self.run(self._begin())
+
+    def run(self, steps: Coroutine[None, None, Result]) -> Result:
+        """Do something that has to be awaited."""
+        return self._runner.run(steps)
+
+    async def _begin(self) -> None:
+        folder = self._stack.enter_context(TemporaryDirectory())
+        # A database of Redis' own: nobody must find the wake-ups.
+        redis = f"{self.servers.redis_url}?db=7"
+        self.runtime: Runtime = await self._stack.enter_async_context(
+            app.runtime(Settings(data_dir=Path(folder)), database_url=self.servers.database_url, redis_url=redis, registry=self.registry)
+        )
+        async with self.runtime.database.system() as session:
+            self.organization_id: UUID = (await identity.create_organization(session, name="Machine", policy=self.policy)).id
+        async with self.runtime.database.tenant(self.organization_id) as session:
+            await configure(session, self.runtime.registry, self.runtime.keyring, embedded_providers(self.runtime.registry))
+        await self.begin()
+
+    async def begin(self) -> None:
+        """Make what the machine is about."""
+
+    async def _end(self) -> None:
+        await self.runtime.redis.flushdb()
+        await self._stack.aclose()
+        connection = await asyncpg.connect(self.servers.database_url)
+        await connection.execute("delete from organization where id = $1", self.organization_id)
+        await connection.close()
+
+    def teardown(self) -> None:
+        self.run(self._end())
+        self._runner.close()
+
+
+def play(machine: type[PlatformMachine], servers: DataDirectory, registry: Registry, *, examples: int) -> None:
+    """Look for steps after which an invariant does not hold."""
+    machine.servers, machine.registry = servers, registry
+    slow = [HealthCheck.too_slow, HealthCheck.filter_too_much]
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=examples, stateful_step_count=25, deadline=None, suppress_health_check=slow, derandomize=False)
+    )

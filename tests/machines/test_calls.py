@@ -1,0 +1,108 @@
+"""A call, whatever its carrier tells, in whatever order, late and twice; whatever the sweep and a cancel do in between."""
+
+from decimal import Decimal
+
+from hypothesis import strategies
+from hypothesis.stateful import invariant, rule
+from sqlmodel import col, select
+from switchboard.agents import service as agents
+from switchboard.agents.schemas import AgentCreate
+from switchboard.billing import ledger
+from switchboard.billing.models import LedgerEntry, LedgerHold
+from switchboard.calls import callbacks, dialing, sweep
+from switchboard.calls import service as calls
+from switchboard.calls.models import Call
+from switchboard.calls.states import ORDER, is_over
+from switchboard.database import now
+from switchboard.embedded import DataDirectory
+from switchboard.events.models import Event
+from switchboard.identity.policy import Policy, Prices
+from switchboard.phone_numbers import purchase
+from switchboard.phone_numbers.schemas import PhoneNumberBuy
+from switchboard.plugins import CallAnswered, CallEnded, CallRinging, MachineDetected
+from switchboard.plugins.registry import Registry
+
+from tests.fixtures.app import fresh_number
+from tests.machines.machine import PlatformMachine, play
+
+OUTCOMES = ("completed", "busy", "no-answer", "failed", "canceled")
+LEG = "leg-1"
+
+
+class CallMachine(PlatformMachine):
+    """One outbound call of an organization that pays beforehand."""
+
+    policy = Policy(billing_mode="prepaid", prices=Prices(call_minute=1))
+
+    async def begin(self) -> None:
+        async with self.runtime.database.tenant(self.organization_id) as session:
+            await ledger.credit(session, Decimal(10))
+            made = AgentCreate(name="Agent")
+            agent = await agents.create(session, made, keyring=self.runtime.keyring, outbound=self.runtime.outbound)
+        number = await purchase.buy(self.runtime, self.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
+        async with self.runtime.database.tenant(self.organization_id) as session:
+            call = await calls.begin(session, agent, number, "+15550100001", metadata={})
+            # Asked of the carrier already: what is tried is what the carrier tells then.
+            call.dialing_at = now()
+        self.call = call
+        self.over: tuple[object, ...] | None = None
+
+    @rule(
+        event=strategies.one_of(
+            strategies.just(CallRinging(LEG)),
+            strategies.sampled_from(("human", "machine", "unknown")).map(lambda who: CallAnswered(LEG, who)),  # type: ignore[arg-type]
+            strategies.just(MachineDetected(LEG)),
+            strategies.sampled_from(OUTCOMES).map(lambda outcome: CallEnded(LEG, outcome, error_message="told")),  # type: ignore[arg-type]
+        )
+    )
+    def the_carrier_tells(self, event: callbacks.CallTold) -> None:
+        self.run(callbacks.apply(self.runtime, self.organization_id, "loopback", event, call_id=self.call.id))
+
+    @rule()
+    def nothing_is_heard_of_it_for_too_long(self) -> None:
+        async def wait() -> None:
+            async with self.runtime.database.tenant(self.organization_id) as session:
+                call = await calls.get(session, self.call.id, lock=True)
+                call.watch_at = call.watch_at and now().replace(year=2000)
+            await sweep.sweep(self.runtime)
+
+        self.run(wait())
+
+    @rule()
+    def it_is_taken_back(self) -> None:
+        async def cancel() -> None:
+            async with self.runtime.database.tenant(self.organization_id) as session:
+                await dialing.cancel(session, await calls.get(session, self.call.id, lock=True))
+
+        self.run(cancel())
+
+    @invariant()
+    def what_is_told_of_it_fits(self) -> None:
+        self.run(self._check())
+
+    async def _check(self) -> None:
+        async with self.runtime.database.tenant(self.organization_id) as session:
+            call = await calls.get(session, self.call.id)
+            names = [event.name for event in (await session.exec(select(Event))).all()]
+            holds = (await session.exec(select(LedgerHold))).all()
+            entries = (await session.exec(select(LedgerEntry).where(col(LedgerEntry.reference) == call.id))).all()
+        assert len(set(names)) == len(names), "each event is told once"
+        if self.over is not None:
+            assert (call.status, call.ended_at, call.error_message) == self.over, "what is over stays as it is"
+        elif is_over(call):
+            self.over = (call.status, call.ended_at, call.error_message)
+        self._check_order(call)
+        assert is_over(call) == (call.ended_at is not None) == ({"call.completed", "call.failed"} & set(names) != set())
+        assert ("call.completed" in names) == (call.status == "completed")
+        assert ("call.started" in names) == (call.started_at is not None)
+        assert bool(holds) != is_over(call), "money is set aside exactly while it may be spent"
+        assert len(entries) <= (1 if is_over(call) else 0)
+        assert sum((entry.amount for entry in entries), start=Decimal(0)) == (-call.cost_total if is_over(call) else 0)
+
+    def _check_order(self, call: Call) -> None:
+        assert ORDER.get(call.status, 3) >= ORDER.get(self.call.status, 3), "no call goes back"
+        self.call = call
+
+
+def test_a_call_keeps_its_rules(servers: DataDirectory, registry: Registry) -> None:
+    play(CallMachine, servers, registry, examples=15)

@@ -1,0 +1,149 @@
+"""A campaign, whatever its owner, its calls and time do, in any order."""
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from hypothesis import strategies
+from hypothesis.stateful import invariant, precondition, rule
+from sqlalchemy import update
+from sqlmodel import col, select
+from switchboard.agents import service as agents
+from switchboard.agents.schemas import AgentCreate
+from switchboard.calls import callbacks
+from switchboard.calls.models import Call
+from switchboard.campaigns import dialing, steering
+from switchboard.campaigns import service as campaigns
+from switchboard.campaigns.models import CampaignContact
+from switchboard.campaigns.schemas import CampaignCreate, ContactToCall, Retry
+from switchboard.database import now
+from switchboard.do_not_call import service as do_not_call
+from switchboard.embedded import DataDirectory
+from switchboard.phone_numbers import purchase
+from switchboard.phone_numbers.schemas import PhoneNumberBuy
+from switchboard.plugins import CallAnswered, CallEnded, CallRinging
+from switchboard.plugins.registry import Registry
+from switchboard.web.errors import InvalidState
+
+from tests.fixtures.app import fresh_number
+from tests.machines.machine import PlatformMachine, play
+
+AT_ONCE, RETRIES = 3, 1
+OUTCOMES = ("completed", "busy", "no-answer", "failed", "canceled")
+ALLOWED = {
+    "start": ("draft",), "pause": ("running",), "resume": ("paused",), "cancel": ("draft", "scheduled", "running", "paused"),
+}  # fmt: skip
+CALL_STATUSES = {"dialing": ("queued", "ringing"), "in_progress": ("in-progress",)}
+
+
+class CampaignMachine(PlatformMachine):
+    """A campaign of thirty contacts, three at once, with one retry of who was busy or left to voicemail."""
+
+    async def begin(self) -> None:
+        async with self.runtime.database.tenant(self.organization_id) as session:
+            agent = await agents.create(session, AgentCreate(name="Agent"), keyring=self.runtime.keyring, outbound=self.runtime.outbound)
+        number = await purchase.buy(self.runtime, self.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
+        people = [ContactToCall(phone_number=f"+155502{place:05d}") for place in range(30)]
+        data = CampaignCreate(
+            name="Machine",
+            agent_id=str(agent.id),
+            phone_number_id=str(number.id),
+            max_concurrent=AT_ONCE,
+            contacts=people,
+            retry=Retry(attempts=RETRIES, delay_seconds=60, on=["busy", "voicemail"]),
+        )
+        async with self.runtime.database.tenant(self.organization_id) as session:
+            self.campaign_id = (await campaigns.create(session, data)).id
+        self.listed: dict[str, int] = {}
+        self.statuses = ["draft"]
+
+    @property
+    def status(self) -> str:
+        return self.statuses[-1]
+
+    @rule(action=strategies.sampled_from(tuple(ALLOWED)))
+    def its_owner_acts(self, action: str) -> None:
+        async def act() -> None:
+            async with self.runtime.database.tenant(self.organization_id) as session:
+                await getattr(steering, action)(session, self.campaign_id)
+
+        if self.status in ALLOWED[action]:
+            self.run(act())
+        else:
+            with pytest.raises(InvalidState):
+                self.run(act())
+
+    @rule()
+    def the_dialer_looks(self) -> None:
+        self.run(dialing.fill(self.runtime, self.organization_id))
+
+    @precondition(lambda self: self.status != "draft")
+    @rule(which=strategies.integers(0, AT_ONCE - 1), what=strategies.sampled_from(("rings", "answered", "machine", *OUTCOMES)))
+    def a_call_gets_on(self, which: int, what: str) -> None:
+        async def tell() -> None:
+            async with self.runtime.database.tenant(self.organization_id) as session:
+                flying = select(Call).where(col(Call.ended_at).is_(None)).order_by(col(Call.id)).offset(which).limit(1)
+                call = (await session.exec(flying)).one_or_none()
+            if call is not None:
+                leg = f"leg of {call.id}"
+                told: dict[str, callbacks.CallTold] = {
+                    "rings": CallRinging(leg), "answered": CallAnswered(leg, "human"), "machine": CallAnswered(leg, "machine"),
+                }  # fmt: skip
+                event = told.get(what) or CallEnded(leg, what)  # type: ignore[arg-type]
+                await callbacks.apply(self.runtime, self.organization_id, "loopback", event, call_id=call.id)
+
+        self.run(tell())
+
+    @rule(place=strategies.integers(0, 29))
+    def somebody_does_not_want_to_be_called(self, place: int) -> None:
+        number = f"+155502{place:05d}"
+
+        async def add() -> int:
+            async with self.runtime.database.tenant(self.organization_id) as session:
+                await do_not_call.add(session, number, source="api")
+                return len((await session.exec(select(Call).where(col(Call.to_number) == number))).all())
+
+        self.listed.setdefault(number, self.run(add()))
+
+    @rule()
+    def time_passes(self) -> None:
+        async def wait() -> None:
+            async with self.runtime.database.tenant(self.organization_id) as session:
+                await session.exec(update(CampaignContact).values(dial_at=col(CampaignContact.dial_at) - timedelta(minutes=2)))
+
+        self.run(wait())
+
+    @invariant()
+    def its_contacts_calls_and_counters_fit(self) -> None:
+        self.run(self._check())
+
+    async def _check(self) -> None:
+        async with self.runtime.database.tenant(self.organization_id) as session:
+            campaign = await campaigns.get(session, self.campaign_id)
+            contacts = (await session.exec(campaigns.contacts(session, self.campaign_id))).all()
+            calls = {call.id: call for call in (await session.exec(select(Call))).all()}
+        counts = Counter(contact.status for contact in contacts)
+        for counter in ("completed", "failed", "skipped", "canceled"):
+            assert getattr(campaign, counter) == counts[counter], counter
+        assert campaign.called == sum(contact.called_at is not None for contact in contacts)
+        assert counts["dialing"] + counts["in_progress"] <= AT_ONCE
+        assert len(calls) == sum(contact.attempts for contact in contacts)
+        dialled = Counter(call.to_number for call in calls.values())
+        assert all(count <= 1 + RETRIES for count in dialled.values())
+        assert all(dialled[number] <= before for number, before in self.listed.items()), "whoever is listed is not called any more"
+        for contact in contacts:
+            call = calls[contact.call_id] if contact.call_id else None
+            assert (call is not None and call.ended_at is None) == (contact.status in CALL_STATUSES), contact.status
+            assert call is None or call.ended_at is not None or call.status in CALL_STATUSES[contact.status]
+        left = counts["pending"] + counts["dialing"] + counts["in_progress"]
+        assert (campaign.status == "completed") <= (left == 0)
+        assert left > 0 or campaign.status in ("completed", "canceled")
+        assert campaign.status != "canceled" or not counts["pending"] + counts["dialing"]
+        assert campaign.status != "running" or campaign.due_at is not None or counts["dialing"] + counts["in_progress"], "it is looked at again"
+        assert campaign.due_at is None or campaign.due_at <= now() + timedelta(minutes=2)
+        if campaign.status != self.status:
+            self.statuses.append(campaign.status)
+
+
+def test_a_campaign_keeps_its_rules(servers: DataDirectory, registry: Registry) -> None:
+    play(CampaignMachine, servers, registry, examples=15)

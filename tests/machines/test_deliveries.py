@@ -1,0 +1,153 @@
+"""Deliveries to one endpoint, whatever its receiver answers, whenever workers die or come too late, and whatever its owner does with it."""
+
+from dataclasses import dataclass
+from uuid import UUID, uuid4
+
+import pytest
+from hypothesis import strategies
+from hypothesis.stateful import invariant, precondition, rule
+from sqlalchemy import text
+from sqlmodel import select
+from switchboard.database import new_id, now
+from switchboard.deliveries import crossing
+from switchboard.deliveries.sending import Claimed, Result
+from switchboard.embedded import DataDirectory
+from switchboard.events.models import Delivery, DeliveryAttempt, EventTarget
+from switchboard.events.outbox import enqueue
+from switchboard.plugins.registry import Registry
+from switchboard.web.errors import InvalidState
+from switchboard.webhooks import deliveries
+
+from tests.machines.machine import PlatformMachine, play
+
+ROOM = 3
+ANSWERS = {"delivered": 200, "failed": 410, "pending": 500}
+
+
+@dataclass(slots=True)
+class Expected:
+    """What a delivery must be."""
+
+    status: str = "pending"
+    attempts: int = 0
+    token: UUID | None = None
+    leased: bool = False
+
+
+class DeliveryMachine(PlatformMachine):
+    """One endpoint, and workers that claim, answer, come too late or die."""
+
+    async def begin(self) -> None:
+        self.endpoint = EventTarget(id=new_id(), organization_id=self.organization_id, kind="endpoint", url="https://example.com/")
+        async with self.runtime.database.tenant(self.organization_id) as session:
+            session.add(self.endpoint)
+        self.expected: dict[UUID, Expected] = {}
+        self.held: list[Claimed] = []
+        self.failures, self.enabled = 0, True
+
+    @rule()
+    def something_happens(self) -> None:
+        async def publish() -> UUID:
+            async with self.runtime.database.tenant(self.organization_id) as session:
+                endpoint = await session.get_one(EventTarget, self.endpoint.id)
+                return enqueue(session, endpoint, "call.completed", "{}").id
+
+        if self.enabled:
+            self.expected[self.run(publish())] = Expected()
+
+    @rule()
+    def a_worker_claims(self) -> None:
+        async def claim() -> list[Claimed]:
+            async with self.runtime.database.system() as session:
+                return await crossing.claim(session, {self.endpoint.id: ROOM}, token=uuid4(), lease=60)
+
+        claimed = self.run(claim())
+        free = [key for key, delivery in self.expected.items() if delivery.status == "pending" and not delivery.leased]
+        assert {each.id for each in claimed} <= set(free)
+        assert len(claimed) == (min(ROOM, len(free)) if self.enabled else 0)
+        for each in claimed:
+            assert each.attempts == self.expected[each.id].attempts
+            self.expected[each.id].token, self.expected[each.id].leased = each.token, True
+        self.held += claimed
+
+    @precondition(lambda self: self.held)
+    @rule(which=strategies.integers(0, 9), status=strategies.sampled_from(tuple(ANSWERS)))
+    def a_receiver_answers(self, which: int, status: str) -> None:
+        claimed = self.held.pop(which % len(self.held))
+        result = Result(claimed, status, 0.0 if status == "pending" else None, ANSWERS[status], None, now(), 5, slow=False)  # type: ignore[arg-type]
+
+        async def record() -> None:
+            async with self.runtime.database.system() as session:
+                await crossing.record(session, [result])
+
+        self.run(record())
+        delivery = self.expected[claimed.id]
+        if delivery.token != claimed.token:
+            return  # it came too late: its lease had lapsed, and another worker has it or had it
+        delivery.status, delivery.token, delivery.leased = status, None, False
+        delivery.attempts += 1
+        if status == "delivered":
+            self.failures = 0
+        elif status == "failed" and self.enabled:
+            self.failures += 1
+            self.enabled = self.failures < crossing.MAX_FAILURES
+
+    @rule()
+    def leases_lapse(self) -> None:
+        async def lapse() -> None:
+            async with self.runtime.database.tenant(self.organization_id) as session:
+                await (await session.connection()).execute(text("update delivery set due_at = now() where status = 'pending'"))
+
+        self.run(lapse())
+        # Until somebody else claims it the slow worker's result still counts.
+        for delivery in self.expected.values():
+            delivery.leased = False
+
+    @precondition(lambda self: self.expected)
+    @rule(which=strategies.integers(0, 9))
+    def its_owner_replays(self, which: int) -> None:
+        original = list(self.expected)[which % len(self.expected)]
+
+        async def replay() -> UUID:
+            async with self.runtime.database.tenant(self.organization_id) as session:
+                return (await deliveries.replay(session, original)).id
+
+        if self.enabled:
+            self.expected[self.run(replay())] = Expected()
+        else:
+            with pytest.raises(InvalidState):
+                self.run(replay())
+
+    @rule(enabled=strategies.booleans())
+    def its_owner_switches_it(self, enabled: bool) -> None:
+        async def switch() -> None:
+            async with self.runtime.database.tenant(self.organization_id) as session:
+                endpoint = await session.get_one(EventTarget, self.endpoint.id, with_for_update=True)
+                if enabled and not endpoint.enabled:
+                    endpoint.consecutive_failures = 0
+                endpoint.enabled = enabled
+
+        self.run(switch())
+        self.failures = 0 if enabled and not self.enabled else self.failures
+        self.enabled = enabled
+
+    @invariant()
+    def every_delivery_is_as_expected(self) -> None:
+        self.run(self._check())
+
+    async def _check(self) -> None:
+        async with self.runtime.database.tenant(self.organization_id) as session:
+            rows = {row.id: row for row in (await session.exec(select(Delivery))).all()}
+            attempts = [row.delivery_id for row in (await session.exec(select(DeliveryAttempt))).all()]
+            endpoint = await session.get_one(EventTarget, self.endpoint.id)
+        assert rows.keys() == self.expected.keys()
+        for key, delivery in self.expected.items():
+            assert (rows[key].status, rows[key].attempts) == (delivery.status, delivery.attempts)
+            assert attempts.count(key) == delivery.attempts
+            assert (rows[key].delivered_at is not None) == (delivery.status == "delivered")
+        assert (endpoint.enabled, endpoint.consecutive_failures) == (self.enabled, self.failures)
+
+
+def test_deliveries_keep_their_rules(servers: DataDirectory, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crossing, "MAX_FAILURES", 3)
+    play(DeliveryMachine, servers, registry, examples=15)
