@@ -28,6 +28,7 @@ from switchboard.database import Database
 from switchboard.do_not_call.routes import blueprint as do_not_call
 from switchboard.health import blueprint as health
 from switchboard.identity.authentication import Authenticator
+from switchboard.identity.service import note_change
 from switchboard.integrations.routes import blueprint as integrations
 from switchboard.knowledge_bases.routes import blueprint as knowledge_bases
 from switchboard.outbound import OutboundClient
@@ -93,7 +94,7 @@ def create_app(parts: Runtime) -> Quart:
     app = Quart("switchboard")
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.extensions[EXTENSION] = parts
-    app.extensions[context.EXTENSION] = context.WebContext(parts.database, parts.limiter, Authenticator(parts.database), parts.keyring)
+    app.extensions[context.EXTENSION] = context.WebContext(parts.database, parts.limiter, Authenticator(parts.database), parts.keyring, note_change)
     problems.install(app)
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint)

@@ -5,11 +5,13 @@ import re
 
 import pytest
 from openapi_spec_validator import validate
+from sqlmodel import col, select
 from switchboard.identity import service as identity
+from switchboard.identity.models import AuditEntry
 from switchboard.identity.policy import Policy, RateLimit, RateLimits
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import Caller, Client, Organizations
+from tests.fixtures.app import Caller, Client, Organizations, fresh_number
 
 
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer x", "Bearer svc_live_" + "0" * 49, "Basic abc", "Bearer \xe9"])
@@ -113,3 +115,24 @@ async def test_health(client: Client) -> None:
     metrics = await (await client.get("/metrics")).get_data(as_text=False)
     assert b"switchboard_live_calls" in metrics
     assert b"switchboard_delivery_queue_age_seconds" in metrics
+
+
+async def test_everything_that_is_changed_is_noted_by_who_and_what_and_never_its_values(caller: Caller, runtime: Runtime) -> None:
+    body = b'{"name": "Secretive", "webhook_secret": "hush-hush-hush-hush-hush"}'
+    made = await caller.send("POST", "/v1/agents", data=body, Idempotency_Key="once")
+    await caller.send("POST", "/v1/agents", data=body, Idempotency_Key="once")
+    path = f"agents/{made.json['id']}"
+    await caller.send("PUT", f"/v1/{path}", {"name": "Other", "system_prompt": "x"})
+    assert (await caller.send("PUT", f"/v1/{path}", {"name": 5})).status == 422
+    await caller.get(f"/v1/{path}")
+    number = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
+    await caller.send("DELETE", f"/v1/{path}")
+    async with runtime.database.tenant(caller.organization_id) as session:
+        entries = (await session.exec(select(AuditEntry).order_by(col(AuditEntry.created_at), col(AuditEntry.id)))).all()
+    assert {entry.actor for entry in entries[1:]} == {f"key:{caller.key_id}"}
+    assert [(entry.action, entry.subject) for entry in entries[1:]] == [
+        ("create_agent", f"agents {made.json['id']} name, webhook_secret"),
+        ("update_agent", f"{path} name, system_prompt"),
+        ("buy_phone_number", f"phone-numbers {number} phone_number"),
+        ("delete_agent", path),
+    ]

@@ -76,7 +76,10 @@ class OAuthClient(SQLModel, table=True):
 
 
 class AuditEntry(TenantTable, table=True):
-    """Who changed which key, secret, role or provider. `actor` is `key:<id>`, `user:<id>` or `operator`; never a value of a secret."""
+    """Who changed what. `actor` is `key:<id>`, `user:<id>`, `operator` or `system`; never a value of a secret.
+
+    Everything that is written through the API is noted by its endpoint (`web/endpoint.py`), the rest by whoever does it.
+    """
 
     __tablename__ = "audit_entry"
     __table_args__ = (Index(None, "organization_id", "created_at"),)

@@ -15,7 +15,7 @@ from switchboard.database import now
 from switchboard.identity.credentials import digest, new_api_key
 from switchboard.identity.models import ApiKey, AuditEntry, Membership, OAuthClient, Organization, User
 from switchboard.identity.policy import Policy
-from switchboard.web.principal import SCOPES
+from switchboard.web.principal import SCOPES, Principal
 
 OPERATOR = "operator"
 MIN_PASSWORD_LENGTH = 10
@@ -76,6 +76,11 @@ async def revoke_api_key(session: AsyncSession, key_id: UUID, *, actor: str = OP
         key.revoked_at = now()
         session.add(AuditEntry(organization_id=key.organization_id, actor=actor, action="api_key.revoked", subject=str(key.id)))
     return key
+
+
+def note_change(session: AsyncSession, principal: Principal, action: str, subject: str) -> None:
+    """Write into the organization's audit log what a credential did through the API."""
+    session.add(AuditEntry(organization_id=principal.organization_id, actor=principal.actor, action=action, subject=subject[:1000]))
 
 
 async def create_user(

@@ -7,17 +7,16 @@ from switchboard.integrations import service as integrations
 from switchboard.integrations.schemas import IntegrationOut, IntegrationUpdate
 from switchboard.runtime import current_runtime
 from switchboard.web.endpoint import endpoint
-from switchboard.web.principal import Principal
 
 blueprint = Blueprint("integrations", __name__)
 
 
 @blueprint.put("/v1/integrations")
 @endpoint(scope="webhooks:write", body=IntegrationUpdate, answer=IntegrationOut)
-async def change_integration(session: AsyncSession, principal: Principal, data: IntegrationUpdate) -> IntegrationOut:
+async def change_integration(session: AsyncSession, data: IntegrationUpdate) -> IntegrationOut:
     """Set the integration's credentials.
 
     Only the given fields change, null removes one. Secrets are never given back.
     """
     runtime = current_runtime()
-    return await integrations.change(session, principal, data, keyring=runtime.keyring, outbound=runtime.outbound)
+    return await integrations.change(session, data, keyring=runtime.keyring, outbound=runtime.outbound)

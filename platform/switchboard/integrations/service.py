@@ -6,18 +6,14 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.database import now
 from switchboard.events.targets import owned_target, secret_label
-from switchboard.identity.models import AuditEntry
 from switchboard.integrations.models import Integration
 from switchboard.integrations.schemas import IntegrationOut, IntegrationUpdate
 from switchboard.keyring import KeyRing
 from switchboard.outbound import OutboundClient
 from switchboard.outbound.fields import public_url
-from switchboard.web.principal import Principal
 
 
-async def change(
-    session: AsyncSession, principal: Principal, data: IntegrationUpdate, *, keyring: KeyRing, outbound: OutboundClient
-) -> IntegrationOut:
+async def change(session: AsyncSession, data: IntegrationUpdate, *, keyring: KeyRing, outbound: OutboundClient) -> IntegrationOut:
     """Change the given fields. Raises `ValidationFailed` for an address that is not public."""
     integration = await _own(session)
     target = await owned_target(session, "integration", integration.id)
@@ -31,8 +27,6 @@ async def change(
         label = secret_label(target.kind, target.id, target.organization_id)
         target.secret = None if data.webhook_secret is None else keyring.encrypt(data.webhook_secret, label)
     integration.updated_at = target.updated_at = now()
-    actor, subject = f"key:{principal.credential_id}", f"integration:{integration.id}"
-    session.add(AuditEntry(organization_id=integration.organization_id, actor=actor, action="integration.changed", subject=subject))
     return IntegrationOut(
         has_partner_api_key=integration.partner_api_key is not None,
         webhook_url=target.url,

@@ -1,26 +1,32 @@
 """What the endpoints of one application share, found through the application so that nothing is global."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeAlias, cast
 
 from quart import current_app
+from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.database import Database
 from switchboard.keyring import KeyRing
 from switchboard.web.limits import RateLimiter
-from switchboard.web.principal import Resolver
+from switchboard.web.principal import Principal, Resolver
 
 EXTENSION = "switchboard.web"
+
+Audit: TypeAlias = Callable[[AsyncSession, Principal, str, str], None]
+"""Writes into an organization's audit log what a principal did (`start_campaign`) to what (`campaigns/<id>/start`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebContext:
-    """What every endpoint needs: transactions, rate limits, how a credential is resolved, and the keys for answers that are kept."""
+    """What every endpoint needs: transactions, rate limits, how a credential is resolved, keys for answers that are kept, who did what."""
 
     database: Database
     limiter: RateLimiter
     resolve: Resolver
     keyring: KeyRing
+    audit: Audit
 
 
 def web_context() -> WebContext:

@@ -1,4 +1,4 @@
-"""The one decorator of every API endpoint: credential, limit, scope, validation, transaction, idempotency, answer.
+"""The one decorator of every API endpoint: credential, limit, scope, validation, transaction, idempotency, audit, answer.
 
     @blueprint.post("/v1/calls")
     @endpoint(scope="calls:write", body=CallCreate, answer=CallOut, status=201, errors=[InvalidState])
@@ -43,6 +43,7 @@ from switchboard.web.schemas import parse_id
 Handler: TypeAlias = Callable[..., Awaitable[object]]
 MAX_BODY_BYTES = 8 * 1024 * 1024
 LONG_BODY_BYTES = 128 * 1024
+CREATED = 201
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +129,29 @@ async def _answer(call: _Call, arguments: dict[str, object], replay: IdempotentR
         if kept is not None:
             return Response(kept.body, kept.status, {"Idempotent-Replayed": "true"}, content_type=call.endpoint.media_type)
     result = await call.handler(**{name: value for name, value in arguments.items() if name in call.wanted})
+    await _audit(call.endpoint, arguments, result)
     if isinstance(result, Response):
         return result
     content = b"" if call.endpoint.answer is None else call.adapter.dump_json(result, by_alias=True)
     if replay is not None and isinstance(session, AsyncSession):
         remember(session, replay, KeptAnswer(call.endpoint.status, content), web_context().keyring)
     return Response(content, call.endpoint.status, content_type=call.endpoint.media_type if content else None)
+
+
+async def _audit(declared: Endpoint, arguments: Mapping[str, object], result: object) -> None:
+    """Note who changed what: the path, what was created, the names of the fields that were given, and never a value."""
+    principal, data, session = (arguments.get(name) for name in ("principal", "data", "session"))
+    if not isinstance(principal, Principal) or not (declared.scope or "").endswith(":write") or request.method == "GET":
+        return
+    made = str(getattr(result, "id", "")) if declared.status == CREATED else ""
+    fields = ", ".join(sorted(data.model_fields_set)) if isinstance(data, BaseModel) else ""
+    subject = " ".join(part for part in (request.path.removeprefix("/v1/"), made, fields) if part)
+    context = web_context()
+    if isinstance(session, AsyncSession):
+        context.audit(session, principal, declared.name, subject)
+        return
+    async with context.database.tenant(principal.organization_id) as own:
+        context.audit(own, principal, declared.name, subject)
 
 
 async def _admit(declared: Endpoint) -> Principal:

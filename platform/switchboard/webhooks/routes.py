@@ -10,7 +10,6 @@ from switchboard.runtime import current_runtime
 from switchboard.web.endpoint import endpoint
 from switchboard.web.errors import InvalidState
 from switchboard.web.pages import page
-from switchboard.web.principal import Principal
 from switchboard.web.schemas import Page
 from switchboard.webhooks import deliveries
 from switchboard.webhooks import service as webhooks
@@ -45,13 +44,13 @@ async def list_webhook_endpoints(session: AsyncSession) -> list[EndpointOut]:
 
 @blueprint.post("/v1/webhook-endpoints")
 @endpoint(scope="webhooks:write", body=EndpointCreate, answer=EndpointCreated, status=201, errors=[InvalidState])
-async def create_webhook_endpoint(session: AsyncSession, principal: Principal, data: EndpointCreate) -> EndpointCreated:
+async def create_webhook_endpoint(session: AsyncSession, data: EndpointCreate) -> EndpointCreated:
     """Create a webhook endpoint.
 
     The answer holds its signing secret, which is not shown again. The address must be public; private, loopback and reserved ones are refused.
     """
     runtime = current_runtime()
-    made, secret = await webhooks.create(session, principal, data, keyring=runtime.keyring, outbound=runtime.outbound)
+    made, secret = await webhooks.create(session, data, keyring=runtime.keyring, outbound=runtime.outbound)
     return EndpointCreated.model_validate({**EndpointOut.of(made).model_dump(), "secret": secret})
 
 
@@ -64,22 +63,22 @@ async def get_webhook_endpoint(session: AsyncSession, endpoint_id: UUID) -> Endp
 
 @blueprint.patch("/v1/webhook-endpoints/<endpoint_id>")
 @endpoint(scope="webhooks:write", body=EndpointUpdate, answer=EndpointOut)
-async def update_webhook_endpoint(session: AsyncSession, principal: Principal, endpoint_id: UUID, data: EndpointUpdate) -> EndpointOut:
+async def update_webhook_endpoint(session: AsyncSession, endpoint_id: UUID, data: EndpointUpdate) -> EndpointOut:
     """Update a webhook endpoint.
 
     Only the given fields change. A disabled endpoint gets no new deliveries and its pending ones wait; enabled again, they go on.
     """
-    return EndpointOut.of(await webhooks.update(session, principal, endpoint_id, data, outbound=current_runtime().outbound))
+    return EndpointOut.of(await webhooks.update(session, endpoint_id, data, outbound=current_runtime().outbound))
 
 
 @blueprint.delete("/v1/webhook-endpoints/<endpoint_id>")
 @endpoint(scope="webhooks:write", answer=None, status=204)
-async def delete_webhook_endpoint(session: AsyncSession, principal: Principal, endpoint_id: UUID) -> None:
+async def delete_webhook_endpoint(session: AsyncSession, endpoint_id: UUID) -> None:
     """Delete a webhook endpoint.
 
     What was on its way to it is not delivered any more.
     """
-    await webhooks.delete(session, principal, endpoint_id)
+    await webhooks.delete(session, endpoint_id)
 
 
 @blueprint.get("/v1/webhook-endpoints/<endpoint_id>/deliveries")
@@ -92,12 +91,12 @@ async def list_webhook_endpoint_deliveries(session: AsyncSession, endpoint_id: U
 
 @blueprint.post("/v1/webhook-endpoints/<endpoint_id>/rotate-secret")
 @endpoint(scope="webhooks:write", query=RotateQuery, answer=RotatedSecret)
-async def rotate_webhook_secret(session: AsyncSession, principal: Principal, endpoint_id: UUID, query: RotateQuery) -> RotatedSecret:
+async def rotate_webhook_secret(session: AsyncSession, endpoint_id: UUID, query: RotateQuery) -> RotatedSecret:
     """Rotate an endpoint's secret.
 
     With grace each delivery is signed by both secrets for 24 hours; a secret from a rotation before that ends at once.
     """
-    rotated, secret = await webhooks.rotate_secret(session, principal, endpoint_id, grace=query.grace, keyring=current_runtime().keyring)
+    rotated, secret = await webhooks.rotate_secret(session, endpoint_id, grace=query.grace, keyring=current_runtime().keyring)
     return RotatedSecret(secret=secret, previous_secret_expires_at=rotated.previous_secret_expires_at)
 
 

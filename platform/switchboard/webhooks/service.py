@@ -12,12 +12,10 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.database import new_id, now
 from switchboard.events.models import EventTarget
 from switchboard.events.targets import remove_target, secret_label
-from switchboard.identity.models import AuditEntry
 from switchboard.keyring import KeyRing
 from switchboard.outbound import OutboundClient
 from switchboard.outbound.fields import public_url
 from switchboard.web.errors import InvalidState, NotFound
-from switchboard.web.principal import Principal
 from switchboard.webhooks.schemas import EndpointCreate, EndpointUpdate
 from switchboard.work import wake
 
@@ -45,9 +43,7 @@ async def get(session: AsyncSession, endpoint_id: UUID, *, lock: bool = False) -
     return endpoint
 
 
-async def create(
-    session: AsyncSession, principal: Principal, data: EndpointCreate, *, keyring: KeyRing, outbound: OutboundClient
-) -> tuple[EventTarget, str]:
+async def create(session: AsyncSession, data: EndpointCreate, *, keyring: KeyRing, outbound: OutboundClient) -> tuple[EventTarget, str]:
     """Make an endpoint; its secret is answered once. Raises `ValidationFailed` for an address, `InvalidState` for the eleventh."""
     organization_id: UUID = session.info["organization_id"]
     # Two that are created at once must count each other.
@@ -64,11 +60,10 @@ async def create(
     )
     secret = _new_secret(endpoint, keyring)
     session.add(endpoint)
-    _audit(session, principal, "webhook_endpoint.created", endpoint)
     return endpoint, secret
 
 
-async def update(session: AsyncSession, principal: Principal, endpoint_id: UUID, data: EndpointUpdate, *, outbound: OutboundClient) -> EventTarget:
+async def update(session: AsyncSession, endpoint_id: UUID, data: EndpointUpdate, *, outbound: OutboundClient) -> EventTarget:
     """Change the given fields. Raises `NotFound` and `ValidationFailed`."""
     endpoint = await get(session, endpoint_id, lock=True)
     given = data.model_fields_set
@@ -80,7 +75,6 @@ async def update(session: AsyncSession, principal: Principal, endpoint_id: UUID,
         endpoint.events = data.events or []
     if "enabled" in given and data.enabled != endpoint.enabled:
         endpoint.enabled = data.enabled
-        _audit(session, principal, "webhook_endpoint.enabled" if data.enabled else "webhook_endpoint.disabled", endpoint)
         if data.enabled:
             endpoint.consecutive_failures = 0
             wake(session, "start_deliveries")
@@ -88,21 +82,19 @@ async def update(session: AsyncSession, principal: Principal, endpoint_id: UUID,
     return endpoint
 
 
-async def delete(session: AsyncSession, principal: Principal, endpoint_id: UUID) -> None:
+async def delete(session: AsyncSession, endpoint_id: UUID) -> None:
     """Delete an endpoint; what was on its way to it fails. Raises `NotFound`."""
     endpoint = await get(session, endpoint_id)
-    _audit(session, principal, "webhook_endpoint.deleted", endpoint)
     await remove_target(session, endpoint.id)
 
 
-async def rotate_secret(session: AsyncSession, principal: Principal, endpoint_id: UUID, *, grace: bool, keyring: KeyRing) -> tuple[EventTarget, str]:
+async def rotate_secret(session: AsyncSession, endpoint_id: UUID, *, grace: bool, keyring: KeyRing) -> tuple[EventTarget, str]:
     """Make a new secret. With grace the one before signs too for 24 hours, and one before that does not any more. Raises `NotFound`."""
     endpoint = await get(session, endpoint_id, lock=True)
     endpoint.previous_secret = endpoint.secret if grace else None
     endpoint.previous_secret_expires_at = now() + GRACE if grace else None
     endpoint.updated_at = now()
     secret = _new_secret(endpoint, keyring)
-    _audit(session, principal, "webhook_endpoint.secret_rotated", endpoint)
     return endpoint, secret
 
 
@@ -110,8 +102,3 @@ def _new_secret(endpoint: EventTarget, keyring: KeyRing) -> str:
     secret = f"whsec_{secrets.token_urlsafe(32)}"
     endpoint.secret = keyring.encrypt(secret, secret_label(endpoint.kind, endpoint.id, endpoint.organization_id))
     return secret
-
-
-def _audit(session: AsyncSession, principal: Principal, action: str, endpoint: EventTarget) -> None:
-    actor = f"key:{principal.credential_id}"
-    session.add(AuditEntry(organization_id=endpoint.organization_id, actor=actor, action=action, subject=f"webhook_endpoint:{endpoint.id}"))
