@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import ConfigDict, Field
 
 from switchboard.agents.models import Agent, AgentVersion
-from switchboard.web.schemas import Answer, Moment, Name, PageQuery, PartialBody, RequestBody
+from switchboard.web.schemas import Answer, Moment, Name, PageQuery, PartialBody, ReferenceId, RequestBody
 
 Label = Annotated[str, Field(min_length=1, max_length=255)]
 Prompt = Annotated[str, Field(max_length=100_000)]
@@ -14,6 +14,22 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Secret = Annotated[str, Field(min_length=1, max_length=255)]
 Url = Annotated[str, Field(max_length=2048, examples=["https://example.com/hooks/agent"])]
 Status = Literal["active", "paused"]
+
+
+class ExtractedField(RequestBody):
+    """One thing to find out in a call."""
+
+    type: Literal["string", "number", "integer", "boolean"]
+    description: str = Field("", max_length=1000, description="What the analysis is to look for.")
+    enum: list[str] | None = Field(None, min_length=1, max_length=100, description="The only texts that it may be.")
+
+
+class ExtractionSchema(RequestBody):
+    """What the analysis after a call finds out, as a JSON schema: an object of plain values."""
+
+    type: Literal["object"] = "object"
+    properties: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")], ExtractedField] = Field(min_length=1, max_length=50)
+    required: list[str] = Field(default_factory=list, max_length=50)
 
 
 class AgentFields(RequestBody):
@@ -39,6 +55,12 @@ class AgentFields(RequestBody):
     vad_start_secs: Share = 0.2
     vad_min_volume: Share = 0.6
     webhook_url: Url | None = Field(None, description="Receives this agent's call events, signed.")
+    knowledge_base_ids: list[ReferenceId] = Field(
+        default_factory=list, max_length=100, description="What the agent knows beyond its prompt, in calls and texts; an addition."
+    )
+    extraction_schema: ExtractionSchema | None = Field(
+        None, description="What `extracted_data` of this agent's calls holds; null: whatever the analysis finds worth noting. An addition."
+    )
     webhook_secret: Secret | None = Field(None, description="Signs them; never given back.")
 
 
@@ -96,6 +118,8 @@ class AgentOut(Answer):
     vad_start_secs: float
     vad_min_volume: float
     webhook_url: str | None
+    knowledge_base_ids: list[str] = Field(description="An addition.")
+    extraction_schema: ExtractionSchema | None = Field(description="An addition.")
     created_at: Moment
     updated_at: Moment
 

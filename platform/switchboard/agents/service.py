@@ -12,6 +12,7 @@ from switchboard.agents.schemas import AgentCreate, AgentFields, AgentUpdate
 from switchboard.database import new_id, now
 from switchboard.events.targets import owned_target, remove_target, secret_label
 from switchboard.keyring import KeyRing
+from switchboard.knowledge_bases import service as knowledge
 from switchboard.outbound import OutboundClient
 from switchboard.outbound.fields import public_url
 from switchboard.plugins.registry import Capability
@@ -51,7 +52,7 @@ async def create(session: AsyncSession, data: AgentCreate, *, keyring: KeyRing, 
     agent = Agent(id=new_id(), organization_id=organization_id, name=data.name, llm_provider="", tts_provider="", stt_provider="")
     for field, capability in PROVIDER_FIELDS.items():
         setattr(agent, field, await providers.choose(session, capability, getattr(data, field), field=field))
-    _change(agent, data, outbound=outbound, fields=data.model_fields_set)
+    await _change(session, agent, data, outbound=outbound)
     session.add(agent)
     await session.flush()
     await _change_target(session, agent, data, keyring=keyring)
@@ -70,7 +71,7 @@ async def update(session: AsyncSession, agent_id: UUID, data: AgentUpdate, *, ke
         setattr(agent, field, await providers.choose(session, PROVIDER_FIELDS[field], getattr(data, field), field=field))
     if "timezone" in given and data.timezone not in available_timezones():
         raise ValidationFailed.field("timezone", f"{data.timezone} is not an IANA time zone")
-    _change(agent, data, outbound=outbound, fields=given)
+    await _change(session, agent, data, outbound=outbound)
     await _change_target(session, agent, data, keyring=keyring)
     agent.version += 1
     agent.updated_at = now()
@@ -89,9 +90,14 @@ def versions(session: AsyncSession, agent_id: UUID) -> SelectOfScalar[AgentVersi
     return select(AgentVersion).where(col(AgentVersion.organization_id) == session.info["organization_id"], col(AgentVersion.agent_id) == agent_id)
 
 
-def _change(agent: Agent, data: AgentFields, *, outbound: OutboundClient, fields: set[str]) -> None:
-    for field in fields - PROVIDER_FIELDS.keys() - {"webhook_url", "webhook_secret"}:
+async def _change(session: AsyncSession, agent: Agent, data: AgentFields, *, outbound: OutboundClient) -> None:
+    fields = data.model_fields_set
+    for field in fields - PROVIDER_FIELDS.keys() - {"webhook_url", "webhook_secret", "knowledge_base_ids", "extraction_schema"}:
         setattr(agent, field, getattr(data, field))
+    if "extraction_schema" in fields:
+        agent.extraction_schema = data.extraction_schema.model_dump(exclude_none=True) if data.extraction_schema else None
+    if "knowledge_base_ids" in fields:
+        agent.knowledge_base_ids = [str(base.id) for base in await knowledge.chosen(session, data.knowledge_base_ids)]
     if "webhook_url" in fields:
         agent.webhook_url = public_url(outbound, data.webhook_url, field="webhook_url")
 

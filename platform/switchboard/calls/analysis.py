@@ -1,13 +1,14 @@
 """After the call: summary, success, sentiment and extracted data, from one structured request to the agent's model."""
 
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from switchboard.agents import service as agents
+from switchboard.agents.models import Agent
 from switchboard.calls import service as calls
 from switchboard.calls.models import Call, TranscriptLine
 from switchboard.calls.states import event_data
@@ -26,6 +27,8 @@ INSTRUCTION = (
     "The agent's instructions were:\n{prompt}\n\nThe transcript follows."
 )
 
+Value: TypeAlias = str | int | float | bool | None
+
 
 class Analysis(BaseModel):
     """What is found out about a call."""
@@ -35,7 +38,7 @@ class Analysis(BaseModel):
     summary: str = Field(max_length=10_000, description="Two or three sentences: what the caller wanted and what came of it.")
     successful: bool = Field(description="Whether the caller got what they called for, or the agent reached its goal.")
     sentiment: Literal["positive", "neutral", "negative", "unknown"] = Field(description="The caller's mood.")
-    extracted_data: dict[str, str | float | bool] = Field(description="Facts that the caller gave, by a short name in snake_case.")
+    extracted_data: dict[str, Value] = Field(description="Facts that the caller gave, by a short name in snake_case.")
 
 
 async def analyze(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
@@ -68,7 +71,7 @@ async def _ask(runtime: Runtime, call: Call, lines: list[TranscriptLine]) -> Ana
         messages=(Message("system", INSTRUCTION.format(prompt=agent.system_prompt)), Message("user", transcript)),
         model=agent.llm_model,
         temperature=0.0,
-        response_schema=Analysis.model_json_schema(),
+        response_schema=_schema(agent),
     )
     text = []
     async with agent_model(runtime.database, runtime.providers, call.organization_id, agent) as model:
@@ -77,7 +80,32 @@ async def _ask(runtime: Runtime, call: Call, lines: list[TranscriptLine]) -> Ana
                 text.append(event.text)
             elif isinstance(event, ModelUsage):
                 logger.debug("call analysed", model=event.model)
-    return Analysis.model_validate_json("".join(text))
+    analysis = Analysis.model_validate_json("".join(text))
+    analysis.extracted_data = _fitting(analysis.extracted_data, agent.extraction_schema)
+    return analysis
+
+
+def _schema(agent: Agent) -> dict[str, Any]:
+    schema = Analysis.model_json_schema()
+    if agent.extraction_schema is not None:
+        schema["properties"]["extracted_data"] = agent.extraction_schema
+    return schema
+
+
+def _fitting(found: dict[str, Value], schema: dict[str, Any] | None) -> dict[str, Value]:
+    """What was found, as far as it is what the agent asked for: models add and mistake things."""
+    if schema is None:
+        return {name: value for name, value in found.items() if value is not None}
+    wanted = schema["properties"]
+    return {name: value for name, value in found.items() if name in wanted and _fits(value, wanted[name])}
+
+
+def _fits(value: Value, field: dict[str, Any]) -> bool:
+    kinds: dict[str, tuple[type, ...]] = {"string": (str,), "number": (int, float), "integer": (int,), "boolean": (bool,)}
+    # Python's True is an int, JSON's is not.
+    if isinstance(value, bool) != (field["type"] == "boolean"):
+        return False
+    return isinstance(value, kinds[field["type"]]) and value in field.get("enum", [value])
 
 
 async def _keep(runtime: Runtime, analysed: Call, analysis: Analysis | None) -> None:

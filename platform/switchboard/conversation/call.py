@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 from uuid import UUID
 
+from switchboard.conversation.knowledge import Knowledge
 from switchboard.plugins import (
     AgentTool,
     Frame,
@@ -165,3 +166,4 @@ class LiveCall:
     hints: tuple[str, ...] = ()
     voicemail: bool = False
     digits_as_tones: bool = False
+    knowledge: Knowledge | None = None

@@ -10,6 +10,7 @@ import structlog
 from switchboard.conversation import voicemail
 from switchboard.conversation.call import CallResult, CallUsage, EndedReason, LiveCall, MediaSocket, Role, Tool, TranscriptEntry, TurnLatency
 from switchboard.conversation.dtmf import tones
+from switchboard.conversation.knowledge import SearchKnowledge
 from switchboard.conversation.latency import TurnClock
 from switchboard.conversation.listening import Listener
 from switchboard.conversation.playout import Playout
@@ -65,6 +66,8 @@ class CallSession:
         self._listener = Listener(call, encoding)
         self._listener.on_transcript = self._transcribed
         tools: list[Tool] = [EndCall(self._wishes), TransferCall(self._wishes), PressDigits(self._press), *call.tools]
+        if call.knowledge is not None:
+            tools.append(SearchKnowledge(call.knowledge))
         self._thinker = Thinker(call, self._speaker, tools)
         self._thinker.on_tool_used = self._tool_used
         silence = voicemail.SILENCE_SECONDS if call.voicemail else agent.end_call_silence_seconds

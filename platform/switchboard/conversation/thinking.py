@@ -9,6 +9,7 @@ from typing import TypeAlias
 import structlog
 
 from switchboard.conversation.call import LiveCall, Tool
+from switchboard.conversation.knowledge import recalled
 from switchboard.conversation.latency import TurnClock
 from switchboard.conversation.speaking import Reply, Speaker
 from switchboard.conversation.toolbox import MAX_TOOL_ROUNDS, Toolbox
@@ -85,8 +86,10 @@ class Thinker:
             reply.whole = True
 
     async def _think(self, reply: Reply, turn: TurnClock, now: Clock) -> None:
+        last = self.history[-1]
+        known = await recalled(self._call.knowledge, last.content if last.role == "user" else "")
         for _ in range(MAX_TOOL_ROUNDS):
-            calls = await self._round(reply, turn, now)
+            calls = await self._round(reply, known, turn, now)
             if not calls:
                 return
             spoken = " ".join(sentence.text for sentence in reply.sentences[reply.in_history :])
@@ -97,9 +100,11 @@ class Thinker:
                 self.history.append(Message("tool", json.dumps(result), tool_call_id=call.id))
         logger.warning("the model called tools without end")
 
-    async def _round(self, reply: Reply, turn: TurnClock, now: Clock) -> list[ToolCall]:
+    async def _round(self, reply: Reply, known: Sequence[Message], turn: TurnClock, now: Clock) -> list[ToolCall]:
         agent = self._call.agent
-        request = ChatRequest(tuple(self.history), agent.llm_model, agent.llm_temperature, tools=self._toolbox.specs)
+        # Beside the prompt and for this turn only: what is known of the next thing that is said is something else.
+        messages = (self.history[0], *known, *self.history[1:])
+        request = ChatRequest(messages, agent.llm_model, agent.llm_temperature, tools=self._toolbox.specs)
         calls, rest = [], ""
         async for event in self._call.llm.chat(request):
             if isinstance(event, ModelUsage):

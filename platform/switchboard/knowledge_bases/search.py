@@ -49,8 +49,15 @@ async def search(
     """
     async with runtime.database.tenant(organization_id) as session:
         bases = await knowledge.chosen(session, knowledge_base_ids)
+    return await search_in(runtime, organization_id, query, bases, everywhere=knowledge_base_ids is None, limit=limit)
+
+
+async def search_in(
+    runtime: Runtime, organization_id: UUID, query: str, bases: Sequence[KnowledgeBase], *, everywhere: bool = False, limit: int
+) -> list[Passage]:
+    """The best passages of these knowledge bases (`everywhere`: they are all that there are). Raises `ProviderError`."""
     rankings = [
-        await _matches(runtime, organization_id, _Question(query, model, ids, everywhere=knowledge_base_ids is None), limit=2 * limit + SPARE)
+        await _matches(runtime, organization_id, _Question(query, model, ids, everywhere), limit=2 * limit + SPARE)
         for model, ids in _by_model(bases).items()
     ]
     # Scores of two models do not compare, so their rankings take turns.

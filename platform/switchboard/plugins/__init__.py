@@ -5,6 +5,7 @@ from switchboard.plugins.audio import PHONE_MULAW, PHONE_PCM, AudioFormat, Encod
 from switchboard.plugins.embeddings import EmbeddingProvider, Embeddings
 from switchboard.plugins.hooks import PublishedEvent, hookimpl
 from switchboard.plugins.llm import (
+    KNOWLEDGE,
     ChatEvent,
     ChatRequest,
     JsonObject,
@@ -57,6 +58,7 @@ from switchboard.plugins.vector_stores import Chunk, ChunkMatch, VectorStore
 
 __all__ = [
     "INVALID_NUMBER",
+    "KNOWLEDGE",
     "PHONE_MULAW",
     "PHONE_PCM",
     "ActionContext",

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from pydantic import JsonValue
 
@@ -19,6 +19,10 @@ class ToolCall:
     id: str
     name: str
     arguments: JsonObject
+
+
+KNOWLEDGE: Final = "What the knowledge bases hold on what was said last. Use it where it helps:"
+"""How a system message begins that holds passages from the agent's knowledge bases."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,15 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from switchboard.agents import service as agents
 from switchboard.agents.models import Agent
 from switchboard.billing.costs import model_cost
+from switchboard.conversation.call import Tool
+from switchboard.conversation.knowledge import SearchKnowledge, recalled
 from switchboard.conversation.thinking import SENTENCE_END, filled
 from switchboard.conversation.toolbox import MAX_TOOL_ROUNDS, Toolbox
 from switchboard.conversation.tools import OptOut
 from switchboard.database import now
 from switchboard.events.triggers import act_at_depth
 from switchboard.identity.service import policy_of
+from switchboard.knowledge_bases.conversation import AgentKnowledge
 from switchboard.phone_numbers import service as numbers
 from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.phone_numbers.schedule import Schedule, is_open
@@ -158,8 +161,11 @@ async def _think(runtime: Runtime, claim: _Claim, model: LLMProvider[ProviderSet
     context = ToolContext(
         agent.organization_id, agent.id, None, conversation.contact_number, claim.number.phone_number, conversation_id=conversation.id
     )
-    toolbox = Toolbox([OptOut(partial(_opt_out, runtime, claim)), *(tool() for tool in runtime.registry.tools)], context)
-    system = (Message("system", filled(agent.system_prompt, {})), Message("system", INSTRUCTION))
+    knowledge = AgentKnowledge(runtime, agent.organization_id, agent.knowledge_base_ids) if agent.knowledge_base_ids else None
+    tools: list[Tool] = [OptOut(partial(_opt_out, runtime, claim)), *(tool() for tool in runtime.registry.tools)]
+    toolbox = Toolbox([*tools, *([SearchKnowledge(knowledge)] if knowledge else [])], context)
+    known = await recalled(knowledge, claim.history[-1].content if claim.history else "")
+    system = (Message("system", filled(agent.system_prompt, {})), Message("system", INSTRUCTION), *known)
     said: list[str] = []
     for _ in range(MAX_TOOL_ROUNDS):
         request = ChatRequest((*system, *claim.history), agent.llm_model, agent.llm_temperature, tools=toolbox.specs)

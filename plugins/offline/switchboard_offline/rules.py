@@ -33,6 +33,7 @@ COMMON = frozenset(
         "does",
         "for",
         "have",
+        "how",
         "i",
         "in",
         "is",

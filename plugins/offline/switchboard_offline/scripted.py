@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 from switchboard.plugins import (
+    KNOWLEDGE,
     ChatEvent,
     ChatRequest,
     JsonObject,
@@ -35,7 +36,7 @@ OTHERWISE = "I am not sure that I understood. Could you say that in other words?
 
 
 class ScriptedLLM(LLMProvider[ProviderSettings]):
-    """Rules from the prompt first, then everyday phrases, then the sentence of the prompt that fits best."""
+    """Rules from the prompt first, then everyday phrases, then the sentence that fits best: of the knowledge bases, then of the prompt."""
 
     name = "scripted"
     title = "Scripted"
@@ -45,12 +46,13 @@ class ScriptedLLM(LLMProvider[ProviderSettings]):
 
     async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
         prompt = next((message.content for message in request.messages if message.role == "system"), "")
+        passages = [message.content for message in request.messages if message.role == "system" and message.content.startswith(KNOWLEDGE)]
         calls: list[ToolCall] = []
         if request.response_schema is not None:
             said = next((message.content for message in reversed(request.messages) if message.role == "user"), "")
             text = json.dumps(analysed(said, request.response_schema))
         else:
-            text, calls = _answer(prompt, request)
+            text, calls = _answer(prompt, "\n".join(passages).removeprefix(KNOWLEDGE), request)
         for piece in re.findall(r"\S+\s*", text):
             yield TextDelta(piece)
         for call in calls:
@@ -64,27 +66,27 @@ class ScriptedLLM(LLMProvider[ProviderSettings]):
         return list(dict.fromkeys([*own, *everyday, *QUESTIONS]))
 
 
-def _answer(prompt: str, request: ChatRequest) -> tuple[str, list[ToolCall]]:
+def _answer(prompt: str, knowledge: str, request: ChatRequest) -> tuple[str, list[ToolCall]]:
     last = request.messages[-1]
     if last.role == "tool":
         return _after_tool(request.messages), []
     said = last.content if last.role == "user" else ""
-    rule = _rule(prompt, said)
+    rule = _rule(prompt, knowledge, said)
     offered = {tool.name for tool in request.tools}
     if any(action.name == "repeat" for action in rule.calls):
         return _last_said(request.messages), []
     return rule.say, list(_calls(rule, offered, len(request.messages)))
 
 
-def _rule(prompt: str, said: str) -> Rule:
+def _rule(prompt: str, knowledge: str, said: str) -> Rule:
     script = read(prompt)
     rule = best_rule(script.rules, said) or best_rule(EVERYDAY, said)
     if rule is not None:
         return rule
-    if script.otherwise is not None:
+    known = best_sentence(read(knowledge).sentences, said) if knowledge else None
+    if known is None and script.otherwise is not None:
         return script.otherwise
-    known = best_sentence(script.sentences, said)
-    return Rule((), known or OTHERWISE, ())
+    return Rule((), known or best_sentence(script.sentences, said) or OTHERWISE, ())
 
 
 def _calls(rule: Rule, offered: set[str], turn: int) -> Iterator[ToolCall]:
@@ -101,6 +103,9 @@ def _after_tool(messages: Sequence[Message]) -> str:
     asked = next((message for message in reversed(messages) if message.tool_calls), None)
     if asked is None or asked.content:
         return ""
+    if isinstance(passages := result.get("passages"), list):
+        found = best_sentence(read("\n".join(map(str, passages))).sentences, str(asked.tool_calls[0].arguments.get("query", "")))
+        return found or "I could not find anything about that."
     if isinstance(answer := result.get("answer", result.get("text")), str):
         return answer
     return ""

@@ -1,0 +1,24 @@
+"""The knowledge of an agent in a conversation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from switchboard.knowledge_bases import service as knowledge
+from switchboard.knowledge_bases.search import search_in
+from switchboard.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class AgentKnowledge:
+    """What an agent's knowledge bases hold (`conversation.knowledge.Knowledge`); one that was deleted since is passed over."""
+
+    runtime: Runtime
+    organization_id: UUID
+    knowledge_base_ids: Sequence[str]
+
+    async def passages(self, question: str, *, limit: int) -> Sequence[str]:
+        async with self.runtime.database.tenant(self.organization_id) as session:
+            bases = [base for base in await knowledge.chosen(session, None) if str(base.id) in self.knowledge_base_ids]
+        found = await search_in(self.runtime, self.organization_id, question, bases, limit=limit)
+        return [passage.content for passage in found]

@@ -1,0 +1,62 @@
+"""What is found out about a call after it."""
+
+from uuid import UUID
+
+import pytest
+from pydantic import JsonValue
+from switchboard.calls import analysis
+from switchboard.calls.models import TranscriptLine
+from switchboard.database import now
+from switchboard.runtime import Runtime
+
+from tests.fixtures.app import Caller, Json
+from tests.fixtures.calls import add_call
+
+SAID = "Good day, my name is Ada Lovelace, write to ada@example.com please."
+
+
+async def analysed(runtime: Runtime, caller: Caller, agent_id: JsonValue) -> Json:
+    """A call of an agent in which this was said, once it has been analysed."""
+    await add_call(runtime, caller, now(), agent_id=UUID(str(agent_id)), analysis_due_at=now())
+    call = (await caller.get("/v1/calls")).json["items"][0]  # type: ignore[index]
+    call_id = UUID(str(call["id"]))  # type: ignore[index,call-overload]
+    async with runtime.database.tenant(caller.organization_id) as session:
+        session.add(
+            TranscriptLine(
+                organization_id=caller.organization_id, call_id=call_id, position=0, role="user", content=SAID, timestamp_ms=0, ended_ms=1000
+            )
+        )
+    await analysis.analyze(runtime, caller.organization_id, call_id)
+    return (await caller.get(f"/v1/calls/{call_id}")).json
+
+
+@pytest.mark.parametrize(
+    ("schema", "found"),
+    [
+        (None, {"name": "Ada Lovelace", "email": "ada@example.com"}),
+        ({"properties": {"email": {"type": "string"}, "age": {"type": "integer"}}}, {"email": "ada@example.com"}),
+        ({"properties": {"name": {"type": "number"}}}, {}),
+        ({"properties": {"name": {"type": "string", "enum": ["Charles"]}}}, {}),
+    ],
+)
+async def test_an_agent_says_what_is_to_be_found_out(runtime: Runtime, caller: Caller, schema: JsonValue, found: Json) -> None:
+    agent = (await caller.post("/v1/agents", {"name": "Agent", "extraction_schema": schema})).json
+    assert (agent["extraction_schema"] is None) == (schema is None)
+    call = await analysed(runtime, caller, agent["id"])
+    assert call["extracted_data"] == found
+    assert call["call_summary"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "field"),
+    [
+        ({}, "extraction_schema.properties"),
+        ({"properties": {}}, "extraction_schema.properties"),
+        ({"properties": {"a": {"type": "object"}}}, "extraction_schema.properties.a.type"),
+        ({"properties": {"a": {"type": "string", "format": "date"}}}, "extraction_schema.properties.a.format"),
+        ({"properties": {"a b": {"type": "string"}}}, "extraction_schema.properties.a b.[key]"),
+    ],
+)
+async def test_a_schema_that_cannot_be_used_is_refused_by_the_field(caller: Caller, schema: JsonValue, field: str) -> None:
+    answer = await caller.post("/v1/agents", {"name": "Agent", "extraction_schema": schema})
+    assert (answer.status, answer.json["errors"][0]["field"]) == (422, field)  # type: ignore[index,call-overload]
