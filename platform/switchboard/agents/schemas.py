@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, JsonValue, field_validator
 
 from switchboard.agents.models import Agent, AgentVersion
 from switchboard.web.schemas import Answer, Moment, Name, PageQuery, PartialBody, ReferenceId, RequestBody
@@ -14,6 +14,9 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Secret = Annotated[str, Field(min_length=1, max_length=255)]
 Url = Annotated[str, Field(max_length=2048, examples=["https://example.com/hooks/agent"])]
 Status = Literal["active", "paused"]
+BUILT_IN_TOOLS = ("end_call", "transfer_call", "press_digits", "send_sms", "opt_out", "search_knowledge")
+MAX_SCHEMA_CHARACTERS = 16_000
+NO_ARGUMENTS: dict[str, JsonValue] = {"type": "object", "properties": {}}
 
 
 class ExtractedField(RequestBody):
@@ -30,6 +33,34 @@ class ExtractionSchema(RequestBody):
     type: Literal["object"] = "object"
     properties: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")], ExtractedField] = Field(min_length=1, max_length=50)
     required: list[str] = Field(default_factory=list, max_length=50)
+
+
+class DeclaredTool(RequestBody):
+    """A function of the organization's own that the agent's model may call, in calls and texts."""
+
+    name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$", examples=["find_order"])
+    description: str = Field(min_length=1, max_length=2000, description="When and what for the model is to call it.")
+    url: Url = Field(
+        description="Gets a POST with `tool`, `arguments` and who is talking, signed with the agent's `webhook_secret`; answers a JSON object."
+    )
+    parameters: dict[str, JsonValue] = Field(default_factory=lambda: dict(NO_ARGUMENTS), description="JSON schema of the arguments, of type object.")
+    time_limit_seconds: float = Field(10.0, ge=1, le=60)
+
+    @field_validator("name")
+    @classmethod
+    def _is_free(cls, value: str) -> str:
+        if value in BUILT_IN_TOOLS:
+            raise ValueError(f"{value} is a tool that every agent has")
+        return value
+
+    @field_validator("parameters")
+    @classmethod
+    def _is_an_objects_schema(cls, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        if value.get("type") != "object" or not isinstance(value.get("properties", {}), dict):
+            raise ValueError("must be a JSON schema of type object")
+        if len(str(value)) > MAX_SCHEMA_CHARACTERS:
+            raise ValueError(f"must have at most {MAX_SCHEMA_CHARACTERS} characters")
+        return value
 
 
 class AgentFields(RequestBody):
@@ -58,6 +89,7 @@ class AgentFields(RequestBody):
     knowledge_base_ids: list[ReferenceId] = Field(
         default_factory=list, max_length=100, description="What the agent knows beyond its prompt, in calls and texts; an addition."
     )
+    tools: list[DeclaredTool] = Field(default_factory=list, max_length=50, description="Functions that the model may call; an addition.")
     extraction_schema: ExtractionSchema | None = Field(
         None, description="What `extracted_data` of this agent's calls holds; null: whatever the analysis finds worth noting. An addition."
     )
@@ -119,6 +151,7 @@ class AgentOut(Answer):
     vad_min_volume: float
     webhook_url: str | None
     knowledge_base_ids: list[str] = Field(description="An addition.")
+    tools: list[DeclaredTool] = Field(description="An addition.")
     extraction_schema: ExtractionSchema | None = Field(description="An addition.")
     created_at: Moment
     updated_at: Moment

@@ -1,5 +1,6 @@
 """Rules of agents."""
 
+from typing import Any
 from uuid import UUID
 from zoneinfo import available_timezones
 
@@ -8,7 +9,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.agents.models import Agent, AgentVersion
-from switchboard.agents.schemas import AgentCreate, AgentFields, AgentUpdate
+from switchboard.agents.schemas import AgentCreate, AgentFields, AgentUpdate, DeclaredTool
 from switchboard.database import new_id, now
 from switchboard.events.targets import owned_target, remove_target, secret_label
 from switchboard.keyring import KeyRing
@@ -92,14 +93,25 @@ def versions(session: AsyncSession, agent_id: UUID) -> SelectOfScalar[AgentVersi
 
 async def _change(session: AsyncSession, agent: Agent, data: AgentFields, *, outbound: OutboundClient) -> None:
     fields = data.model_fields_set
-    for field in fields - PROVIDER_FIELDS.keys() - {"webhook_url", "webhook_secret", "knowledge_base_ids", "extraction_schema"}:
+    for field in fields - PROVIDER_FIELDS.keys() - {"webhook_url", "webhook_secret", "knowledge_base_ids", "extraction_schema", "tools"}:
         setattr(agent, field, getattr(data, field))
+    if "tools" in fields:
+        agent.tools = _checked(data.tools, outbound=outbound)
     if "extraction_schema" in fields:
         agent.extraction_schema = data.extraction_schema.model_dump(exclude_none=True) if data.extraction_schema else None
     if "knowledge_base_ids" in fields:
         agent.knowledge_base_ids = [str(base.id) for base in await knowledge.chosen(session, data.knowledge_base_ids)]
     if "webhook_url" in fields:
         agent.webhook_url = public_url(outbound, data.webhook_url, field="webhook_url")
+
+
+def _checked(tools: list[DeclaredTool], *, outbound: OutboundClient) -> list[dict[str, Any]]:
+    """Raises `ValidationFailed` for an address that is not public, and a name that is there twice."""
+    for place, tool in enumerate(tools):
+        tool.url = public_url(outbound, tool.url, field=f"tools.{place}.url") or ""
+        if tool.name in (earlier.name for earlier in tools[:place]):
+            raise ValidationFailed.field(f"tools.{place}.name", f"there is another tool {tool.name}")
+    return [tool.model_dump() for tool in tools]
 
 
 async def _change_target(session: AsyncSession, agent: Agent, data: AgentFields, *, keyring: KeyRing) -> None:

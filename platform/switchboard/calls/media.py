@@ -10,6 +10,7 @@ import structlog
 
 from switchboard.agents import service as agents
 from switchboard.agents.models import Agent
+from switchboard.agents.tools import declared_tools
 from switchboard.billing.costs import call_costs
 from switchboard.calls import service as calls
 from switchboard.calls.addresses import call_callbacks, media_url
@@ -18,7 +19,7 @@ from switchboard.calls.log import DatabaseCallLog
 from switchboard.calls.models import Call
 from switchboard.calls.states import MEDIA_PATIENCE, FinalStatus, finish, is_over, start
 from switchboard.calls.texting import CallTexts
-from switchboard.conversation.call import AgentSettings, CallResult, EndedReason, LiveCall, MediaSocket, TurnLatency
+from switchboard.conversation.call import AgentSettings, CallResult, EndedReason, LiveCall, MediaSocket, Tool, TurnLatency
 from switchboard.conversation.tools import OptOut, SendSms
 from switchboard.database import now
 from switchboard.do_not_call import service as do_not_call
@@ -121,7 +122,7 @@ async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket
             leg=leg,
             log=log,
             recording_path=recording_path(runtime.settings, call),
-            tools=[SendSms(CallTexts(runtime, call)), OptOut(partial(_opt_out, runtime, call)), *(tool() for tool in runtime.registry.tools)],
+            tools=await _tools(runtime, call, agent),
             variables={name: str(value) for name, value in call.call_metadata.items()},
             hints=tuple(providers.llm.expected_phrases(agent.system_prompt)),
             voicemail=call.voicemail,
@@ -130,6 +131,11 @@ async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket
         )
         result = await runtime.engine.hold(live, socket)
     await _write_down(runtime, call, result, served)
+
+
+async def _tools(runtime: Runtime, call: Call, agent: Agent) -> list[Tool]:
+    own: list[Tool] = [SendSms(CallTexts(runtime, call)), OptOut(partial(_opt_out, runtime, call))]
+    return [*own, *(tool() for tool in runtime.registry.tools), *await declared_tools(runtime, agent)]
 
 
 async def _opt_out(runtime: Runtime, call: Call) -> None:

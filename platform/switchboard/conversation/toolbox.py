@@ -19,7 +19,7 @@ class Toolbox:
     def __init__(self, tools: Sequence[Tool], context: ToolContext) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self._context = context
-        self.specs = tuple(ToolSpec(tool.name, tool.description, tool.Parameters.model_json_schema()) for tool in tools)
+        self.specs = tuple(ToolSpec(tool.name, tool.description, tool.schema()) for tool in tools)
 
     async def run(self, call: ToolCall) -> JsonObject:
         """Call a tool; what went wrong is in the result's `error`."""

@@ -9,6 +9,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.database import now
 from switchboard.events.models import Delivery, EventTarget
+from switchboard.keyring import KeyRing
 
 OWNERLESS = "the receiver was deleted"
 
@@ -21,6 +22,14 @@ async def owned_target(session: AsyncSession, kind: Literal["agent", "integratio
     await session.exec(insert(EventTarget).values(**fresh, created_at=moment, updated_at=moment).on_conflict_do_nothing())
     rows = select(EventTarget).where(col(EventTarget.organization_id) == organization_id, col(EventTarget.id) == target_id)
     return (await session.exec(rows.with_for_update())).one()
+
+
+async def kept_secret(session: AsyncSession, kind: Literal["agent", "integration"], target_id: UUID, keyring: KeyRing) -> str | None:
+    """The secret that signs what its owner is sent, None where there is none."""
+    organization_id = session.info["organization_id"]
+    rows = select(EventTarget.secret).where(col(EventTarget.organization_id) == organization_id, col(EventTarget.id) == target_id)
+    secret = (await session.exec(rows)).one_or_none()
+    return keyring.decrypt(secret, secret_label(kind, target_id, organization_id)) if secret else None
 
 
 async def remove_target(session: AsyncSession, target_id: UUID) -> None:

@@ -47,6 +47,10 @@ class AgentTool(ABC, Generic[ParametersT]):
     Parameters: ClassVar[type[ToolParameters]] = ToolParameters
     time_limit_seconds: ClassVar[float] = 10.0
 
+    def schema(self) -> JsonObject:
+        """What the model is told of the arguments: a JSON schema of type object."""
+        return self.Parameters.model_json_schema()
+
     @abstractmethod
     async def run(self, context: ToolContext, parameters: ParametersT) -> JsonObject:
         """Do it, and return what the model is told. Raises `ToolError`."""

@@ -21,6 +21,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.agents import service as agents
 from switchboard.agents.models import Agent
+from switchboard.agents.tools import declared_tools
 from switchboard.billing.costs import model_cost
 from switchboard.conversation.call import Tool
 from switchboard.conversation.knowledge import SearchKnowledge, recalled
@@ -162,8 +163,8 @@ async def _think(runtime: Runtime, claim: _Claim, model: LLMProvider[ProviderSet
         agent.organization_id, agent.id, None, conversation.contact_number, claim.number.phone_number, conversation_id=conversation.id
     )
     knowledge = AgentKnowledge(runtime, agent.organization_id, agent.knowledge_base_ids) if agent.knowledge_base_ids else None
-    tools: list[Tool] = [OptOut(partial(_opt_out, runtime, claim)), *(tool() for tool in runtime.registry.tools)]
-    toolbox = Toolbox([*tools, *([SearchKnowledge(knowledge)] if knowledge else [])], context)
+    own: list[Tool] = [OptOut(partial(_opt_out, runtime, claim)), *([SearchKnowledge(knowledge)] if knowledge else [])]
+    toolbox = Toolbox([*own, *(tool() for tool in runtime.registry.tools), *await declared_tools(runtime, agent)], context)
     known = await recalled(knowledge, claim.history[-1].content if claim.history else "")
     system = (Message("system", filled(agent.system_prompt, {})), Message("system", INSTRUCTION), *known)
     said: list[str] = []

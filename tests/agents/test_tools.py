@@ -1,0 +1,97 @@
+"""Tools that an agent declares itself, called over the wire as the model asks."""
+
+from ipaddress import ip_network
+from uuid import UUID
+
+import pytest
+from pydantic import JsonValue
+from switchboard.agents import service as agents
+from switchboard.agents.tools import declared_tools
+from switchboard.conversation.toolbox import Toolbox
+from switchboard.database import new_id
+from switchboard.plugins import ToolCall, ToolContext
+from switchboard.runtime import Runtime
+from switchboard.settings import Settings
+
+from tests.fixtures.app import Caller, Json
+from tests.fixtures.receiver import Receiver
+
+SECRET = "whsec_of_the_agent"
+PARAMETERS: Json = {"type": "object", "properties": {"number": {"type": "string", "description": "the order's number"}}, "required": ["number"]}
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Receivers on this machine are allowed."""
+    return settings.model_copy(update={"webhook_allowed_networks": [ip_network("127.0.0.0/8")]})
+
+
+def tool(url: str, **fields: JsonValue) -> Json:
+    return {"name": "find_order", "description": "Find an order.", "url": url, "parameters": PARAMETERS, **fields}
+
+
+async def call(runtime: Runtime, caller: Caller, receiver: Receiver, **fields: JsonValue) -> tuple[Json, ToolContext]:
+    """What the model is told after it has called the tool."""
+    made = await caller.post("/v1/agents", {"name": "Agent", "webhook_secret": SECRET, "tools": [tool(f"{receiver.url}/orders", **fields)]})
+    assert made.status == 201, made.body
+    agent_id = UUID(str(made.json["id"]))
+    async with runtime.database.tenant(caller.organization_id) as session:
+        agent = await agents.get(session, agent_id)
+    context = ToolContext(caller.organization_id, agent_id, new_id(), "+15550100001", "+15550100200")
+    toolbox = Toolbox(await declared_tools(runtime, agent), context)
+    assert [spec.parameters for spec in toolbox.specs] == [PARAMETERS]
+    return await toolbox.run(ToolCall("1", "find_order", {"number": "17"})), context
+
+
+async def test_the_endpoint_gets_the_arguments_and_who_is_talking_signed(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
+    receiver.bodies["/orders"] = b'{"state": "baked"}'
+    told, context = await call(runtime, caller, receiver)
+    assert told == {"state": "baked"}
+    (request,) = receiver.at("/orders")
+    assert request.signed_by(SECRET)
+    assert request.json == {
+        "tool": "find_order", "arguments": {"number": "17"}, "agent_id": str(context.agent_id), "call_id": str(context.call_id),
+        "conversation_id": None, "from_number": "+15550100001", "to_number": "+15550100200",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ((500, b"{}"), {"error": "find_order answered 500"}),
+        ((302, b"{}"), {"error": "find_order answered 302"}),
+        ((200, b"[1]"), {"error": "find_order answered something that is no JSON object of at most 64 KiB"}),
+        ((200, b"<html>"), {"error": "find_order answered something that is no JSON object of at most 64 KiB"}),
+        ((200, b'{"a": "' + b"x" * 70_000 + b'"}'), {"error": "find_order answered something that is no JSON object of at most 64 KiB"}),
+        ((204, b""), {}),
+    ],
+)
+async def test_what_goes_wrong_is_told_to_the_model(
+    runtime: Runtime, caller: Caller, receiver: Receiver, answer: tuple[int, bytes], told: Json
+) -> None:
+    receiver.statuses["/orders"], receiver.bodies["/orders"] = [answer[0]], answer[1]
+    assert (await call(runtime, caller, receiver))[0] == told
+
+
+async def test_a_tool_that_takes_too_long_is_given_up(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
+    receiver.hangs.add("/orders")
+    told, _ = await call(runtime, caller, receiver, time_limit_seconds=1)
+    assert told["error"] in ("find_order took too long", "find_order could not be reached: no answer in time")
+    receiver.release()
+
+
+@pytest.mark.parametrize(
+    ("tools", "field"),
+    [
+        ([{"name": "find_order"}], "tools.0.description"),
+        ([tool("https://example.com/", name="end_call")], "tools.0.name"),
+        ([tool("https://example.com/", name="find order")], "tools.0.name"),
+        ([tool("https://example.com/"), tool("https://example.com/")], "tools.1.name"),
+        ([tool("https://example.com/"), tool("http://169.254.169.254/", name="other")], "tools.1.url"),
+        ([tool("https://example.com/", parameters={"type": "string"})], "tools.0.parameters"),
+        ([tool("https://example.com/", time_limit_seconds=61)], "tools.0.time_limit_seconds"),
+    ],
+)
+async def test_a_tool_that_cannot_be_called_is_refused_by_the_field(caller: Caller, tools: JsonValue, field: str) -> None:
+    answer = await caller.post("/v1/agents", {"name": "Agent", "tools": tools})
+    assert (answer.status, answer.json["errors"][0]["field"]) == (422, field), answer.body  # type: ignore[index,call-overload]
