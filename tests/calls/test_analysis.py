@@ -1,5 +1,8 @@
 """What is found out about a call after it."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -7,7 +10,9 @@ from pydantic import JsonValue
 from switchboard.calls import analysis
 from switchboard.calls.models import TranscriptLine
 from switchboard.database import now
+from switchboard.plugins import ChatEvent, ChatRequest, ModelUsage, ProviderSettings
 from switchboard.runtime import Runtime
+from switchboard_offline.scripted import ScriptedLLM
 
 from tests.fixtures.app import Caller, Json
 from tests.fixtures.calls import add_call
@@ -60,3 +65,24 @@ async def test_an_agent_says_what_is_to_be_found_out(runtime: Runtime, caller: C
 async def test_a_schema_that_cannot_be_used_is_refused_by_the_field(caller: Caller, schema: JsonValue, field: str) -> None:
     answer = await caller.post("/v1/agents", {"name": "Agent", "extraction_schema": schema})
     assert (answer.status, answer.json["errors"][0]["field"]) == (422, field)  # type: ignore[index,call-overload]
+
+
+async def test_what_the_analysis_costs_is_a_part_of_the_call_and_an_entry_of_its_own(
+    runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Dear(ScriptedLLM):
+        async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+            async for event in super().chat(request):
+                yield replace(event, cost=0.25) if isinstance(event, ModelUsage) else event
+
+    @asynccontextmanager
+    async def dear(*_: object) -> AsyncIterator[Dear]:
+        yield Dear(ProviderSettings())
+
+    monkeypatch.setattr(analysis, "agent_model", dear)
+    agent = (await caller.post("/v1/agents", {"name": "Agent"})).json
+    call = await analysed(runtime, caller, agent["id"])
+    assert (call["cost_total"], call["costs"]) == (0.25, {"analysis": 0.25})
+    assert (await caller.get("/v1/billing/balance")).json["balance"] == -0.25
+    await analysis.analyze(runtime, caller.organization_id, UUID(str(call["id"])))
+    assert (await caller.get("/v1/billing/balance")).json["balance"] == -0.25

@@ -6,15 +6,19 @@ from uuid import UUID
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.agents import service as agents
 from switchboard.agents.models import Agent
+from switchboard.billing import ledger
+from switchboard.billing.costs import model_cost
 from switchboard.calls import service as calls
 from switchboard.calls.models import Call, TranscriptLine
 from switchboard.calls.states import event_data
 from switchboard.database import now
 from switchboard.events.catalog import CallTranscriptReady
 from switchboard.events.outbox import publish
+from switchboard.identity.service import policy_of
 from switchboard.plugins import ChatRequest, Message, ModelUsage, ProviderError, TextDelta
 from switchboard.providers.conversation import agent_model
 from switchboard.runtime import Runtime
@@ -51,17 +55,18 @@ async def analyze(runtime: Runtime, organization_id: UUID, call_id: UUID) -> Non
         call.analysis_due_at = now() + RETRY_AFTER
         lines = await calls.transcript(session, call_id)
     spoken = [line for line in lines if line.role in ("user", "agent")]
+    usage: list[ModelUsage] = []
     try:
-        analysis = await _ask(runtime, call, spoken) if spoken else None
+        analysis = await _ask(runtime, call, spoken, usage) if spoken else None
     except (ProviderError, ValidationError) as error:
         logger.warning("call not analysed", call_id=str(call_id), attempt=call.analysis_attempts, error=type(error).__name__)
         if call.analysis_attempts < MAX_ATTEMPTS:
             return
         analysis = None
-    await _keep(runtime, call, analysis)
+    await _keep(runtime, call, analysis, usage)
 
 
-async def _ask(runtime: Runtime, call: Call, lines: list[TranscriptLine]) -> Analysis:
+async def _ask(runtime: Runtime, call: Call, lines: list[TranscriptLine], usage: list[ModelUsage]) -> Analysis:
     async with runtime.database.tenant(call.organization_id) as session:
         agent = await agents.find(session, call.agent_id) if call.agent_id else None
     if agent is None:
@@ -79,7 +84,7 @@ async def _ask(runtime: Runtime, call: Call, lines: list[TranscriptLine]) -> Ana
             if isinstance(event, TextDelta):
                 text.append(event.text)
             elif isinstance(event, ModelUsage):
-                logger.debug("call analysed", model=event.model)
+                usage.append(event)
     analysis = Analysis.model_validate_json("".join(text))
     analysis.extracted_data = _fitting(analysis.extracted_data, agent.extraction_schema)
     return analysis
@@ -108,7 +113,7 @@ def _fits(value: Value, field: dict[str, Any]) -> bool:
     return isinstance(value, kinds[field["type"]]) and value in field.get("enum", [value])
 
 
-async def _keep(runtime: Runtime, analysed: Call, analysis: Analysis | None) -> None:
+async def _keep(runtime: Runtime, analysed: Call, analysis: Analysis | None, usage: list[ModelUsage]) -> None:
     async with runtime.database.tenant(analysed.organization_id) as session:
         call = await calls.get(session, analysed.id, lock=True)
         if call.analysis_due_at is None:
@@ -117,4 +122,14 @@ async def _keep(runtime: Runtime, analysed: Call, analysis: Analysis | None) -> 
         if analysis is not None:
             call.call_summary, call.call_successful = analysis.summary, analysis.successful
             call.user_sentiment, call.extracted_data = analysis.sentiment, dict(analysis.extracted_data)
+        await _charge(session, call, usage)
         await publish(session, event_data(CallTranscriptReady, call), depth=call.cause_depth)
+
+
+async def _charge(session: AsyncSession, call: Call, usage: list[ModelUsage]) -> None:
+    """The call has been charged when it ended; what its analysis cost is an entry of its own, and a part of the call's cost."""
+    cost = model_cost((await policy_of(session, call.organization_id)).prices, usage)
+    if cost:
+        call.cost_parts = {**call.cost_parts, "analysis": float(cost)}
+        call.cost_total += cost
+    await ledger.settle(session, "analysis", call.id, cost)
