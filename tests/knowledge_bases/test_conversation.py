@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from switchboard.conversation import knowledge
 from switchboard.conversation.knowledge import Question, SearchKnowledge, recalled
 from switchboard.phone_numbers.purchase import callback_urls
 from switchboard.plugins import KNOWLEDGE, ProviderError, SimulatedCarrier, ToolContext, ToolError
@@ -78,11 +77,10 @@ class Shelf:
         return self._passages[:limit]
 
 
-async def test_knowledge_that_is_slow_or_away_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(knowledge, "RECALL_SECONDS", 0.01)
+async def test_knowledge_that_is_slow_or_away_keeps_nobody_waiting() -> None:
     assert (await recalled(Shelf("a", "b"), "where is it"))[0].content == f"{KNOWLEDGE}\n\na\n\nb"
     for shelf in (None, Shelf(), Shelf("a", seconds=5), Shelf(fails=True)):
-        assert await recalled(shelf, "where is it") == ()
+        assert await recalled(shelf, "where is it", seconds=0.01) == ()
     assert await recalled(Shelf("a"), "yes") == ()
     tool, context = SearchKnowledge(Shelf(fails=True)), ToolContext(*[None] * 5)  # type: ignore[arg-type]
     with pytest.raises(ToolError, match="the vector store is away"):

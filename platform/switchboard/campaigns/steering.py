@@ -113,6 +113,7 @@ async def _locked(session: AsyncSession, campaign_id: UUID, status: str, *, to: 
     await calls.claim_room(session)
     campaign = await campaigns.get(session, campaign_id, lock=True)
     _require(campaign, status, to=to)
+    campaign.updated_at = now()
     return campaign
 
 

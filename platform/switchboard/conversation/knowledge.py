@@ -11,7 +11,9 @@ from switchboard.plugins import KNOWLEDGE, AgentTool, JsonObject, Message, Provi
 
 logger = structlog.get_logger()
 RECALL_SECONDS = 0.5
-"""The caller waits for the answer meanwhile: what has not come by then is not waited for."""
+"""A caller waits for the answer meanwhile: what has not come by then is not waited for."""
+PATIENT_SECONDS = 10.0
+"""Whoever texts can wait. The first search of a process takes seconds, so a call begins with one that nobody waits for."""
 RECALLED, SEARCHED = 3, 5
 FEWEST_WORDS = 2
 
@@ -22,17 +24,22 @@ class Knowledge(Protocol):
     async def passages(self, question: str, *, limit: int) -> Sequence[str]: ...
 
 
-async def recalled(knowledge: Knowledge | None, said: str) -> tuple[Message, ...]:
+async def recalled(knowledge: Knowledge | None, said: str, *, seconds: float = RECALL_SECONDS) -> tuple[Message, ...]:
     """What the model is told before its turn: the passages that fit what was said, if there are any."""
     if knowledge is None or len(said.split()) < FEWEST_WORDS:
         return ()
     try:
-        async with asyncio.timeout(RECALL_SECONDS):
+        async with asyncio.timeout(seconds):
             passages = await knowledge.passages(said, limit=RECALLED)
     except (ProviderError, TimeoutError) as error:
         logger.warning("answered without knowledge", reason=str(error) or "it took too long")
         return ()
     return (Message("system", "\n\n".join((KNOWLEDGE, *passages))),) if passages else ()
+
+
+async def warm_up(knowledge: Knowledge) -> None:
+    """Have what is needed for a search loaded by the time that the caller asks something."""
+    await recalled(knowledge, "What is there?", seconds=PATIENT_SECONDS)
 
 
 class Question(ToolParameters):

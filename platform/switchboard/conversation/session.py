@@ -10,7 +10,7 @@ import structlog
 from switchboard.conversation import voicemail
 from switchboard.conversation.call import CallResult, CallUsage, EndedReason, LiveCall, MediaSocket, Role, Tool, TranscriptEntry, TurnLatency
 from switchboard.conversation.dtmf import tones
-from switchboard.conversation.knowledge import SearchKnowledge
+from switchboard.conversation.knowledge import SearchKnowledge, warm_up
 from switchboard.conversation.latency import TurnClock
 from switchboard.conversation.listening import Listener
 from switchboard.conversation.playout import Playout
@@ -241,6 +241,8 @@ class CallSession:
     # --- what the agent does ---
 
     def _greet(self) -> None:
+        if self.call.knowledge is not None:
+            self._start(warm_up(self.call.knowledge))
         text = filled(self.call.agent.greeting_message, self.call.variables)
         if self.call.voicemail:
             text = text or voicemail.DEFAULT_GREETING

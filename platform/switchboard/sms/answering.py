@@ -24,7 +24,7 @@ from switchboard.agents.models import Agent
 from switchboard.agents.tools import declared_tools
 from switchboard.billing.costs import model_cost
 from switchboard.conversation.call import Tool
-from switchboard.conversation.knowledge import SearchKnowledge, recalled
+from switchboard.conversation.knowledge import PATIENT_SECONDS, SearchKnowledge, recalled
 from switchboard.conversation.thinking import SENTENCE_END, filled
 from switchboard.conversation.toolbox import MAX_TOOL_ROUNDS, Toolbox
 from switchboard.conversation.tools import OptOut
@@ -165,7 +165,7 @@ async def _think(runtime: Runtime, claim: _Claim, model: LLMProvider[ProviderSet
     knowledge = AgentKnowledge(runtime, agent.organization_id, agent.knowledge_base_ids) if agent.knowledge_base_ids else None
     own: list[Tool] = [OptOut(partial(_opt_out, runtime, claim)), *([SearchKnowledge(knowledge)] if knowledge else [])]
     toolbox = Toolbox([*own, *(tool() for tool in runtime.registry.tools), *await declared_tools(runtime, agent)], context)
-    known = await recalled(knowledge, claim.history[-1].content if claim.history else "")
+    known = await recalled(knowledge, claim.history[-1].content if claim.history else "", seconds=PATIENT_SECONDS)
     system = (Message("system", filled(agent.system_prompt, {})), Message("system", INSTRUCTION), *known)
     said: list[str] = []
     for _ in range(MAX_TOOL_ROUNDS):
