@@ -27,9 +27,9 @@ from switchboard.plugins import SimulatedCall
 from switchboard.runtime import Runtime
 
 from tests.carriers.lines import PERSON, Line, text_with, twilio_line
-from tests.carriers.twilio.rest import BROKEN, DONE
 from tests.carriers.twilio.server import TwilioServer, new_sid
 from tests.carriers.twilio.wire import CallRecord, signature
+from tests.carriers.vendor import BROKEN, DONE
 from tests.fixtures.app import LivePlatform, Organizations
 
 TwilioLine = tuple[Line, TwilioServer]
