@@ -5,7 +5,8 @@ Written from Telnyx's published OpenAPI description and documentation. What a re
 
 import asyncio
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
 from typing import Literal
 from uuid import uuid4
 
@@ -15,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import JsonValue
 from switchboard.plugins import CallbackUrls, CallOrder, ProviderError, SimulatedCall, TextOrder
 from switchboard_offline.loopback import stock, texts
-from switchboard_offline.loopback.callbacks import Answer, Calling, Connect, Forward, Reject, TextCame
+from switchboard_offline.loopback.callbacks import Answer, Calling, Connect, Forward, Reject, TextCame, Undelivered
 from switchboard_offline.loopback.leg import CONNECT_SECONDS, Leg, MediaFailed
 from switchboard_offline.loopback.persons import Person
 
@@ -69,6 +70,12 @@ class TelnyxLeg(Leg):
             await self.post.tell("streaming.failed", failure_reason="connection_failed", stream_type="websocket")
             raise MediaFailed("connection_failed") from error
         return stream
+
+
+async def _as_far_as_heard(telling: Awaitable[None]) -> None:
+    """Tell a platform that may be gone."""
+    with suppress(Undelivered):
+        await telling
 
 
 def refused(status: int, code: str, title: str, detail: str = "") -> Refused:
@@ -181,6 +188,16 @@ class TelnyxServer(Vendor[TelnyxLeg]):
 
     # --- calls ---
 
+    def hold(self, record: CallRecord) -> None:
+        """Let a call wait for what is commanded, without anybody being told of it."""
+        leg = self._leg(record)
+
+        async def wait() -> None:
+            await asyncio.wait({record.decision, asyncio.ensure_future(self.closing.wait())}, return_when=asyncio.FIRST_COMPLETED)
+
+        self.spawn(wait())
+        assert leg.call_id in self.legs
+
     async def dial(self, given: Mapping[str, object]) -> JsonBody:
         from_number, to_number = str(given["from"]), str(given["to"])
         assert given["connection_id"] == self.connection_id
@@ -251,7 +268,7 @@ class TelnyxServer(Vendor[TelnyxLeg]):
         if "stream_url" in given:
             _streams(given)
             leg.connect_media(str(given["stream_url"]))
-        self.spawn(leg.post.tell("call.answered", state="answered"))
+        self.spawn(_as_far_as_heard(leg.post.tell("call.answered", state="answered")))
 
     async def _transfer(self, leg: TelnyxLeg, given: Mapping[str, object]) -> None:
         record = leg.post.record
@@ -264,7 +281,7 @@ class TelnyxServer(Vendor[TelnyxLeg]):
         if subscriber.outcome is None:
             record.leg_b = other
             leg.bridge(other.to_number, other.from_number, subscriber.person)
-        self.spawn(self._second_leg(leg.post.about(other), subscriber.outcome, subscriber.error_code))
+        self.spawn(_as_far_as_heard(self._second_leg(leg.post.about(other), subscriber.outcome, subscriber.error_code)))
 
     async def _second_leg(self, post: TelnyxPost, outcome: str | None, code: str | None) -> None:
         await post.tell("call.initiated", direction="outgoing", state="bridging")

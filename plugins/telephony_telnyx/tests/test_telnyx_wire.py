@@ -1,0 +1,526 @@
+"""What the plugin sends and makes of the answers: retries only where nothing can happen twice, Telnyx's own errors, numbers, recordings, tokens."""
+
+import asyncio
+import dataclasses
+import json
+from base64 import b64encode
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from switchboard.plugins import (
+    BrowserCall,
+    CallAnswered,
+    CallbackUrls,
+    CallEnded,
+    CallOrder,
+    CallRinging,
+    CarrierEvent,
+    CarrierRequest,
+    ConnectMedia,
+    ForwardCall,
+    IncomingCall,
+    InvalidCallback,
+    MachineDetected,
+    MediaStarted,
+    OutcomeUnknown,
+    ProviderError,
+    RecipientOptedOut,
+    RecordingReady,
+    RejectCall,
+    TextOrder,
+    TextReceived,
+    TextStatus,
+    patience,
+)
+from switchboard_telephony_telnyx import stock, transport
+from switchboard_telephony_telnyx.codec import TelnyxCodec
+from switchboard_telephony_telnyx.provider import TelnyxTelephony
+from switchboard_telephony_telnyx.settings import TelnyxSettings
+from switchboard_telephony_telnyx.state import CallState, media_digest, read_state, write_state
+
+from tests.carriers.telnyx.server import TelnyxServer
+from tests.carriers.telnyx.wire import CallRecord, signed_headers, webhook
+from tests.carriers.vendor import BROKEN, GARBLED, NEVER, OURS, JsonBody
+
+pytest_plugins = ["tests.carriers.telnyx.fixtures"]
+
+REFERENCE = "01a1fed0-0000-7000-8000-000000000001"
+CALLBACKS = CallbackUrls(f"https://voice.example/carriers/telnyx/org/calls/{REFERENCE}")
+EVENTS = CallbackUrls("https://voice.example/carriers/telnyx/org/events")
+MEDIA = "wss://voice.example/media/token"
+CALL = CallOrder(REFERENCE, OURS, "+15550100021", MEDIA, CALLBACKS, ring_seconds=25, max_duration_seconds=600)
+TEXT = TextOrder("text", OURS, "+15550100001", "Hello", CALLBACKS)
+ID, LEG, TEXT_ID = "v3:call", "a-leg", "a-text"
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr(transport, "ALL_SECONDS", 1.0)
+    monkeypatch.setattr(stock, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(stock, "ARRIVAL_SECONDS", 0.3)
+
+
+def announced(telnyx: TelnyxServer) -> tuple[CallRecord, IncomingCall]:
+    """A call that has come in at Telnyx, and waits."""
+    record = CallRecord("incoming", "+15550100001", OURS, telnyx.connection_id, EVENTS.events)
+    telnyx.hold(record)
+    return record, IncomingCall(record.id, record.from_number, record.to_number)
+
+
+# --- what is sent ---
+
+
+async def test_a_call_is_ordered_whole(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    call_id = await carrier.place_call(CALL)
+    assert call_id in telnyx.legs
+    ((method, path, sent),) = telnyx.requests
+    assert (method, path) == ("POST", "/v2/calls")
+    assert read_state(telnyx.api_key, str(sent.pop("client_state"))) == CallState(reference=REFERENCE, media=media_digest(MEDIA))
+    assert sent.pop("command_id")
+    assert sent == {
+        "connection_id": telnyx.connection_id, "to": "+15550100021", "from": OURS, "timeout_secs": 25, "time_limit_secs": 600,
+        "webhook_url": CALLBACKS.events, "stream_url": MEDIA, "stream_track": "inbound_track", "stream_codec": "PCMU",
+        "stream_bidirectional_mode": "rtp", "stream_bidirectional_codec": "PCMU", "stream_bidirectional_target_legs": "self",
+        "send_silence_when_idle": True, "preferred_codecs": "PCMU,PCMA", "answering_machine_detection": "detect",
+    }  # fmt: skip
+
+
+async def test_limits_that_telnyx_does_not_take_are_widened(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    await carrier.place_call(dataclasses.replace(CALL, ring_seconds=1, max_duration_seconds=10, detect_machine=False))
+    sent = telnyx.requests[0][2]
+    assert (sent["timeout_secs"], sent["time_limit_secs"], "answering_machine_detection" in sent) == (5, 30, False)
+
+
+async def test_instructions_are_commands_that_hold_once(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    record, call = announced(telnyx)
+    recording = TelnyxTelephony(carrier.settings.model_copy(update={"record_calls": True}))
+    await recording.open()
+    for _ in range(2):
+        await recording.instruct(call, ConnectMedia(MEDIA), EVENTS)
+    await recording.close()
+    (first, second) = [sent for _, path, sent in telnyx.requests if path.endswith("/actions/answer")]
+    assert first == second
+    assert (first["stream_url"], first["record"], first["record_channels"], first["record_format"]) == (MEDIA, "record-from-answer", "dual", "wav")
+    assert read_state(telnyx.api_key, record.client_state) == CallState(call_id=record.id, media=media_digest(MEDIA))
+    _, call = announced(telnyx)
+    await carrier.instruct(call, RejectCall("busy"), EVENTS)
+    assert telnyx.requests[-1][2]["cause"] == "USER_BUSY"
+    await carrier.instruct(BrowserCall(call.carrier_call_id, "", "", identity="x"), RejectCall(), EVENTS)
+    assert telnyx.requests[-1][1].endswith("/actions/hangup")
+
+
+async def test_a_forwarded_call_is_answered_and_then_transferred_once(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    record, call = announced(telnyx)
+    await carrier.instruct(call, ForwardCall("+15550100002", OURS), EVENTS)
+    told_twice = signed(telnyx, "call.answered", record.payload())
+    for _ in range(2):
+        assert (await carrier.receive(told_twice)).events == ()
+    assert [path.rpartition("/")[2] for _, path, _ in telnyx.requests] == ["answer", "transfer", "transfer"]
+    sent = telnyx.requests[-1][2]
+    assert (sent["to"], sent["from"]) == ("+15550100002", OURS)
+    assert record.leg_b is not None
+    assert (await carrier.receive(signed(telnyx, "call.answered", record.leg_b.payload()))).events == ()
+    assert (await carrier.receive(signed(telnyx, "call.hangup", record.leg_b.payload(hangup_cause="user_busy")))).events == ()
+    assert telnyx.requests[-1][1] == f"/v2/calls/{record.id}/actions/hangup", "the caller is not left in silence"
+
+
+async def test_keys_are_pressed_and_transfers_take_the_call_off_the_stream(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    call_id = await carrier.place_call(CALL)
+    record = telnyx.legs[call_id].post.record
+    await carrier.send_digits(call_id, "1w#")
+    await carrier.send_digits(call_id, "1w#")
+    first, second = [sent for _, path, sent in telnyx.requests if path.endswith("send_dtmf")]
+    assert first["digits"] == "1w#"
+    assert first["command_id"] != second["command_id"], "the second time, it is meant"
+    await carrier.transfer(call_id, to_number="+15550100001", caller_id=OURS, callbacks=EVENTS)
+    assert [path.rpartition("/")[2] for _, path, _ in telnyx.requests[-2:]] == ["transfer", "streaming_stop"]
+    assert (await carrier.receive(signed(telnyx, "streaming.failed", record.payload()))).events == ()
+    assert telnyx.requests[-1][1].endswith("streaming_stop"), "whoever has left us is not hung up"
+
+
+# --- retries ---
+
+
+async def test_a_call_that_telnyx_failed_to_place_is_not_asked_for_again_but_may_be_by_others(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    telnyx.failures["POST", "calls"] = [500]
+    with pytest.raises(ProviderError) as failure:
+        await carrier.place_call(CALL)
+    assert (failure.value.code, failure.value.retryable, isinstance(failure.value, OutcomeUnknown)) == ("10007", True, False)
+    assert len(telnyx.requests) == 1
+
+
+@pytest.mark.parametrize("failure", [BROKEN, NEVER, GARBLED])
+@pytest.mark.parametrize("collection", ["calls", "messages"])
+async def test_what_may_have_been_done_is_never_asked_for_again(
+    carrier: TelnyxTelephony, telnyx: TelnyxServer, collection: str, failure: int
+) -> None:
+    telnyx.failures["POST", collection] = [failure]
+    with pytest.raises(OutcomeUnknown):
+        await (carrier.place_call(CALL) if collection == "calls" else carrier.send_text(TEXT))
+    assert len(telnyx.requests) == 1
+
+
+async def test_too_many_requests_are_sent_again_a_little_later(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    telnyx.failures["POST", "calls"] = [429, 429]
+    assert await carrier.place_call(CALL) in telnyx.legs
+    assert (len(telnyx.requests), len(telnyx.legs)) == (3, 1)
+    telnyx.failures["POST", "messages"] = [429] * 3
+    with pytest.raises(ProviderError) as refusal:
+        await carrier.send_text(TEXT)
+    assert (refusal.value.code, refusal.value.retryable) == ("10011", True)
+
+
+@pytest.mark.parametrize("failure", [500, 503, BROKEN])
+async def test_commands_are_sent_again_and_obeyed_once(carrier: TelnyxTelephony, telnyx: TelnyxServer, failure: int) -> None:
+    call_id = await carrier.place_call(CALL)
+    telnyx.failures["POST", "send_dtmf"] = [failure]
+    await carrier.send_digits(call_id, "5")
+    commands = [sent["command_id"] for _, path, sent in telnyx.requests if path.endswith("send_dtmf")]
+    assert len(commands) == 2
+    assert len(set(commands)) == 1
+
+
+async def test_a_telnyx_that_cannot_be_reached_has_placed_nothing(telnyx: TelnyxServer) -> None:
+    away = TelnyxTelephony(TelnyxSettings.model_validate({**telnyx.settings, "base_url": "http://127.0.0.1:9"}))
+    await away.open()
+    with pytest.raises(ProviderError, match="cannot be reached") as failure:
+        await away.place_call(CALL)
+    assert (failure.value.retryable, isinstance(failure.value, OutcomeUnknown)) == (True, False)
+    await away.close()
+
+
+async def test_a_call_is_found_by_its_reference(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    telnyx.failures["POST", "calls"] = [BROKEN]
+    with pytest.raises(OutcomeUnknown):
+        await carrier.place_call(CALL)
+    await carrier.place_call(dataclasses.replace(CALL, reference="another"))
+    found = await carrier.find_call(REFERENCE)
+    assert found in telnyx.legs
+    assert found != await carrier.find_call("another")
+    assert await carrier.find_call("a third") is None
+
+
+# --- errors ---
+
+
+async def test_telnyx_own_code_and_words_are_told(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    with pytest.raises(ProviderError) as refusal:
+        await carrier.place_call(dataclasses.replace(CALL, to_number="+15550100024"))
+    assert refusal.value.message == "Telnyx: Bad Request: +15550100024 cannot be reached (error 10015)"
+    assert (refusal.value.code, refusal.value.retryable) == ("10015", False)
+    with pytest.raises(ProviderError, match="error 10016") as no_number:
+        await carrier.place_call(dataclasses.replace(CALL, to_number="+15550100025"))
+    assert (no_number.value.code, no_number.value.retryable) == ("invalid_number", False)
+    with pytest.raises(RecipientOptedOut) as opted_out:
+        await carrier.send_text(dataclasses.replace(TEXT, to_number="+15550100083"))
+    assert opted_out.value.code == "40300"
+
+
+async def test_what_only_this_account_may_not_do_another_carrier_may(carrier: TelnyxTelephony) -> None:
+    with pytest.raises(ProviderError, match="not one of the account's") as refusal:
+        await carrier.place_call(dataclasses.replace(CALL, from_number="+15550100009"))
+    assert (refusal.value.code, refusal.value.retryable) == ("10010", True)
+
+
+@pytest.mark.parametrize(("change", "words"), [({"api_key": "wrong"}, "Authentication failed"), ({"connection_id": "7"}, "Resource not found")])
+async def test_settings_that_do_not_work_are_told_by_check(telnyx: TelnyxServer, change: dict[str, str], words: str) -> None:
+    stranger = TelnyxTelephony(TelnyxSettings.model_validate({**telnyx.settings, **change}))
+    await stranger.open()
+    with pytest.raises(ProviderError, match=words) as refusal:
+        await stranger.check()
+    assert not refusal.value.retryable
+    await stranger.close()
+
+
+async def test_check_spends_nothing(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    await carrier.check()
+    assert [method for method, _, _ in telnyx.requests] == ["GET"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"public_key": "x"}, {"public_key": b64encode(b"x" * 31).decode()}, {"connection_id": "app"}, {"messaging_profile_id": "1"},
+        {"credential_connection_id": ""}, {"base_url": "ftp://x"}, {"nonsense": 1}, {"api_key": ""},
+    ],
+)  # fmt: skip
+def test_settings_that_cannot_work_are_refused(settings: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        TelnyxSettings.model_validate({"api_key": "KEY", "public_key": b64encode(bytes(32)).decode(), "connection_id": "1", **settings})
+
+
+# --- webhooks ---
+
+
+def failed(code: str, message: str) -> CallEnded:
+    return CallEnded(ID, "failed", error_message=message, error_code=code)
+
+
+def ended(cause: str, sip_code: str = "unspecified") -> tuple[str, JsonBody]:
+    return "call.hangup", {"hangup_cause": cause, "sip_hangup_cause": sip_code, "hangup_source": "callee", "state": "hangup"}
+
+
+def text(status: str, **more: object) -> tuple[str, JsonBody]:
+    return "message.finalized", {"id": TEXT_ID, "to": [{"phone_number": "+1555", "status": status}], **more}
+
+
+def problem(code: str, title: str, detail: str | None = None) -> JsonBody:
+    return {"errors": [{"code": code, "title": title, **({"detail": detail} if detail else {})}]}
+
+
+def came(**more: object) -> tuple[str, JsonBody]:
+    return "message.received", {"id": TEXT_ID, "from": {"phone_number": "+1555"}, "to": [{"phone_number": OURS}], "text": "Hi", **more}
+
+
+TOLD: dict[str, tuple[tuple[str, JsonBody], CarrierEvent | None]] = {
+    "dialled": (("call.initiated", {"direction": "outgoing", "state": "bridging"}), CallRinging(ID)),
+    "answered": (("call.answered", {"state": "answered"}), CallAnswered(ID)),
+    "normal clearing": (ended("normal_clearing"), CallEnded(ID, "completed")),
+    "the time limit": (ended("time_limit"), CallEnded(ID, "completed")),
+    "busy": (ended("user_busy", "486"), CallEnded(ID, "busy")),
+    "busy everywhere": (ended("unspecified", "600"), CallEnded(ID, "busy")),
+    "a timeout": (ended("timeout"), CallEnded(ID, "no-answer")),
+    "no answer": (ended("no_answer", "480"), CallEnded(ID, "no-answer")),
+    "canceled": (ended("originator_cancel", "487"), CallEnded(ID, "canceled")),
+    "rejected": (ended("call_rejected", "603"), failed("603", "the person declined the call")),
+    "rejected without a code": (ended("call_rejected"), failed("call_rejected", "the destination rejected the call")),
+    "not found": (ended("not_found", "404"), failed("404", "the number is not in service")),
+    "unspecified": (ended("unspecified"), failed("unspecified", "Telnyx did not say why the call failed")),
+    "a strange code": (ended("unspecified", "699"), failed("699", "the destination's network answered with SIP code 699")),
+    "a cause of the future": (ended("boredom"), failed("boredom", "Telnyx ended the call: boredom")),
+    "a human": (("call.machine.detection.ended", {"result": "human"}), CallAnswered(ID, "human")),
+    "a machine": (("call.machine.detection.ended", {"result": "machine"}), MachineDetected(ID)),
+    "who knows": (("call.machine.detection.ended", {"result": "not_sure"}), CallAnswered(ID)),
+    "a household": (("call.machine.premium.detection.ended", {"result": "human_residence"}), CallAnswered(ID, "human")),
+    "a company": (("call.machine.premium.detection.ended", {"result": "human_business"}), CallAnswered(ID, "human")),
+    "silence": (("call.machine.premium.detection.ended", {"result": "silence"}), CallAnswered(ID)),
+    "a fax": (("call.machine.premium.detection.ended", {"result": "fax_detected"}), MachineDetected(ID)),
+    "a beep": (("call.machine.greeting.ended", {"result": "beep_detected"}), MachineDetected(ID, beep=True)),
+    "a premium beep": (("call.machine.premium.greeting.ended", {"result": "beep_detected"}), MachineDetected(ID, beep=True)),
+    "no beep": (("call.machine.greeting.ended", {"result": "ended"}), None),
+    "a recording": (("call.recording.saved", {"call_leg_id": LEG, "channels": "dual"}), RecordingReady(ID, LEG)),
+    "a key, which the stream tells": (("call.dtmf.received", {"digit": "5"}), None),
+    "an event of the future": (("call.levitated", {}), None),
+    "a text in a queue": (text("queued"), TextStatus(TEXT_ID, "sending")),
+    "a text on its way": (text("sending"), TextStatus(TEXT_ID, "sending")),
+    "a text that was sent": (
+        text("sent", parts=2, cost={"amount": "0.0051", "currency": "USD"}), TextStatus(TEXT_ID, "sent", segments=2, cost=0.0051),
+    ),
+    "a text that was delivered": (text("delivered"), TextStatus(TEXT_ID, "delivered")),
+    "a text of which nothing is heard": (text("delivery_unconfirmed"), TextStatus(TEXT_ID, "sent")),
+    "a text that was not delivered": (
+        text("delivery_failed", **problem("40008", "Undeliverable", "Not accepted.")),
+        TextStatus(TEXT_ID, "undelivered", "Undeliverable: Not accepted.", "40008"),
+    ),
+    "a text that came too late": (text("expired"), TextStatus(TEXT_ID, "undelivered", "Telnyx did not say why")),
+    "a text that failed": (
+        text("sending_failed", **problem("40010", "Not 10DLC registered")), TextStatus(TEXT_ID, "failed", "Not 10DLC registered", "40010"),
+    ),
+    "a text to somebody who has opted out": (
+        text("sending_failed", **problem("40300", "Blocked due to STOP message")),
+        TextStatus(TEXT_ID, "failed", "Blocked due to STOP message", "40300", opted_out=True),
+    ),
+    "a text that was blocked otherwise": (
+        text("sending_failed", **problem("40300", "Not allowed")), TextStatus(TEXT_ID, "failed", "Not allowed", "40300"),
+    ),
+    "a text in a state of the future": (text("pondering"), None),
+    "an incoming text with pictures": (
+        came(media=[{"url": "https://a/0", "content_type": "image/jpeg"}, {"url": "https://a/1"}], type="MMS"),
+        TextReceived(TEXT_ID, "+1555", OURS, "Hi", ("https://a/0", "https://a/1")),
+    ),
+    "an incoming text without words": (came(text=None), TextReceived(TEXT_ID, "+1555", OURS, "")),
+    "STOP": (came(autoresponse_type="STOP"), TextReceived(TEXT_ID, "+1555", OURS, "Hi", (), "stop")),
+    "START": (came(autoresponse_type="START"), TextReceived(TEXT_ID, "+1555", OURS, "Hi", (), "start")),
+    "HELP": (came(autoresponse_type="HELP"), TextReceived(TEXT_ID, "+1555", OURS, "Hi", (), "help")),
+}  # fmt: skip
+
+
+def signed(telnyx: TelnyxServer, event_type: str, payload: JsonBody, url: str = CALLBACKS.events) -> CarrierRequest:
+    body = webhook(event_type, payload)
+    return CarrierRequest("POST", url, "", {name.lower(): value for name, value in signed_headers(telnyx.key, body).items()}, body)
+
+
+@pytest.mark.parametrize(("told", "event"), TOLD.values(), ids=TOLD.keys())
+async def test_webhooks_are_translated(
+    carrier: TelnyxTelephony, telnyx: TelnyxServer, told: tuple[str, JsonBody], event: CarrierEvent | None
+) -> None:
+    name, payload = told
+    if not name.startswith("message."):
+        state = write_state(telnyx.api_key, CallState(reference=REFERENCE, media=media_digest(MEDIA)))
+        payload = {"call_control_id": ID, "client_state": state, **payload}
+    assert (await carrier.receive(signed(telnyx, name, payload))).events == (() if event is None else (event,))
+
+
+async def test_calls_that_come_in_are_told_apart(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    call: JsonBody = {
+        "call_control_id": ID,
+        "connection_id": telnyx.connection_id,
+        "from": "+1555",
+        "to": OURS,
+        "direction": "incoming",
+        "state": "parked",
+    }
+    assert (await carrier.receive(signed(telnyx, "call.initiated", call))).events == (IncomingCall(ID, "+1555", OURS),)
+    from_page = {**call, "connection_id": telnyx.browser_connection_id, "from": OURS, "to": "+1555", "direction": "outgoing", "caller_id_name": "ada"}
+    assert (await carrier.receive(signed(telnyx, "call.initiated", from_page))).events == (BrowserCall(ID, OURS, "+1555", identity="ada"),)
+    dialled_by_itself = {**from_page, "state": "bridging"}
+    assert (await carrier.receive(signed(telnyx, "call.initiated", dialled_by_itself))).events == ()
+
+
+async def test_a_recording_of_an_incoming_call_is_known_by_its_state(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    saved: JsonBody = {"call_leg_id": LEG, "client_state": write_state(telnyx.api_key, CallState(call_id=ID))}
+    assert (await carrier.receive(signed(telnyx, "call.recording.saved", saved))).events == (RecordingReady(ID, LEG),)
+    with pytest.raises(InvalidCallback):
+        await carrier.receive(signed(telnyx, "call.recording.saved", {}))
+
+
+async def test_a_call_whose_audio_cannot_be_streamed_fails_and_is_hung_up(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    record, _ = announced(telnyx)
+    received = await carrier.receive(signed(telnyx, "streaming.failed", record.payload(failure_reason="connection_failed")))
+    reason = "Telnyx could not stream the call's audio: it could not connect to the platform"
+    assert received.events == (CallEnded(record.id, "failed", error_message=reason, error_code="connection_failed"),)
+    assert telnyx.requests[-1][1].endswith("/actions/hangup")
+
+
+# --- media ---
+
+
+def start(telnyx: TelnyxServer, state: CallState | None, **media_format: object) -> str:
+    told = {
+        "call_control_id": ID, "client_state": write_state(telnyx.api_key, state) if state else None,
+        "media_format": {"encoding": "PCMU", "sample_rate": 8000, "channels": 1, **media_format},
+    }  # fmt: skip
+    return json.dumps({"event": "start", "start": told, "stream_id": "s"})
+
+
+@pytest.mark.parametrize("state", [None, CallState(), CallState(media="x"), CallState(media=media_digest("wss://voice.example/media/another"))])
+def test_a_stream_without_its_calls_state_never_starts(telnyx: TelnyxServer, state: CallState | None) -> None:
+    with pytest.raises(ValueError, match="state"):
+        TelnyxCodec(telnyx.api_key, MEDIA).decode(start(telnyx, state))
+
+
+def test_a_stream_in_another_codec_never_starts(telnyx: TelnyxServer) -> None:
+    state = CallState(media=media_digest(MEDIA))
+    with pytest.raises(ValueError, match="G722"):
+        TelnyxCodec(telnyx.api_key, MEDIA).decode(start(telnyx, state, encoding="G722"))
+    assert TelnyxCodec(telnyx.api_key, MEDIA).decode(start(telnyx, state)) == MediaStarted(ID, "s", "mulaw")
+
+
+ORDERS: dict[str, tuple[list[int], list[int]]] = {
+    "as they were sent": ([1, 2, 3], [1, 2, 3]),
+    "from the middle": ([7, 8], [7, 8]),
+    "one overtaken": ([1, 3, 2, 4], [1, 2, 3, 4]),
+    "backwards": ([1, 4, 3, 2, 5], [1, 2, 3, 4, 5]),
+    "one lost": ([1, 3, 4, 5, 6, 7], [1, 3, 4, 5, 6, 7]),
+    "one much too late": ([1, 3, 4, 5, 6, 2, 7], [1, 3, 4, 5, 6, 7]),
+    "one twice": ([1, 2, 2, 3], [1, 2, 3]),
+}
+
+
+@pytest.mark.parametrize(("sent", "heard"), ORDERS.values(), ids=ORDERS.keys())
+def test_frames_are_heard_in_their_order(sent: list[int], heard: list[int]) -> None:
+    codec, audio = TelnyxCodec("", MEDIA), b""
+    for number in sent:
+        chunk = {"track": "inbound", "chunk": str(number), "payload": b64encode(bytes([number])).decode()}
+        told = codec.decode(json.dumps({"event": "media", "media": chunk, "stream_id": "s"}))
+        assert told is None or isinstance(told, bytes)
+        audio += told or b""
+    assert list(audio) == heard
+
+
+def test_our_own_audio_and_errors_are_not_the_callers() -> None:
+    codec = TelnyxCodec("", MEDIA)
+    assert codec.decode('{"event":"media","media":{"track":"outbound","chunk":"1","payload":"AAAA"},"stream_id":"s"}') is None
+    assert codec.decode('{"event":"error","payload":{"code":100005,"title":"rate_limit_reached","detail":"x"},"stream_id":"s"}') is None
+
+
+# --- numbers, recordings, tokens ---
+
+
+async def test_numbers_are_searched_where_they_are(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    (british,) = await carrier.search_numbers(country="GB", area_code="020", limit=1)
+    assert british.phone_number.startswith("+4420")
+    assert (british.locality, british.sms, british.mms, british.monthly_cost, british.setup_cost) == ("London", True, False, 1.15, 0.0)
+    assert telnyx.requests[0][2]["filter[national_destination_code]"] == "20"
+    assert await carrier.search_numbers(country="FR", area_code=None, limit=5) == []
+    asked = [sent["filter[phone_number_type]"] for _, _, sent in telnyx.requests if sent["filter[country_code]"] == "FR"]
+    assert asked == ["local", "mobile", "national", "toll_free"]
+
+
+async def test_a_number_of_the_account_is_directed_to_us_and_not_bought(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    bought = await carrier.buy_number(OURS, EVENTS)
+    number = telnyx.numbers[OURS]
+    assert (bought.carrier_number_id, bought.sms, telnyx.purchases) == (number.id, True, 0)
+    assert (number.connection_id, number.messaging_profile_id) == (telnyx.connection_id, telnyx.profile_id)
+    assert (telnyx.application["webhook_event_url"], telnyx.application["webhook_api_version"]) == (EVENTS.events, "2")
+    assert telnyx.profile["webhook_url"] == EVENTS.events
+    changes = [path for method, path, _ in telnyx.requests if method == "PATCH"]
+    await carrier.buy_number(OURS, EVENTS)
+    again = [path for method, path, _ in telnyx.requests if method == "PATCH"][len(changes) :]
+    assert [path for path in again if "phone_numbers" not in path] == [], "an account that tells us already is left alone"
+
+
+async def test_a_number_without_texts_needs_no_messaging_profile(telnyx: TelnyxServer) -> None:
+    settings = TelnyxSettings.model_validate({**telnyx.settings, "messaging_profile_id": None})
+    voice = TelnyxTelephony(settings)
+    await voice.open()
+    assert not (await voice.buy_number(OURS, EVENTS)).sms
+    assert telnyx.profile["webhook_url"] is None
+    await voice.close()
+
+
+async def test_a_purchase_whose_answer_was_lost_is_found_again(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    telnyx.failures["POST", "number_orders"] = [BROKEN]
+    with pytest.raises(ProviderError) as lost:
+        await carrier.buy_number("+12125550103", EVENTS)
+    assert lost.value.retryable
+    bought = await carrier.buy_number("+12125550103", EVENTS)
+    assert (bought.phone_number, telnyx.purchases) == ("+12125550103", 1)
+
+
+async def test_an_order_that_takes_long_is_waited_for_and_not_given_twice(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    telnyx.looks_until_active = 3
+    assert (await carrier.buy_number("+12125550103", EVENTS)).phone_number == "+12125550103"
+    telnyx.looks_until_active = 10_000
+    for _ in range(2):
+        with pytest.raises(ProviderError, match="not delivered it yet") as pending:
+            await carrier.buy_number("+12125550104", EVENTS)
+        assert pending.value.retryable
+    assert telnyx.purchases == 2
+
+
+async def test_a_recording_is_streamed_in_parts_from_where_it_is_kept(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    telnyx.recordings[LEG] = bytes(range(256)) * 1000
+    whole = await carrier.fetch_recording(LEG, None)
+    assert (whole.status, whole.content_type, whole.content_length) == (200, "audio/x-wav", 256_000)
+    assert b"".join([chunk async for chunk in whole.chunks]) == telnyx.recordings[LEG]
+    part = await carrier.fetch_recording(LEG, "bytes=256-511")
+    assert (part.status, part.content_range, part.content_length) == (206, "bytes 256-511/256000", 256)
+    assert b"".join([chunk async for chunk in part.chunks]) == bytes(range(256))
+    with pytest.raises(ProviderError, match="does not have the recording") as gone:
+        await carrier.fetch_recording("another", None)
+    assert not gone.value.retryable
+
+
+@pytest.mark.parametrize("platform", ["web", "ios", "android"])
+async def test_a_browser_token_is_one_of_telnyx(carrier: TelnyxTelephony, telnyx: TelnyxServer, platform: Any) -> None:
+    token = await carrier.browser_token(identity="key_1", platform=platform)
+    assert token.token.count(".") == 2
+    assert (token.identity, token.expires_in_seconds, dict(token.connection)) == ("key_1", 3600, {"sdk": "telnyx-webrtc"})
+    (credential,) = telnyx.credentials.values()
+    assert (credential["name"], credential["connection_id"]) == ("key_1", telnyx.browser_connection_id)
+    assert credential["expires_at"]
+
+
+async def test_a_token_needs_its_settings(telnyx: TelnyxServer) -> None:
+    settings = TelnyxSettings.model_validate({**telnyx.settings, "credential_connection_id": None})
+    with pytest.raises(ProviderError, match="credential_connection_id") as refusal:
+        await TelnyxTelephony(settings).browser_token(identity="x", platform="web")
+    assert not refusal.value.retryable
+
+
+async def test_many_calls_share_one_client(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    orders = [dataclasses.replace(CALL, reference=str(number)) for number in range(20)]
+    assert len(set(await asyncio.gather(*(carrier.place_call(order) for order in orders)))) == 20
