@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pydantic import JsonValue
+from sqlmodel import col, select
+from switchboard.events.models import Event
 from switchboard.phone_numbers import purchase
 from switchboard.plugins import SimulatedCall, SimulatedCarrier, SpokenLine
 from switchboard.plugins.registry import Capability
@@ -84,6 +86,29 @@ async def text_with(live: LivePlatform, text: Json, status: str) -> dict[str, An
             found = next(item for item in items if item["id"] == text["id"])
             if found["status"] == status:
                 return dict(found)
+            await asyncio.sleep(0.05)
+
+
+async def only_call(live: LivePlatform) -> dict[str, Any]:
+    """The only call, once it is over."""
+    items: Any = (await live.caller.get("/v1/calls")).json["items"]
+    (found,) = items
+    return await live.ended(found["id"])
+
+
+async def events_of(live: LivePlatform, call_id: object) -> list[str]:
+    """What was published about a call, in order."""
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        rows = await session.exec(select(Event).order_by(col(Event.created_at)))
+        return [row.name for row in rows.all() if row.data.get("call_id") == str(call_id)]
+
+
+async def connected(live: LivePlatform, call_id: object) -> None:
+    """Returns when a call has been answered."""
+    async with asyncio.timeout(10):
+        while True:
+            if (await live.caller.get(f"/v1/calls/{call_id}")).json["status"] == "in-progress":
+                return
             await asyncio.sleep(0.05)
 
 

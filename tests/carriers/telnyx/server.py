@@ -190,13 +190,7 @@ class TelnyxServer(Vendor[TelnyxLeg]):
 
     def hold(self, record: CallRecord) -> None:
         """Let a call wait for what is commanded, without anybody being told of it."""
-        leg = self._leg(record)
-
-        async def wait() -> None:
-            await asyncio.wait({record.decision, asyncio.ensure_future(self.closing.wait())}, return_when=asyncio.FIRST_COMPLETED)
-
-        self.spawn(wait())
-        assert leg.call_id in self.legs
+        self._leg(record)
 
     async def dial(self, given: Mapping[str, object]) -> JsonBody:
         from_number, to_number = str(given["from"]), str(given["to"])
