@@ -123,7 +123,8 @@ async def test_a_media_socket_needs_the_streams_state(at_telnyx: TelnyxLine, mon
 
 async def test_telnyx_presses_the_keys_and_its_recording_is_streamed_through(at_telnyx: TelnyxLine) -> None:
     (line, telnyx), live = at_telnyx, at_telnyx[0].live
-    prompt = 'Otherwise: call press_digits(digits="5#") and call end_call'
+    press = 'say "One moment." and call press_digits(digits="5#")'
+    prompt = f'When the caller says "thank you" or "hello" or "goodbye": {press}\nOtherwise: {press}'
     await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"system_prompt": prompt})
     await line.ring("Thank you")
     assert [sent["digits"] for sent in _sent(telnyx, "send_dtmf")][:1] == ["5#"]
