@@ -223,6 +223,15 @@ async def test_settings_that_do_not_work_are_told_by_check(telnyx: TelnyxServer,
     await stranger.close()
 
 
+async def test_credentials_in_the_environment_are_nobodys(telnyx: TelnyxServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("API_KEY", "CLIENT_ID", "CLIENT_SECRET", "BASE_URL"):
+        monkeypatch.setenv(f"TELNYX_{name}", "http://127.0.0.1:9")
+    carrier = TelnyxTelephony(TelnyxSettings.model_validate(telnyx.settings))
+    await carrier.open()
+    await carrier.check()
+    await carrier.close()
+
+
 async def test_check_spends_nothing(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
     await carrier.check()
     assert [method for method, _, _ in telnyx.requests] == ["GET"]
