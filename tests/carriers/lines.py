@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pydantic import JsonValue
+from sqlmodel import col, select
+from switchboard.events.models import Event
 from switchboard.phone_numbers import purchase
 from switchboard.plugins import SimulatedCall, SimulatedCarrier, SpokenLine
 from switchboard.plugins.registry import Capability
@@ -18,6 +20,8 @@ from switchboard.providers.configuration import Wanted, configure
 from switchboard.runtime import Runtime
 from switchboard.tenants.defaults import embedded_providers
 
+from tests.carriers.telnyx.rest import listening as listening_telnyx
+from tests.carriers.telnyx.server import TelnyxServer
 from tests.carriers.twilio.rest import listening as listening_twilio
 from tests.carriers.twilio.server import TwilioServer
 from tests.fixtures.app import Json, LivePlatform, Organizations, bakery, fresh_number, listening
@@ -85,6 +89,29 @@ async def text_with(live: LivePlatform, text: Json, status: str) -> dict[str, An
             await asyncio.sleep(0.05)
 
 
+async def only_call(live: LivePlatform) -> dict[str, Any]:
+    """The only call, once it is over."""
+    items: Any = (await live.caller.get("/v1/calls")).json["items"]
+    (found,) = items
+    return await live.ended(found["id"])
+
+
+async def events_of(live: LivePlatform, call_id: object) -> list[str]:
+    """What was published about a call, in order."""
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        rows = await session.exec(select(Event).order_by(col(Event.created_at)))
+        return [row.name for row in rows.all() if row.data.get("call_id") == str(call_id)]
+
+
+async def connected(live: LivePlatform, call_id: object) -> None:
+    """Returns when a call has been answered."""
+    async with asyncio.timeout(10):
+        while True:
+            if (await live.caller.get(f"/v1/calls/{call_id}")).json["status"] == "in-progress":
+                return
+            await asyncio.sleep(0.05)
+
+
 @asynccontextmanager
 async def loopback_line(runtime: Runtime, organizations: Organizations) -> AsyncIterator[Line]:
     """A bakery with a number of the loopback carrier's."""
@@ -93,18 +120,25 @@ async def loopback_line(runtime: Runtime, organizations: Organizations) -> Async
         yield Line("loopback", live, LoopbackPeople(runtime, live))
 
 
+async def _bakery_at(runtime: Runtime, organizations: Organizations, carrier: str, settings: dict[str, JsonValue]) -> LivePlatform:
+    """A bakery with a number of this carrier's, and the loopback carrier as the second choice."""
+    caller = await organizations.make()
+    async with runtime.database.tenant(caller.organization_id) as session:
+        wanted = Wanted(Capability.TELEPHONY, carrier, settings)
+        await configure(session, runtime.registry, runtime.keyring, [wanted, *embedded_providers(runtime.registry)])
+    return await bakery(runtime, caller, fresh_number())
+
+
 @asynccontextmanager
 async def twilio_line(runtime: Runtime, organizations: Organizations, **settings: JsonValue) -> AsyncIterator[tuple[Line, TwilioServer]]:
-    """A bakery with a number of Twilio's, and the loopback carrier as the second choice."""
+    """A bakery with a number of Twilio's."""
     async with listening_twilio() as twilio, listening(runtime):
-        caller = await organizations.make()
-        wanted = Wanted(Capability.TELEPHONY, "twilio", {**twilio_settings(twilio), **settings})
-        async with runtime.database.tenant(caller.organization_id) as session:
-            await configure(session, runtime.registry, runtime.keyring, [wanted, *embedded_providers(runtime.registry)])
-        live = await bakery(runtime, caller, fresh_number())
-        yield Line("twilio", live, twilio), twilio
+        account: dict[str, JsonValue] = {"account_sid": twilio.account_sid, "auth_token": twilio.auth_token, "base_url": twilio.address}
+        yield Line("twilio", await _bakery_at(runtime, organizations, "twilio", {**account, **settings}), twilio), twilio
 
 
-def twilio_settings(twilio: TwilioServer) -> dict[str, JsonValue]:
-    """An account, as an operator writes it down."""
-    return {"account_sid": twilio.account_sid, "auth_token": twilio.auth_token, "base_url": twilio.address}
+@asynccontextmanager
+async def telnyx_line(runtime: Runtime, organizations: Organizations, **settings: JsonValue) -> AsyncIterator[tuple[Line, TelnyxServer]]:
+    """A bakery with a number of Telnyx's."""
+    async with listening_telnyx() as telnyx, listening(runtime):
+        yield Line("telnyx", await _bakery_at(runtime, organizations, "telnyx", {**telnyx.settings, **settings}), telnyx), telnyx

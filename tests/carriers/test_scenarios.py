@@ -15,7 +15,7 @@ import pytest_asyncio
 from switchboard.calls import dialing
 from switchboard.runtime import Runtime
 
-from tests.carriers.lines import PERSON, Line, loopback_line, text_with, twilio_line
+from tests.carriers.lines import PERSON, Line, loopback_line, telnyx_line, text_with, twilio_line
 from tests.fixtures.app import LivePlatform, Organizations
 
 CLOSED = {"enabled": True, "slots": [{"days": ["mon"], "start": "00:00", "end": "00:01"}], "outside_action": "forward"}
@@ -25,11 +25,17 @@ Otherwise: call transfer_call(to_number="+15550100001")"""
 OTHERS = ("+15550100002", "+15550100003", "+15550100004")
 
 
-@pytest_asyncio.fixture(params=["loopback", "twilio"])
+CARRIERS = ("loopback", "twilio", "telnyx")
+
+
+@pytest_asyncio.fixture(params=CARRIERS)
 async def line(request: pytest.FixtureRequest, runtime: Runtime, organizations: Organizations) -> AsyncIterator[Line]:
     """One carrier after the other."""
     if request.param == "loopback":
         async with loopback_line(runtime, organizations) as line:
+            yield line
+    elif request.param == "telnyx":
+        async with telnyx_line(runtime, organizations) as (line, _):
             yield line
     else:
         async with twilio_line(runtime, organizations) as (line, _):
@@ -53,7 +59,7 @@ async def bought(line: Line, area_code: str, **settings: object) -> str:
     caller = line.live.caller
     search = await caller.post("/v1/phone-numbers/search", {"country": "US", "area_code": area_code})
     items: Any = search.json["items"]
-    chosen = items[("loopback", "twilio").index(line.carrier)]
+    chosen = items[CARRIERS.index(line.carrier)]
     assert chosen["phone_number"].startswith(f"+1{area_code}555")
     assert chosen["monthly_cost"] == 1.15
     answer = await caller.post("/v1/phone-numbers", {"phone_number": chosen["phone_number"], "inbound_agent_id": line.live.agent_id})

@@ -12,7 +12,7 @@ import aiohttp
 import numpy as np
 import pytest
 import pytest_asyncio
-from sqlmodel import col, select, update
+from sqlmodel import update
 from switchboard.calls import dialing
 from switchboard.calls import service as calls
 from switchboard.calls.addresses import media_url
@@ -20,16 +20,15 @@ from switchboard.calls.media import Leg, recording_path
 from switchboard.conversation import engine
 from switchboard.conversation.dtmf import COLUMNS, ROWS
 from switchboard.database import now
-from switchboard.events.models import Event
 from switchboard.phone_numbers.jobs import repair_purchases
 from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.plugins import SimulatedCall
 from switchboard.runtime import Runtime
 
-from tests.carriers.lines import PERSON, Line, text_with, twilio_line
-from tests.carriers.twilio.rest import BROKEN, DONE
+from tests.carriers.lines import PERSON, Line, connected, events_of, only_call, text_with, twilio_line
 from tests.carriers.twilio.server import TwilioServer, new_sid
 from tests.carriers.twilio.wire import CallRecord, signature
+from tests.carriers.vendor import BROKEN, DONE
 from tests.fixtures.app import LivePlatform, Organizations
 
 TwilioLine = tuple[Line, TwilioServer]
@@ -39,26 +38,6 @@ TwilioLine = tuple[Line, TwilioServer]
 async def at_twilio(runtime: Runtime, organizations: Organizations) -> AsyncIterator[TwilioLine]:
     async with twilio_line(runtime, organizations, record_calls=True) as both:
         yield both
-
-
-async def only_call(live: LivePlatform) -> dict[str, Any]:
-    items: Any = (await live.caller.get("/v1/calls")).json["items"]
-    (found,) = items
-    return await live.ended(found["id"])
-
-
-async def events_of(live: LivePlatform, call_id: object) -> list[str]:
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
-        rows = await session.exec(select(Event).order_by(col(Event.created_at)))
-        return [row.name for row in rows.all() if row.data.get("call_id") == str(call_id)]
-
-
-async def _connected(live: LivePlatform, call_id: object) -> None:
-    async with asyncio.timeout(10):
-        while True:
-            if (await live.caller.get(f"/v1/calls/{call_id}")).json["status"] == "in-progress":
-                return
-            await asyncio.sleep(0.05)
 
 
 def _status_url(live: LivePlatform, call: dict[str, Any]) -> str:
@@ -97,7 +76,7 @@ async def test_a_call_whose_acceptance_was_lost_is_held_once(at_twilio: TwilioLi
 async def test_a_call_that_was_named_after_its_socket_was_opened_can_be_hung_up(at_twilio: TwilioLine) -> None:
     (_, twilio), live = at_twilio, at_twilio[0].live
     placed = await live.place("+15550100070")
-    await _connected(live, placed["id"])
+    await connected(live, placed["id"])
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
         unnamed = await calls.get(session, UUID(str(placed["id"])))
         session.expunge(unnamed)

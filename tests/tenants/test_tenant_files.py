@@ -97,6 +97,6 @@ async def test_a_file_that_fails_half_way_changes_nothing(tmp_path: Path, runtim
 def test_the_repositorys_own_files_are_sound(registry: Registry) -> None:
     for file in read_folder(REPOSITORY / "tenants", registry):
         assert file.faults == []
-    names = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "TWILIO_AUTH_TOKEN", "TWILIO_API_SECRET", "VECTORS_KEY_ID", "VECTORS_SECRET")
+    names = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "TELNYX_API_KEY", "TWILIO_AUTH_TOKEN", "TWILIO_API_SECRET", "VECTORS_KEY_ID", "VECTORS_SECRET")
     example = read_file(REPOSITORY / "tenants" / "every-key.toml.example", registry, dict.fromkeys(names, "x"))
     assert [str(fault) for fault in example.faults] == []

@@ -19,6 +19,7 @@ from switchboard.plugins.llm import (
 from switchboard.plugins.media import DigitPressed, Frame, MarkReached, MediaCodec, MediaEvent, MediaStarted, MediaStopped
 from switchboard.plugins.provider import OutcomeUnknown, Provider, ProviderError, ProviderSettings
 from switchboard.plugins.simulated_carrier import CallProgress, SimulatedCall, SimulatedCarrier, SpokenLine
+from switchboard.plugins.sip import sip_failure
 from switchboard.plugins.speech_to_text import SpeechToTextProvider, SpeechToTextStream, Transcript, TranscriptionRequest
 from switchboard.plugins.telephony import (
     INVALID_NUMBER,
@@ -141,4 +142,5 @@ __all__ = [
     "Voice",
     "Word",
     "hookimpl",
+    "sip_failure",
 ]

@@ -27,10 +27,11 @@ from switchboard.plugins import (
     TelephonyProvider,
     TextOrder,
 )
+from switchboard.plugins.recordings import stream_recording
 from twilio.twiml import TwiML
 
 from switchboard_telephony_twilio import callbacks as told
-from switchboard_telephony_twilio import markup, recordings, stock
+from switchboard_telephony_twilio import markup, stock
 from switchboard_telephony_twilio.codec import TwilioCodec, stream_token
 from switchboard_telephony_twilio.errors import CALL_OVER, NOT_FOUND, asked, made, not_placed
 from switchboard_telephony_twilio.settings import TwilioSettings
@@ -192,7 +193,8 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
 
     async def fetch_recording(self, recording_id: str, byte_range: str | None) -> RecordingStream:
         url = f"{API}/2010-04-01/Accounts/{self.settings.account_sid}/Recordings/{recording_id}.wav"
-        return await recordings.stream(self._http, url, encode_basic_auth(self.settings.account_sid, self._token), byte_range)
+        headers = {"Authorization": encode_basic_auth(self.settings.account_sid, self._token)}
+        return await stream_recording(self._http.session, self._http.address(url), headers, byte_range, carrier=self.title)
 
     async def browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
         settings = self.settings

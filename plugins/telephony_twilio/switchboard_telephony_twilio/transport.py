@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib
-import random
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -10,14 +9,8 @@ from urllib.parse import urlencode, urlsplit
 
 import aiohttp
 from switchboard.plugins import OutcomeUnknown, ProviderError
+from switchboard.plugins.patience import ALL_SECONDS, ATTEMPT_SECONDS, ATTEMPTS, CONNECT_SECONDS, LONGEST_WAIT_SECONDS, pause, retry_after
 
-ATTEMPTS: Final = 3
-CONNECT_SECONDS: Final = 4.0
-ATTEMPT_SECONDS: Final = 10.0
-ALL_SECONDS: Final = 20.0
-"""The platform waits 30 seconds for a carrier."""
-BACKOFF_SECONDS: Final = 0.4
-LONGEST_WAIT_SECONDS: Final = 5.0
 # A POST to a resource changes it, and does no more when repeated; one to a collection makes something anew each time.
 _RESOURCE: Final = re.compile(r"/[A-Z]{2}[0-9a-fA-F]{32}(\.json)?$")
 
@@ -73,18 +66,18 @@ class Http:
                 # No connection, so Twilio has heard nothing.
                 if attempt == ATTEMPTS:
                     raise ProviderError(f"Twilio cannot be reached: {error or type(error).__name__}") from error
-                await _pause(attempt)
+                await pause(attempt)
             except (aiohttp.ClientError, TimeoutError) as error:
                 if attempt == ATTEMPTS or request.creates:
                     raise request.lost(f"did not answer: {error or type(error).__name__}") from error
-                await _pause(attempt)
+                await pause(attempt)
             else:
-                wait = _retry_after(response)
+                wait = retry_after(response.headers)
                 # A 429 has done nothing; a 5xx may have.
                 again = response.status_code == 429 or (response.status_code >= 500 and not request.creates)
                 if not again or attempt == ATTEMPTS or wait > LONGEST_WAIT_SECONDS:
                     return response
-                await _pause(attempt, wait)
+                await pause(attempt, wait)
         raise AssertionError  # pragma: no cover  the last attempt returns or raises
 
     async def _send(self, request: "_Request") -> Any:
@@ -100,13 +93,3 @@ class _Request:
     def lost(self, what: str) -> ProviderError:
         """What to raise for a request whose answer never came."""
         return OutcomeUnknown(f"Twilio {what}") if self.creates else ProviderError(f"Twilio {what}")
-
-
-def _retry_after(response: Any) -> float:
-    told = response.headers.get("Retry-After", "")
-    return float(told) if told.isdecimal() else 0.0
-
-
-async def _pause(attempt: int, least: float = 0.0) -> None:
-    longest = BACKOFF_SECONDS * 2 ** (attempt - 1)
-    await asyncio.sleep(max(least, random.uniform(longest / 2, longest)))  # noqa: S311  jitter

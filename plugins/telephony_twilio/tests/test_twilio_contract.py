@@ -12,8 +12,9 @@ from switchboard_telephony_twilio.codec import stream_token
 from switchboard_telephony_twilio.provider import TwilioTelephony
 from switchboard_telephony_twilio.settings import TwilioSettings
 
-from tests.carriers.twilio.server import OURS, TwilioServer, new_sid
+from tests.carriers.twilio.server import TwilioServer, new_sid
 from tests.carriers.twilio.wire import signature
+from tests.carriers.vendor import OURS
 
 pytest_plugins = ["tests.carriers.twilio.fixtures"]
 

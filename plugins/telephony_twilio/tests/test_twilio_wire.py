@@ -31,15 +31,16 @@ from switchboard.plugins import (
     TextOrder,
     TextReceived,
     TextStatus,
+    patience,
 )
 from switchboard_telephony_twilio import transport
 from switchboard_telephony_twilio.codec import stream_token
 from switchboard_telephony_twilio.provider import TwilioTelephony
 from switchboard_telephony_twilio.settings import TwilioSettings
 
-from tests.carriers.twilio.rest import BROKEN, GARBLED, NEVER
-from tests.carriers.twilio.server import OURS, TwilioServer, new_sid
+from tests.carriers.twilio.server import TwilioServer, new_sid
 from tests.carriers.twilio.wire import signature
+from tests.carriers.vendor import BROKEN, GARBLED, NEVER, OURS
 
 pytest_plugins = ["tests.carriers.twilio.fixtures"]
 
@@ -53,7 +54,7 @@ TEXT_SID = new_sid("SM")
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr(patience, "BACKOFF_SECONDS", 0.01)
     monkeypatch.setattr(transport, "ALL_SECONDS", 1.0)
 
 

@@ -8,8 +8,9 @@ from switchboard_telephony_twilio.provider import TwilioTelephony
 from switchboard_telephony_twilio.settings import TwilioSettings
 
 from tests.carriers.twilio.rest import listening
-from tests.carriers.twilio.server import OURS, TwilioServer, new_sid
+from tests.carriers.twilio.server import TwilioServer, new_sid
 from tests.carriers.twilio.wire import Number
+from tests.carriers.vendor import OURS
 
 
 @pytest_asyncio.fixture

@@ -1,0 +1,10 @@
+"""The carrier Telnyx."""
+
+from switchboard.plugins import hookimpl
+
+from switchboard_telephony_telnyx.provider import TelnyxTelephony
+
+
+@hookimpl
+def telephony_providers() -> list[type[TelnyxTelephony]]:
+    return [TelnyxTelephony]

@@ -1,0 +1,279 @@
+"""What Telnyx tells by webhook, in the platform's words.
+
+Events and fields: https://developers.telnyx.com/docs/voice/programmable-voice/receiving-webhooks and
+https://developers.telnyx.com/docs/messaging/messages/receiving-webhooks. Telnyx does not tell that a call rings: one that it dials counts as ringing.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import msgspec
+from switchboard.plugins import (
+    BrowserCall,
+    CallAnswered,
+    CallEnded,
+    CallRinging,
+    CarrierEvent,
+    IncomingCall,
+    InvalidCallback,
+    MachineDetected,
+    RecordingReady,
+    TextReceived,
+    TextStatus,
+)
+from switchboard.plugins.telephony import AnsweredBy, CallOutcome
+
+from switchboard_telephony_telnyx.errors import is_opt_out
+from switchboard_telephony_telnyx.state import CallState, read_state
+from switchboard_telephony_telnyx.wording import call_failure, stream_failure
+
+_OUTCOMES: Final[Mapping[str, CallOutcome]] = {
+    "normal_clearing": "completed",
+    "time_limit": "completed",
+    "originator_cancel": "canceled",
+    "timeout": "no-answer",
+    "no_answer": "no-answer",
+    "user_busy": "busy",
+    "call_rejected": "failed",
+    "not_found": "failed",
+    "unspecified": "failed",
+}
+_BUSY_CODES: Final = ("486", "600")
+_FOUND: Final[Mapping[str, AnsweredBy]] = {
+    "human": "human",
+    "human_residence": "human",
+    "human_business": "human",
+    "machine": "machine",
+    "fax_detected": "machine",
+    "silence": "unknown",
+    "not_sure": "unknown",
+}
+_TextState = Literal["sending", "sent", "delivered", "undelivered", "failed"]
+_TEXT_STATES: Final[Mapping[str, _TextState]] = {
+    "queued": "sending",
+    "sending": "sending",
+    "sent": "sent",
+    "delivery_unconfirmed": "sent",
+    "delivered": "delivered",
+    "read": "delivered",
+    "delivery_failed": "undelivered",
+    "expired": "undelivered",
+    "sending_failed": "failed",
+}
+_OPT_OUTS: Final[Mapping[str, Literal["stop", "start", "help"]]] = {"STOP": "stop", "START": "start", "HELP": "help"}
+
+
+class Problem(msgspec.Struct):
+    """Why a text failed."""
+
+    code: str = ""
+    title: str = ""
+    detail: str | None = None
+
+
+class Address(msgspec.Struct):
+    phone_number: str = ""
+    status: str = ""
+
+
+class Media(msgspec.Struct):
+    url: str = ""
+
+
+class Cost(msgspec.Struct):
+    amount: str = ""
+    currency: str = ""
+
+
+class CallPayload(msgspec.Struct, rename={"from_number": "from"}):
+    """What events about calls say, as far as it matters here."""
+
+    call_control_id: str = ""
+    call_leg_id: str = ""
+    connection_id: str = ""
+    client_state: str | None = None
+    from_number: str = ""
+    to: str = ""
+    direction: str = ""
+    state: str = ""
+    caller_id_name: str | None = None
+    hangup_cause: str | None = None
+    sip_hangup_cause: str | None = None
+    result: str = ""
+    failure_reason: str | None = None
+
+
+class TextPayload(msgspec.Struct, rename={"sender": "from"}):
+    """What events about texts say, as far as it matters here."""
+
+    id: str = ""
+    sender: Address = msgspec.field(default_factory=Address)
+    to: list[Address] = []
+    text: str | None = None
+    media: list[Media] = []
+    errors: list[Problem] = []
+    parts: int | None = None
+    cost: Cost | None = None
+    webhook_url: str | None = None
+    autoresponse_type: str | None = None
+
+
+class _Event(msgspec.Struct):
+    event_type: str
+    payload: msgspec.Raw
+
+
+class _Webhook(msgspec.Struct):
+    data: _Event
+
+
+_webhook: Final[msgspec.json.Decoder[_Webhook]] = msgspec.json.Decoder(_Webhook)
+_call: Final[msgspec.json.Decoder[CallPayload]] = msgspec.json.Decoder(CallPayload)
+_text: Final[msgspec.json.Decoder[TextPayload]] = msgspec.json.Decoder(TextPayload)
+
+
+@dataclass(frozen=True, slots=True)
+class HangUp:
+    """A call that is to be ended, because nothing follows in it."""
+
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """An incoming call that is answered, and now to be connected to another number."""
+
+    call_id: str
+    to_number: str
+    caller_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a webhook says, and what Telnyx is to be told on it."""
+
+    event: CarrierEvent | None = None
+    then: HangUp | Connect | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads the webhooks of one account. Calls on `browser_connection` come from browsers."""
+
+    api_key: str
+    browser_connection: str | None
+
+    def read(self, body: bytes, url: str) -> Told:
+        """A verified webhook that came to this address. Raises `InvalidCallback`."""
+        try:
+            event = _webhook.decode(body).data
+            if event.event_type in _CALL_EVENTS:
+                return self._about_call(event.event_type, _call.decode(event.payload), url)
+            if event.event_type in _TEXT_EVENTS:
+                return Told(_about_text(event.event_type, _text.decode(event.payload), url))
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            raise InvalidCallback("the webhook is not one of Telnyx's") from None
+        return Told()
+
+    def _about_call(self, name: str, call: CallPayload, url: str) -> Told:
+        state = read_state(self.api_key, call.client_state)
+        if not call.call_control_id and name != "call.recording.saved":
+            raise InvalidCallback("the webhook names no call")
+        if state.leg_of:
+            return Told(then=HangUp(state.leg_of) if name == "call.hangup" else None)
+        if state.reference and state.reference not in url:
+            raise InvalidCallback("the webhook is about another call")
+        if name == "call.initiated" and self._is_browsers(call):
+            return Told(BrowserCall(call.call_control_id, call.from_number, call.to, identity=call.caller_id_name or call.from_number))
+        return _CALL_EVENTS[name](call, state)
+
+    def _is_browsers(self, call: CallPayload) -> bool:
+        """Whether a call waits on the connection that browsers call by; it is outgoing, as Telnyx sees it."""
+        return self.browser_connection is not None and call.connection_id == self.browser_connection and call.state == "parked"
+
+
+def _initiated(call: CallPayload, state: CallState) -> Told:
+    if state.reference:
+        return Told(CallRinging(call.call_control_id))
+    return Told(IncomingCall(call.call_control_id, call.from_number, call.to) if call.direction == "incoming" else None)
+
+
+def _answered(call: CallPayload, state: CallState) -> Told:
+    if state.forward_to:
+        return Told(then=Connect(call.call_control_id, state.forward_to, state.caller_id))
+    return Told(CallAnswered(call.call_control_id) if state.reference else None)
+
+
+def _ended(call: CallPayload, _: CallState) -> Told:
+    cause, sip_code = call.hangup_cause or "", call.sip_hangup_cause or ""
+    outcome = _OUTCOMES.get(cause, "failed")
+    if outcome != "failed":
+        return Told(CallEnded(call.call_control_id, outcome))
+    if sip_code in _BUSY_CODES:
+        return Told(CallEnded(call.call_control_id, "busy"))
+    # `not_found` comes for calls of a blocked account too, so it does not say that there is no such number.
+    code = sip_code if sip_code.isdecimal() else cause
+    return Told(CallEnded(call.call_control_id, "failed", error_message=call_failure(cause, sip_code), error_code=code or None))
+
+
+def _detected(call: CallPayload, _: CallState) -> Told:
+    answered_by = _FOUND.get(call.result, "unknown")
+    if answered_by == "machine":
+        return Told(MachineDetected(call.call_control_id))
+    return Told(CallAnswered(call.call_control_id, answered_by))
+
+
+def _greeted(call: CallPayload, _: CallState) -> Told:
+    """A machine's greeting is over. Without a beep nothing is known that was not told before."""
+    return Told(MachineDetected(call.call_control_id, beep=True) if call.result == "beep_detected" else None)
+
+
+def _recorded(call: CallPayload, state: CallState) -> Told:
+    """Telnyx names the leg and not the call: the webhook's address does, or the call's state."""
+    if not call.call_leg_id:
+        raise InvalidCallback("the webhook names no call")
+    return Told(RecordingReady(call.call_control_id or state.call_id or call.call_leg_id, call.call_leg_id))
+
+
+def _stream_failed(call: CallPayload, state: CallState) -> Told:
+    """A call without audio would go on in silence."""
+    if state.transferred:
+        return Told()
+    failed = CallEnded(call.call_control_id, "failed", error_message=stream_failure(call.failure_reason or ""), error_code=call.failure_reason)
+    return Told(failed, then=HangUp(call.call_control_id))
+
+
+def _about_text(name: str, text: TextPayload, url: str) -> CarrierEvent | None:
+    if not text.id or not text.to:
+        raise InvalidCallback("the webhook names no text")
+    if name == "message.received":
+        opt_out = _OPT_OUTS.get((text.autoresponse_type or "").upper())
+        media = tuple(item.url for item in text.media if item.url)
+        return TextReceived(text.id, text.sender.phone_number, text.to[0].phone_number, text.text or "", media, opt_out)
+    if text.webhook_url is not None and text.webhook_url != url:
+        raise InvalidCallback("the webhook is about another text")
+    status = _TEXT_STATES.get(text.to[0].status)
+    if status is None:
+        return None
+    cost = float(text.cost.amount) if text.cost and text.cost.currency == "USD" else None
+    if status not in ("undelivered", "failed"):
+        return TextStatus(text.id, status, segments=text.parts, cost=cost)
+    problem = text.errors[0] if text.errors else Problem(title="Telnyx did not say why")
+    message = f"{problem.title}: {problem.detail}" if problem.detail else problem.title
+    opted_out = is_opt_out(problem.code, message)
+    return TextStatus(text.id, status, message, problem.code or None, segments=text.parts, cost=cost, opted_out=opted_out)
+
+
+_CALL_EVENTS: Final[Mapping[str, Callable[[CallPayload, CallState], Told]]] = {
+    "call.initiated": _initiated,
+    "call.answered": _answered,
+    "call.hangup": _ended,
+    "call.machine.detection.ended": _detected,
+    "call.machine.premium.detection.ended": _detected,
+    "call.machine.greeting.ended": _greeted,
+    "call.machine.premium.greeting.ended": _greeted,
+    "call.recording.saved": _recorded,
+    "streaming.failed": _stream_failed,
+}
+_TEXT_EVENTS: Final = ("message.received", "message.sent", "message.finalized", "message.read")

@@ -1,0 +1,247 @@
+"""The carrier Telnyx, over its own SDK: calls by Call Control, which is told by requests what becomes of a call, and tells by webhooks."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar, Final, Literal
+from uuid import NAMESPACE_URL, uuid4, uuid5
+
+import aiohttp
+from switchboard.plugins import (
+    AvailableNumber,
+    BoughtNumber,
+    BrowserCall,
+    BrowserToken,
+    CallbackUrls,
+    CallOrder,
+    CarrierReply,
+    CarrierRequest,
+    ConnectMedia,
+    ForwardCall,
+    IncomingCall,
+    Instruction,
+    MediaCodec,
+    ProviderError,
+    ProviderSettings,
+    Received,
+    RecordingStream,
+    TelephonyProvider,
+    TextOrder,
+)
+from switchboard.plugins.recordings import stream_recording
+
+from switchboard_telephony_telnyx import stock
+from switchboard_telephony_telnyx.callbacks import Connect, HangUp, Reader
+from switchboard_telephony_telnyx.codec import TelnyxCodec
+from switchboard_telephony_telnyx.errors import made, not_placed, over_is_fine, part
+from switchboard_telephony_telnyx.settings import TelnyxSettings
+from switchboard_telephony_telnyx.signatures import verified
+from switchboard_telephony_telnyx.state import CallState, media_digest, read_state, write_state
+from switchboard_telephony_telnyx.transport import asked, connect
+
+LEAST_RING_SECONDS: Final = 5
+LEAST_CALL_SECONDS: Final = 30
+FORWARD_RING_SECONDS: Final = 30
+TOKEN_SECONDS: Final = 3600
+REASONS: Final = {"rejected": "CALL_REJECTED", "busy": "USER_BUSY"}
+
+
+class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
+    """Calls, media streams, texts, numbers, recordings and browser calling."""
+
+    name: ClassVar[str] = "telnyx"
+    title: ClassVar[str] = "Telnyx"
+    Settings: ClassVar[type[ProviderSettings]] = TelnyxSettings
+
+    def __init__(self, settings: TelnyxSettings) -> None:
+        super().__init__(settings)
+        self._api_key = settings.api_key.get_secret_value()
+        self._reader = Reader(self._api_key, settings.credential_connection_id)
+        self._opened: tuple[Any, aiohttp.ClientSession] | None = None
+
+    async def open(self) -> None:
+        client = await asyncio.to_thread(connect, self._api_key, str(self.settings.base_url) if self.settings.base_url else None)
+        self._opened = client, aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
+
+    async def close(self) -> None:
+        if self._opened is not None:
+            client, files = self._opened
+            await client.close()
+            await files.close()
+
+    async def check(self) -> None:
+        application = part(await asked(lambda: self._client.call_control_applications.retrieve(self.settings.connection_id)))
+        if application.active is False:
+            raise ProviderError("the Telnyx application is not active", retryable=False)
+
+    @property
+    def _client(self) -> Any:
+        if self._opened is None:
+            raise ProviderError("Telnyx is not open")
+        return self._opened[0]
+
+    # callbacks and media
+
+    async def receive(self, request: CarrierRequest) -> Received:
+        told = self._reader.read(verified(request, self.settings.public_key), request.url)
+        if isinstance(told.then, HangUp):
+            await self.hang_up(told.then.call_id)
+        elif isinstance(told.then, Connect):
+            await self._connect(told.then)
+        return Received(() if told.event is None else (told.event,))
+
+    async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
+        call_id = call.carrier_call_id
+        with over_is_fine():
+            if isinstance(instruction, ConnectMedia):
+                state = CallState(call_id=call_id, media=media_digest(instruction.media_url))
+                await self._answer(call_id, state, **self._streamed(instruction.media_url))
+            elif isinstance(instruction, ForwardCall):
+                # Only what is answered can be transferred: the webhook that tells so does it.
+                await self._answer(call_id, CallState(call_id=call_id, forward_to=instruction.to_number, caller_id=instruction.caller_id))
+            elif isinstance(call, BrowserCall):
+                await self.hang_up(call_id)
+            else:
+                cause = REASONS[instruction.reason]
+                await self._command(call_id, lambda given: self._actions.reject(call_id, cause=cause, **given), key="reject")
+        return CarrierReply()
+
+    def media_codec(self, media_url: str) -> MediaCodec:
+        return TelnyxCodec(self._api_key, media_url)
+
+    def _streamed(self, media_url: str) -> dict[str, object]:
+        """How a call's audio is connected: mu-law both ways, the person's alone towards us."""
+        recorded = {"record": "record-from-answer", "record_channels": "dual", "record_format": "wav"}
+        return {
+            "stream_url": media_url,
+            "stream_track": "inbound_track",
+            "stream_codec": "PCMU",
+            "stream_bidirectional_mode": "rtp",
+            "stream_bidirectional_codec": "PCMU",
+            "stream_bidirectional_target_legs": "self",
+            "send_silence_when_idle": True,
+            **(recorded if self.settings.record_calls else {}),
+        }
+
+    # calls
+
+    async def place_call(self, order: CallOrder) -> str:
+        state = CallState(reference=order.reference, media=media_digest(order.media_url))
+        given: dict[str, object] = {
+            "connection_id": self.settings.connection_id,
+            "to": order.to_number,
+            "from_": order.from_number,
+            "command_id": _command_id(order.reference, "dial"),
+            "client_state": write_state(self._api_key, state),
+            "webhook_url": order.callbacks.events,
+            "timeout_secs": max(LEAST_RING_SECONDS, order.ring_seconds),
+            "time_limit_secs": max(LEAST_CALL_SECONDS, order.max_duration_seconds),
+            "preferred_codecs": "PCMU,PCMA",
+            **self._streamed(order.media_url),
+            **({"answering_machine_detection": "detect"} if order.detect_machine else {}),
+        }
+        try:
+            return made(await asked(lambda: self._client.calls.dial(**given), creates=True), "call_control_id")
+        except ProviderError as error:
+            raise not_placed(error, order.to_number) from error.__cause__
+
+    async def find_call(self, reference: str) -> str | None:
+        """Telnyx lists an application's live calls with their states. Of one that is over its webhooks have told, whose address names the call."""
+
+        async def look() -> str | None:
+            async for call in self._client.connections.list_active_calls(self.settings.connection_id):
+                if read_state(self._api_key, call.client_state).reference == reference:
+                    return str(call.call_control_id)
+            return None
+
+        return await asked(look)
+
+    async def hang_up(self, carrier_call_id: str) -> None:
+        with over_is_fine():
+            await self._command(carrier_call_id, lambda given: self._actions.hangup(carrier_call_id, **given))
+
+    async def transfer(self, carrier_call_id: str, *, to_number: str, caller_id: str, callbacks: CallbackUrls) -> None:
+        await self._transfer(carrier_call_id, to_number, caller_id, key=uuid4().hex)
+        # Our side closes the socket anyway.
+        with suppress(ProviderError):
+            await self._command(carrier_call_id, lambda given: self._actions.stop_streaming(carrier_call_id, **given))
+
+    async def send_digits(self, carrier_call_id: str, digits: str) -> None:
+        await self._command(carrier_call_id, lambda given: self._actions.send_dtmf(carrier_call_id, digits=digits, **given))
+
+    @property
+    def _actions(self) -> Any:
+        return self._client.calls.actions
+
+    async def _command(self, call_id: str, send: Callable[[dict[str, str]], Awaitable[Any]], *, key: str = "") -> None:
+        """A command that can be sent again: Telnyx obeys what has the same id in the same call once.
+
+        With a key that holds for good, for what a webhook that is told twice would ask for twice. Raises `ProviderError`.
+        """
+        given = {"command_id": _command_id(call_id, key or uuid4().hex)}
+        await asked(lambda: send(given))
+
+    async def _answer(self, call_id: str, state: CallState, **streamed: object) -> None:
+        told = {"client_state": write_state(self._api_key, state), **streamed}
+        await self._command(call_id, lambda given: self._actions.answer(call_id, **told, **given), key="answer")
+
+    async def _connect(self, connect: Connect) -> None:
+        """Connect an incoming call to where it is forwarded; one that cannot be connected ends."""
+        try:
+            await self._transfer(connect.call_id, connect.to_number, connect.caller_id, key="forward")
+        except ProviderError as error:
+            if error.retryable:
+                raise
+            await self.hang_up(connect.call_id)
+
+    async def _transfer(self, call_id: str, to_number: str, caller_id: str, *, key: str) -> None:
+        told = {
+            "client_state": write_state(self._api_key, CallState(call_id=call_id, transferred=True)),
+            "target_leg_client_state": write_state(self._api_key, CallState(leg_of=call_id)),
+            "timeout_secs": FORWARD_RING_SECONDS,
+        }
+        await self._command(call_id, lambda given: self._actions.transfer(call_id, to=to_number, from_=caller_id, **told, **given), key=key)
+
+    # texts
+
+    async def send_text(self, order: TextOrder) -> str:
+        given = {"from_": order.from_number, "to": order.to_number, "text": order.body, "webhook_url": order.callbacks.events}
+        return made(await asked(lambda: self._client.messages.send(**given, use_profile_webhooks=False), creates=True), "id")
+
+    # numbers
+
+    async def search_numbers(self, *, country: str, area_code: str | None, limit: int) -> Sequence[AvailableNumber]:
+        return await stock.search(self._client, country, area_code, limit)
+
+    async def buy_number(self, phone_number: str, callbacks: CallbackUrls) -> BoughtNumber:
+        return await stock.buy(self._client, self.settings, phone_number, callbacks)
+
+    async def release_number(self, carrier_number_id: str) -> None:
+        await stock.release(self._client, carrier_number_id)
+
+    # recordings and browsers
+
+    async def fetch_recording(self, recording_id: str, byte_range: str | None) -> RecordingStream:
+        """Telnyx keeps a recording at an address that is good for some minutes and needs no credential; the leg's name finds it."""
+        wanted = {"call_leg_id": recording_id}
+        found = part(await asked(lambda: self._client.recordings.list(filter=wanted)))
+        url = next((one.download_urls.wav or one.download_urls.mp3 for one in found if one.download_urls), None)
+        if not url or self._opened is None:
+            raise ProviderError("Telnyx does not have the recording (any more)", code="404", retryable=False)
+        return await stream_recording(self._opened[1], url, {}, byte_range, carrier=self.title)
+
+    async def browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
+        connection_id = self.settings.credential_connection_id
+        if connection_id is None:
+            raise ProviderError("browser calling needs credential_connection_id in the tenant file", code="unsupported", retryable=False)
+        expires_at = (datetime.now(UTC) + timedelta(seconds=TOKEN_SECONDS)).isoformat(timespec="seconds")
+        credentials = self._client.telephony_credentials
+        credential = await asked(lambda: credentials.create(connection_id=connection_id, name=identity, expires_at=expires_at))
+        credential_id = part(credential, "id")
+        token = await asked(lambda: credentials.create_token(credential_id))
+        return BrowserToken(str(token), identity, TOKEN_SECONDS, {"sdk": "telnyx-webrtc"})
+
+
+def _command_id(subject: str, key: str) -> str:
+    return str(uuid5(NAMESPACE_URL, f"telnyx:{subject}:{key}"))

@@ -1,0 +1,37 @@
+"""`Telnyx-Signature-Ed25519`: who sent a webhook, and when (https://developers.telnyx.com/docs/messaging/messages/receiving-webhooks).
+
+Ed25519 over `timestamp|body` with the account's key. The address is not covered, and five minutes are granted: what is told twice changes nothing,
+and what is told at another call's address is recognized by the state that the call was placed with.
+"""
+
+import time
+from base64 import b64decode
+from typing import Final
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from switchboard.plugins import CarrierRequest, InvalidCallback
+
+HEADER: Final = "telnyx-signature-ed25519"
+TIMESTAMP: Final = "telnyx-timestamp"
+TOLERANCE_SECONDS: Final = 300
+
+
+def verified(request: CarrierRequest, public_key: str) -> bytes:
+    """The body of a webhook that Telnyx has signed lately. Raises `InvalidCallback`."""
+    signature, timestamp = request.headers.get(HEADER), request.headers.get(TIMESTAMP)
+    if not signature or not timestamp:
+        raise InvalidCallback("the signature is missing")
+    if not (timestamp.isascii() and timestamp.isdecimal() and len(timestamp) <= 12):
+        raise InvalidCallback("the time of the signature is garbled")
+    try:
+        Ed25519PublicKey.from_public_bytes(b64decode(public_key)).verify(
+            b64decode(signature, validate=True), timestamp.encode() + b"|" + request.body
+        )
+    except InvalidSignature:
+        raise InvalidCallback("the signature does not match") from None
+    except ValueError:
+        raise InvalidCallback("the signature is garbled") from None
+    if abs(time.time() - int(timestamp)) > TOLERANCE_SECONDS:
+        raise InvalidCallback("the signature is too old, or of the future")
+    return request.body

@@ -1,0 +1,146 @@
+"""Numbers that Telnyx sells, and the account's own (https://developers.telnyx.com/docs/numbers/phone-numbers/number-search)."""
+
+import asyncio
+from typing import Any, Final
+
+from switchboard.plugins import AvailableNumber, BoughtNumber, CallbackUrls, ProviderError
+from switchboard.plugins.telephony import NumberType
+
+from switchboard_telephony_telnyx.errors import is_gone, part
+from switchboard_telephony_telnyx.settings import TelnyxSettings
+from switchboard_telephony_telnyx.transport import asked
+
+# In the order of preference.
+_TYPES: Final[tuple[NumberType, ...]] = ("local", "mobile", "national", "toll_free")
+_COMING: Final = ("purchase-pending", "provision-pending", "requirement-info-pending", "requirement-info-under-review")
+ARRIVAL_SECONDS: Final = 15.0
+LOOK_SECONDS: Final = 0.5
+
+
+async def search(client: Any, country: str, area_code: str | None, limit: int) -> list[AvailableNumber]:
+    """Numbers that can be called, local ones first, others where there are not enough of those. Raises `ProviderError`."""
+    found: list[AvailableNumber] = []
+    for number_type in _TYPES:
+        if len(found) >= limit or (area_code is not None and number_type == "toll_free"):
+            break
+        wanted = {
+            "country_code": country,
+            "features": ["voice"],
+            "limit": limit - len(found),
+            "phone_number_type": number_type,
+            # The national form of an area code begins with a 0 that the code has not.
+            **({"national_destination_code": area_code.lstrip("0")} if area_code is not None else {}),
+        }
+        found += [_available(number, country, number_type) for number in await _of_type(client, wanted)]
+    return found
+
+
+async def _of_type(client: Any, wanted: dict[str, object]) -> list[Any]:
+    try:
+        return list(part(await asked(lambda: client.available_phone_numbers.list(filter=wanted))))
+    except ProviderError as error:
+        if is_gone(error):  # the country has no numbers of this type
+            return []
+        raise
+
+
+def _available(number: Any, country: str, number_type: NumberType) -> AvailableNumber:
+    regions = {region.region_type: region.region_name for region in number.region_information or ()}
+    able = {feature.name for feature in number.features or ()}
+    cost = number.cost_information
+    return AvailableNumber(
+        phone_number=number.phone_number,
+        friendly_name=number.phone_number,
+        country=country,
+        region=regions.get("state"),
+        locality=regions.get("location") or regions.get("rate_center"),
+        number_type=number_type,
+        voice="voice" in able,
+        sms="sms" in able,
+        mms="mms" in able,
+        monthly_cost=float(cost.monthly_cost or 0) if cost else 0.0,
+        setup_cost=float(cost.upfront_cost or 0) if cost else 0.0,
+    )
+
+
+async def buy(client: Any, settings: TelnyxSettings, phone_number: str, callbacks: CallbackUrls) -> BoughtNumber:
+    """One that the account has already, or has ordered, is not ordered again. Raises `ProviderError`."""
+    await _direct_account(client, settings, callbacks)
+    number = await _own(client, phone_number)
+    if number is None:
+        if not await _is_ordered(client, phone_number):
+            await _order(client, phone_number)
+        number = await _arrived(client, phone_number)
+    elif number.status in _COMING:
+        number = await _arrived(client, phone_number)
+    return BoughtNumber(number.id, number.phone_number, sms=await _direct(client, settings, number.id))
+
+
+async def release(client: Any, number_id: str) -> None:
+    """Give a number back; harmless for one that is not ours any more. Raises `ProviderError`."""
+    try:
+        await asked(lambda: client.phone_numbers.delete(number_id))
+    except ProviderError as error:
+        if not is_gone(error):
+            raise
+
+
+async def _own(client: Any, phone_number: str) -> Any | None:
+    """The account's number, active or on its way."""
+    found = part(await asked(lambda: client.phone_numbers.list(filter={"phone_number": phone_number.removeprefix("+")})))
+    return next((number for number in found if number.phone_number == phone_number and number.status in ("active", *_COMING)), None)
+
+
+async def _is_ordered(client: Any, phone_number: str) -> bool:
+    wanted = {"customer_reference": phone_number, "status": "pending"}
+    return bool(part(await asked(lambda: client.number_orders.list(filter=wanted))))
+
+
+async def _order(client: Any, phone_number: str) -> None:
+    wanted = [{"phone_number": phone_number}]
+    order = await asked(lambda: client.number_orders.create(phone_numbers=wanted, customer_reference=phone_number), creates=True)
+    if part(order, "status") == "failure":
+        raise ProviderError(f"Telnyx did not sell {phone_number}", code="order_failed", retryable=False)
+
+
+async def _arrived(client: Any, phone_number: str) -> Any:
+    """A number that was ordered, once it is there; orders take seconds, or days where a country wants papers."""
+    try:
+        async with asyncio.timeout(ARRIVAL_SECONDS):
+            while True:
+                number = await _own(client, phone_number)
+                if number is not None and number.status == "active":
+                    return number
+                await asyncio.sleep(LOOK_SECONDS)
+    except TimeoutError:
+        raise ProviderError(f"Telnyx has taken the order of {phone_number} and not delivered it yet", code="order_pending") from None
+
+
+async def _direct(client: Any, settings: TelnyxSettings, number_id: str) -> bool:
+    """Direct a number's calls and texts to us; answers whether it can text."""
+    await asked(lambda: client.phone_numbers.update(number_id, connection_id=settings.connection_id))
+    profile = settings.messaging_profile_id
+    if profile is None:
+        return False
+    try:
+        texting = await asked(lambda: client.phone_numbers.messaging.update(number_id, messaging_profile_id=profile))
+    except ProviderError as error:
+        if error.retryable:
+            raise
+        return False  # a number that cannot text is in no profile
+    features = part(texting).features
+    return features is None or features.sms is not None
+
+
+async def _direct_account(client: Any, settings: TelnyxSettings, callbacks: CallbackUrls) -> None:
+    """See that the application and the messaging profile tell us: at Telnyx they have the addresses, and not their numbers."""
+    connection_id, profile_id, url = settings.connection_id, settings.messaging_profile_id, callbacks.events
+    application = part(await asked(lambda: client.call_control_applications.retrieve(connection_id)))
+    if application.webhook_event_url != url or application.webhook_api_version != "2":
+        given = {"application_name": application.application_name, "webhook_event_url": url, "webhook_api_version": "2"}
+        await asked(lambda: client.call_control_applications.update(connection_id, **given))
+    if profile_id is None:
+        return
+    profile = part(await asked(lambda: client.messaging_profiles.retrieve(profile_id)))
+    if profile.webhook_url != url or profile.webhook_api_version != "2":
+        await asked(lambda: client.messaging_profiles.update(profile_id, webhook_url=url, webhook_api_version="2"))

@@ -1,0 +1,25 @@
+"""What Telnyx's codes mean, where it does not say so itself (https://developers.telnyx.com/docs/messaging/messages/error-codes)."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from switchboard.plugins import sip_failure
+
+_HANGUP: Final[Mapping[str, str]] = {
+    "call_rejected": "the destination rejected the call",
+    "not_found": "the number is not in service",
+    "unspecified": "Telnyx did not say why the call failed",
+}
+_STREAM: Final[Mapping[str, str]] = {"connection_failed": "it could not connect to the platform"}
+
+
+def call_failure(hangup_cause: str, sip_code: str) -> str:
+    """Why a call failed: by the SIP response that it was answered, else by Telnyx's cause."""
+    if sip_code.isdecimal():
+        return sip_failure(sip_code)
+    return _HANGUP.get(hangup_cause, f"Telnyx ended the call: {hangup_cause or 'no cause'}")
+
+
+def stream_failure(reason: str) -> str:
+    """Why a call's audio was never connected."""
+    return f"Telnyx could not stream the call's audio: {_STREAM.get(reason, reason or 'no reason')}"

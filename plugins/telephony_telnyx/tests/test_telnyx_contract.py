@@ -1,0 +1,72 @@
+"""Telnyx's plugin keeps every rule of a carrier, over the wire of a Telnyx that speaks from its published description."""
+
+import itertools
+import json
+from base64 import b64decode, b64encode
+
+import pytest
+from switchboard.plugins import CallbackUrls, CallOrder, CarrierRequest, Frame, TextOrder
+from switchboard.plugins.testing import MEDIA_URL, CarrierSamples, TelephonyContract
+from switchboard_telephony_telnyx.provider import TelnyxTelephony
+from switchboard_telephony_telnyx.settings import TelnyxSettings
+from switchboard_telephony_telnyx.state import CallState, media_digest, write_state
+
+from tests.carriers.telnyx.server import TelnyxServer
+from tests.carriers.telnyx.wire import CallRecord, signed_headers, webhook
+from tests.carriers.vendor import OURS
+
+pytest_plugins = ["tests.carriers.telnyx.fixtures"]
+
+CALLBACKS = CallbackUrls("https://127.0.0.1:9/carriers/events")
+URL = "https://voice.example/carriers/telnyx/org/events"
+
+
+class TestTelnyx(TelephonyContract):
+    @pytest.fixture
+    def provider(self, telnyx: TelnyxServer) -> TelnyxTelephony:
+        return TelnyxTelephony(TelnyxSettings.model_validate(telnyx.settings))
+
+    @pytest.fixture
+    def call_order(self) -> CallOrder:
+        return CallOrder("a-call-of-ours", OURS, "+15550100021", MEDIA_URL, CALLBACKS)
+
+    @pytest.fixture
+    def text_order(self) -> TextOrder:
+        return TextOrder("a-text-of-ours", OURS, "+15550100001", "Hello", CALLBACKS)
+
+    @pytest.fixture
+    async def samples(self, telnyx: TelnyxServer) -> CarrierSamples:
+        incoming = CallRecord("incoming", "+15550100001", OURS, telnyx.connection_id, URL)
+        telnyx.over.add(incoming.id)  # the caller has hung up by the time that anybody says what is to become of it
+        body = webhook("call.initiated", incoming.payload(direction="incoming", state="parked"))
+        headers = {name.lower(): value for name, value in signed_headers(telnyx.key, body).items()}
+        chunks = itertools.count(1)
+
+        def message(event: str, **fields: object) -> str:
+            return json.dumps({"event": event, "sequence_number": "2", "stream_id": "32DE0DEA", **fields})
+
+        def media(audio: bytes) -> str:
+            chunk = {"track": "inbound", "chunk": str(next(chunks)), "timestamp": "5", "payload": b64encode(audio).decode()}
+            return message("media", media=chunk)
+
+        start = {
+            "user_id": "u", "call_control_id": incoming.id, "call_session_id": "s", "from": "+15550100001", "to": OURS, "tags": [],
+            "client_state": write_state(telnyx.api_key, CallState(media=media_digest(MEDIA_URL))),
+            "media_format": {"encoding": "PCMU", "sample_rate": 8000, "channels": 1},
+        }  # fmt: skip
+        return CarrierSamples(
+            incoming_call=CarrierRequest("POST", URL, "", headers, body),
+            media_started=message("start", start=start),
+            digit=message("dtmf", occurred_at="2025-06-05T08:54:19.698408Z", dtmf={"digit": "5"}),
+            media_stopped=message("stop", stop={"user_id": "u", "call_control_id": incoming.id}),
+            media=media,
+            mark=lambda name: message("mark", mark={"name": name}),
+            audio_of=_audio_of,
+            unknown_call="v3:nobody",
+            for_sale="+12125550103",
+            taken="+12125550199",
+        )
+
+
+def _audio_of(message: Frame) -> bytes:
+    return b64decode(json.loads(message)["media"]["payload"])

@@ -1,0 +1,215 @@
+"""What Telnyx tells, by webhook and on the media socket, in the platform's words."""
+
+import json
+from base64 import b64encode
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from pydantic import SecretStr
+from switchboard.plugins import (
+    BrowserCall,
+    CallAnswered,
+    CallEnded,
+    CallRinging,
+    CarrierEvent,
+    CarrierRequest,
+    IncomingCall,
+    InvalidCallback,
+    MachineDetected,
+    MediaStarted,
+    RecordingReady,
+    TextReceived,
+    TextStatus,
+)
+from switchboard_telephony_telnyx.codec import TelnyxCodec
+from switchboard_telephony_telnyx.provider import TelnyxTelephony
+from switchboard_telephony_telnyx.settings import TelnyxSettings
+from switchboard_telephony_telnyx.state import CallState, media_digest, write_state
+
+from tests.carriers.telnyx.wire import signed_headers, webhook
+from tests.carriers.vendor import OURS, JsonBody
+
+KEY, API_KEY, APPLICATION, BROWSERS = Ed25519PrivateKey.generate(), "KEY0123456789", "1", "2"
+REFERENCE = "01a1fed0-0000-7000-8000-000000000001"
+URL = f"https://voice.example/carriers/telnyx/org/calls/{REFERENCE}"
+MEDIA = "wss://voice.example/media/token"
+ID, LEG, TEXT_ID = "v3:call", "a-leg", "a-text"
+
+
+@pytest.fixture
+def carrier() -> TelnyxTelephony:
+    public_key = b64encode(KEY.public_key().public_bytes_raw()).decode()
+    settings = TelnyxSettings(api_key=SecretStr(API_KEY), public_key=public_key, connection_id=APPLICATION, credential_connection_id=BROWSERS)
+    return TelnyxTelephony(settings)
+
+
+def failed(code: str, message: str) -> CallEnded:
+    return CallEnded(ID, "failed", error_message=message, error_code=code)
+
+
+def ended(cause: str, sip_code: str = "unspecified") -> tuple[str, JsonBody]:
+    return "call.hangup", {"hangup_cause": cause, "sip_hangup_cause": sip_code, "hangup_source": "callee", "state": "hangup"}
+
+
+def text(status: str, **more: object) -> tuple[str, JsonBody]:
+    return "message.finalized", {"id": TEXT_ID, "to": [{"phone_number": "+1555", "status": status}], **more}
+
+
+def problem(code: str, title: str, detail: str | None = None) -> JsonBody:
+    return {"errors": [{"code": code, "title": title, **({"detail": detail} if detail else {})}]}
+
+
+def came(**more: object) -> tuple[str, JsonBody]:
+    return "message.received", {"id": TEXT_ID, "from": {"phone_number": "+1555"}, "to": [{"phone_number": OURS}], "text": "Hi", **more}
+
+
+TOLD: dict[str, tuple[tuple[str, JsonBody], CarrierEvent | None]] = {
+    "dialled": (("call.initiated", {"direction": "outgoing", "state": "bridging"}), CallRinging(ID)),
+    "answered": (("call.answered", {"state": "answered"}), CallAnswered(ID)),
+    "normal clearing": (ended("normal_clearing"), CallEnded(ID, "completed")),
+    "the time limit": (ended("time_limit"), CallEnded(ID, "completed")),
+    "busy": (ended("user_busy", "486"), CallEnded(ID, "busy")),
+    "busy everywhere": (ended("unspecified", "600"), CallEnded(ID, "busy")),
+    "a timeout": (ended("timeout"), CallEnded(ID, "no-answer")),
+    "no answer": (ended("no_answer", "480"), CallEnded(ID, "no-answer")),
+    "canceled": (ended("originator_cancel", "487"), CallEnded(ID, "canceled")),
+    "rejected": (ended("call_rejected", "603"), failed("603", "the person declined the call")),
+    "rejected without a code": (ended("call_rejected"), failed("call_rejected", "the destination rejected the call")),
+    "not found": (ended("not_found", "404"), failed("404", "the number is not in service")),
+    "unspecified": (ended("unspecified"), failed("unspecified", "Telnyx did not say why the call failed")),
+    "a strange code": (ended("unspecified", "699"), failed("699", "the destination's network answered with SIP code 699")),
+    "a cause of the future": (ended("boredom"), failed("boredom", "Telnyx ended the call: boredom")),
+    "a human": (("call.machine.detection.ended", {"result": "human"}), CallAnswered(ID, "human")),
+    "a machine": (("call.machine.detection.ended", {"result": "machine"}), MachineDetected(ID)),
+    "who knows": (("call.machine.detection.ended", {"result": "not_sure"}), CallAnswered(ID)),
+    "a household": (("call.machine.premium.detection.ended", {"result": "human_residence"}), CallAnswered(ID, "human")),
+    "a company": (("call.machine.premium.detection.ended", {"result": "human_business"}), CallAnswered(ID, "human")),
+    "silence": (("call.machine.premium.detection.ended", {"result": "silence"}), CallAnswered(ID)),
+    "a fax": (("call.machine.premium.detection.ended", {"result": "fax_detected"}), MachineDetected(ID)),
+    "a beep": (("call.machine.greeting.ended", {"result": "beep_detected"}), MachineDetected(ID, beep=True)),
+    "a premium beep": (("call.machine.premium.greeting.ended", {"result": "beep_detected"}), MachineDetected(ID, beep=True)),
+    "no beep": (("call.machine.greeting.ended", {"result": "ended"}), None),
+    "a recording": (("call.recording.saved", {"call_leg_id": LEG, "channels": "dual"}), RecordingReady(ID, LEG)),
+    "a key, which the stream tells": (("call.dtmf.received", {"digit": "5"}), None),
+    "an event of the future": (("call.levitated", {}), None),
+    "a text in a queue": (text("queued"), TextStatus(TEXT_ID, "sending")),
+    "a text on its way": (text("sending"), TextStatus(TEXT_ID, "sending")),
+    "a text that was sent": (
+        text("sent", parts=2, cost={"amount": "0.0051", "currency": "USD"}), TextStatus(TEXT_ID, "sent", segments=2, cost=0.0051),
+    ),
+    "a text that was delivered": (text("delivered"), TextStatus(TEXT_ID, "delivered")),
+    "a text of which nothing is heard": (text("delivery_unconfirmed"), TextStatus(TEXT_ID, "sent")),
+    "a text that was not delivered": (
+        text("delivery_failed", **problem("40008", "Undeliverable", "Not accepted.")),
+        TextStatus(TEXT_ID, "undelivered", "Undeliverable: Not accepted.", "40008"),
+    ),
+    "a text that came too late": (text("expired"), TextStatus(TEXT_ID, "undelivered", "Telnyx did not say why")),
+    "a text that failed": (
+        text("sending_failed", **problem("40010", "Not 10DLC registered")), TextStatus(TEXT_ID, "failed", "Not 10DLC registered", "40010"),
+    ),
+    "a text to somebody who has opted out": (
+        text("sending_failed", **problem("40300", "Blocked due to STOP message")),
+        TextStatus(TEXT_ID, "failed", "Blocked due to STOP message", "40300", opted_out=True),
+    ),
+    "a text that was blocked otherwise": (
+        text("sending_failed", **problem("40300", "Not allowed")), TextStatus(TEXT_ID, "failed", "Not allowed", "40300"),
+    ),
+    "a text in a state of the future": (text("pondering"), None),
+    "an incoming text with pictures": (
+        came(media=[{"url": "https://a/0", "content_type": "image/jpeg"}, {"url": "https://a/1"}], type="MMS"),
+        TextReceived(TEXT_ID, "+1555", OURS, "Hi", ("https://a/0", "https://a/1")),
+    ),
+    "an incoming text without words": (came(text=None), TextReceived(TEXT_ID, "+1555", OURS, "")),
+    "STOP": (came(autoresponse_type="STOP"), TextReceived(TEXT_ID, "+1555", OURS, "Hi", (), "stop")),
+    "START": (came(autoresponse_type="START"), TextReceived(TEXT_ID, "+1555", OURS, "Hi", (), "start")),
+    "HELP": (came(autoresponse_type="HELP"), TextReceived(TEXT_ID, "+1555", OURS, "Hi", (), "help")),
+}  # fmt: skip
+
+
+def signed(event_type: str, payload: JsonBody) -> CarrierRequest:
+    body = webhook(event_type, payload)
+    return CarrierRequest("POST", URL, "", {name.lower(): value for name, value in signed_headers(KEY, body).items()}, body)
+
+
+@pytest.mark.parametrize(("told", "event"), TOLD.values(), ids=TOLD.keys())
+async def test_webhooks_are_translated(carrier: TelnyxTelephony, told: tuple[str, JsonBody], event: CarrierEvent | None) -> None:
+    name, payload = told
+    if not name.startswith("message."):
+        state = write_state(API_KEY, CallState(reference=REFERENCE, media=media_digest(MEDIA)))
+        payload = {"call_control_id": ID, "client_state": state, **payload}
+    assert (await carrier.receive(signed(name, payload))).events == (() if event is None else (event,))
+
+
+async def test_calls_that_come_in_are_told_apart(carrier: TelnyxTelephony) -> None:
+    call: JsonBody = {
+        "call_control_id": ID,
+        "connection_id": APPLICATION,
+        "from": "+1555",
+        "to": OURS,
+        "direction": "incoming",
+        "state": "parked",
+    }
+    assert (await carrier.receive(signed("call.initiated", call))).events == (IncomingCall(ID, "+1555", OURS),)
+    from_page = {**call, "connection_id": BROWSERS, "from": OURS, "to": "+1555", "direction": "outgoing", "caller_id_name": "ada"}
+    assert (await carrier.receive(signed("call.initiated", from_page))).events == (BrowserCall(ID, OURS, "+1555", identity="ada"),)
+    dialled_by_itself = {**from_page, "state": "bridging"}
+    assert (await carrier.receive(signed("call.initiated", dialled_by_itself))).events == ()
+
+
+async def test_a_recording_of_an_incoming_call_is_known_by_its_state(carrier: TelnyxTelephony) -> None:
+    saved: JsonBody = {"call_leg_id": LEG, "client_state": write_state(API_KEY, CallState(call_id=ID))}
+    assert (await carrier.receive(signed("call.recording.saved", saved))).events == (RecordingReady(ID, LEG),)
+    with pytest.raises(InvalidCallback):
+        await carrier.receive(signed("call.recording.saved", {}))
+
+
+# --- media ---
+
+
+def start(state: CallState | None, **media_format: object) -> str:
+    told = {
+        "call_control_id": ID, "client_state": write_state(API_KEY, state) if state else None,
+        "media_format": {"encoding": "PCMU", "sample_rate": 8000, "channels": 1, **media_format},
+    }  # fmt: skip
+    return json.dumps({"event": "start", "start": told, "stream_id": "s"})
+
+
+@pytest.mark.parametrize("state", [None, CallState(), CallState(media="x"), CallState(media=media_digest("wss://voice.example/media/another"))])
+def test_a_stream_without_its_calls_state_never_starts(state: CallState | None) -> None:
+    with pytest.raises(ValueError, match="state"):
+        TelnyxCodec(API_KEY, MEDIA).decode(start(state))
+
+
+def test_a_stream_in_another_codec_never_starts() -> None:
+    state = CallState(media=media_digest(MEDIA))
+    with pytest.raises(ValueError, match="G722"):
+        TelnyxCodec(API_KEY, MEDIA).decode(start(state, encoding="G722"))
+    assert TelnyxCodec(API_KEY, MEDIA).decode(start(state)) == MediaStarted(ID, "s", "mulaw")
+
+
+ORDERS: dict[str, tuple[list[int], list[int]]] = {
+    "as they were sent": ([1, 2, 3], [1, 2, 3]),
+    "from the middle": ([7, 8], [7, 8]),
+    "one overtaken": ([1, 3, 2, 4], [1, 2, 3, 4]),
+    "backwards": ([1, 4, 3, 2, 5], [1, 2, 3, 4, 5]),
+    "one lost": ([1, 3, 4, 5, 6, 7], [1, 3, 4, 5, 6, 7]),
+    "one much too late": ([1, 3, 4, 5, 6, 2, 7], [1, 3, 4, 5, 6, 7]),
+    "one twice": ([1, 2, 2, 3], [1, 2, 3]),
+}
+
+
+@pytest.mark.parametrize(("sent", "heard"), ORDERS.values(), ids=ORDERS.keys())
+def test_frames_are_heard_in_their_order(sent: list[int], heard: list[int]) -> None:
+    codec, audio = TelnyxCodec("", MEDIA), b""
+    for number in sent:
+        chunk = {"track": "inbound", "chunk": str(number), "payload": b64encode(bytes([number])).decode()}
+        told = codec.decode(json.dumps({"event": "media", "media": chunk, "stream_id": "s"}))
+        assert told is None or isinstance(told, bytes)
+        audio += told or b""
+    assert list(audio) == heard
+
+
+def test_our_own_audio_and_errors_are_not_the_callers() -> None:
+    codec = TelnyxCodec("", MEDIA)
+    assert codec.decode('{"event":"media","media":{"track":"outbound","chunk":"1","payload":"AAAA"},"stream_id":"s"}') is None
+    assert codec.decode('{"event":"error","payload":{"code":100005,"title":"rate_limit_reached","detail":"x"},"stream_id":"s"}') is None

@@ -1,0 +1,29 @@
+"""A Telnyx on the wire, and the plugin that talks to it."""
+
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+from switchboard_telephony_telnyx.provider import TelnyxTelephony
+from switchboard_telephony_telnyx.settings import TelnyxSettings
+
+from tests.carriers.telnyx.rest import listening
+from tests.carriers.telnyx.server import TelnyxServer
+from tests.carriers.telnyx.wire import Number
+from tests.carriers.vendor import OURS
+
+
+@pytest_asyncio.fixture
+async def telnyx() -> AsyncIterator[TelnyxServer]:
+    """An account with one number."""
+    async with listening() as server:
+        server.numbers[OURS] = Number("1293384261075731501", OURS)
+        yield server
+
+
+@pytest_asyncio.fixture
+async def carrier(telnyx: TelnyxServer) -> AsyncIterator[TelnyxTelephony]:
+    """The plugin, opened."""
+    provider = TelnyxTelephony(TelnyxSettings.model_validate(telnyx.settings))
+    await provider.open()
+    yield provider
+    await provider.close()

@@ -1,0 +1,395 @@
+"""A Telnyx in this process: its REST API as far as the plugin uses it, on one side; people with telephones on the other.
+
+Written from Telnyx's published OpenAPI description and documentation. What a real account answers beyond them is not known here.
+"""
+
+import asyncio
+from base64 import b64encode
+from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
+from typing import Literal
+from uuid import uuid4
+
+import aiohttp
+from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from pydantic import JsonValue
+from switchboard.plugins import CallbackUrls, CallOrder, ProviderError, SimulatedCall, TextOrder
+from switchboard_offline.loopback import stock, texts
+from switchboard_offline.loopback.callbacks import Answer, Calling, Connect, Forward, Reject, TextCame, Undelivered
+from switchboard_offline.loopback.leg import CONNECT_SECONDS, Leg, MediaFailed
+from switchboard_offline.loopback.persons import Person
+
+from tests.carriers.telnyx.wire import CallRecord, Number, TelnyxPost, TelnyxStream, hangup, webhook
+from tests.carriers.vendor import JsonBody, Refused, Vendor, stereo
+
+LONGEST_RING = 5
+"""Telnyx rings for at least five seconds, which are one here."""
+
+
+class TelnyxLeg(Leg):
+    """A person's line, connected by a media stream of Telnyx's."""
+
+    def __init__(self, post: TelnyxPost) -> None:
+        super().__init__(post.record.id, post, "")
+        self.post = post
+        self.altered: dict[str, object] = {}
+
+    def connect_media(self, url: str) -> None:
+        self._decide(Connect(url))
+
+    def refuse(self, reason: Literal["rejected", "busy"]) -> None:
+        self._decide(Reject(reason))
+
+    def end(self) -> None:
+        """End the call, in whatever state it is."""
+        self._decide(Reject("rejected"))
+        self.hang_up()
+
+    def bridge(self, to_number: str, caller_id: str, person: Person) -> None:
+        """Connect the call to somebody who has answered."""
+        if self.post.record.decision.done() or self.post.record.state != "parked":
+            self.connect_to(person)
+        else:
+            self._decide(Forward(to_number, caller_id))
+
+    def _decide(self, answer: Answer) -> None:
+        if not self.post.record.decision.done():
+            self.post.record.decision.set_result(answer)
+
+    async def open_media(self, url: str) -> TelnyxStream:
+        assert "?" not in url
+        record = self.post.record
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                socket = await self.post.http.ws_connect(url, timeout=aiohttp.ClientWSTimeout(ws_close=1.0))
+                start = {"from": record.from_number, "to": record.to_number, "client_state": record.client_state, **self.altered}
+                stream = TelnyxStream(socket, self.call_id, start)
+                await stream.start()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            await self.post.tell("streaming.failed", failure_reason="connection_failed", stream_type="websocket")
+            raise MediaFailed("connection_failed") from error
+        return stream
+
+
+async def _as_far_as_heard(telling: Awaitable[None]) -> None:
+    """Tell a platform that may be gone."""
+    with suppress(Undelivered):
+        await telling
+
+
+def refused(status: int, code: str, title: str, detail: str = "") -> Refused:
+    """An error as Telnyx words it."""
+    return Refused(status, {"errors": [{"code": code, "title": title, **({"detail": detail} if detail else {})}]})
+
+
+def not_found() -> Refused:
+    return refused(404, "10005", "Resource not found", "The requested resource or URL could not be found.")
+
+
+def _streams(given: Mapping[str, object]) -> None:
+    """What must be asked for, so that audio flows both ways."""
+    assert (given["stream_bidirectional_mode"], given["stream_bidirectional_codec"]) == ("rtp", "PCMU")
+    assert (given["stream_track"], given["stream_codec"], given["stream_bidirectional_target_legs"]) == ("inbound_track", "PCMU", "self")
+
+
+class TelnyxServer(Vendor[TelnyxLeg]):
+    """One account with an application, a messaging profile and a connection for browsers. `requests` is what the plugin sent; `stream_start` is put
+    into streams' own; a number that is ordered is active after `looks_until_active` looks at it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.api_key = f"KEY{uuid4().hex}"
+        self.key = Ed25519PrivateKey.generate()
+        self.connection_id, self.browser_connection_id, self.profile_id = "1293384261075731499", "1293384261075731500", str(uuid4())
+        self.requests: list[tuple[str, str, JsonBody]] = []
+        self.application: JsonBody = {
+            "id": self.connection_id, "application_name": "switchboard", "webhook_event_url": "https://example.com", "webhook_api_version": "1",
+            "active": True,
+        }  # fmt: skip
+        self.profile: JsonBody = {"id": self.profile_id, "name": "texts", "webhook_url": None, "webhook_api_version": "2", "enabled": True}
+        self.numbers: dict[str, Number] = {}
+        self.orders: list[JsonBody] = []
+        self.credentials: dict[str, JsonBody] = {}
+        self.looks_until_active = 0
+        self.stream_start: dict[str, object] = {}
+        self.over: set[str] = set()
+
+    @property
+    def public_key(self) -> str:
+        return b64encode(self.key.public_key().public_bytes_raw()).decode()
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """The account, as an operator writes it down."""
+        return {
+            "api_key": self.api_key,
+            "public_key": self.public_key,
+            "connection_id": self.connection_id,
+            "messaging_profile_id": self.profile_id,
+            "credential_connection_id": self.browser_connection_id,
+            "base_url": f"{self.address}/v2",
+        }
+
+    def failed(self, status: int) -> Refused:
+        if status == 429:
+            return refused(429, "10011", "Too many requests", "You have exceeded the maximum number of allowed requests.")
+        return refused(status, "10007", "Unexpected error", "An unexpected error occured.")
+
+    def authenticate(self, request: web.Request) -> None:
+        if request.headers.get("Authorization") != f"Bearer {self.api_key}":
+            raise refused(401, "10009", "Authentication failed", "The required authentication headers were either invalid or not included.")
+
+    # --- the people ---
+
+    async def ring(self, from_number: str, to_number: str, lines: Sequence[str]) -> SimulatedCall:
+        """Somebody rings a number of the account and says these lines."""
+        assert self.numbers[to_number].connection_id == self.connection_id
+        record = CallRecord("incoming", from_number, to_number, self.connection_id, self._application_url)
+        return await self._ring(record, lines)
+
+    async def call_from_browser(self, identity: str, to_number: str, lines: Sequence[str], *, caller: str = "") -> SimulatedCall:
+        """Somebody with a token calls from a page, which gives a caller id along."""
+        more: JsonBody = {"caller_id_name": identity}
+        record = CallRecord("outgoing", caller or identity, to_number, self.browser_connection_id, self._application_url, more=more)
+        return await self._ring(record, lines)
+
+    async def _ring(self, record: CallRecord, lines: Sequence[str]) -> SimulatedCall:
+        leg = self._leg(record)
+        return await self.simulate(leg, leg.post, Calling(record.id, record.from_number, record.to_number), lines)
+
+    async def text(self, from_number: str, to_number: str, body: str, **more: object) -> str:
+        """Somebody texts a number of the account; answers the text's id."""
+        assert self.numbers[to_number].messaging_profile_id == self.profile_id
+        told = TextCame("", from_number, to_number, body)
+        return await self.post(CallRecord("incoming", from_number, to_number, "", "")).text_came(str(self.profile["webhook_url"]), told, **more)
+
+    @property
+    def _application_url(self) -> str:
+        assert self.application["webhook_api_version"] == "2"
+        return str(self.application["webhook_event_url"])
+
+    def post(self, record: CallRecord) -> TelnyxPost:
+        return TelnyxPost(self.http, "", self.closing, self.key, record, self.repeats)
+
+    def _leg(self, record: CallRecord) -> TelnyxLeg:
+        leg = self.legs[record.id] = TelnyxLeg(self.post(record))
+        leg.altered = self.stream_start
+        return leg
+
+    async def ended(self, leg: TelnyxLeg) -> None:
+        record = leg.post.record
+        self.over.add(record.id)
+        if record.recorded:
+            self.recordings[record.leg_id] = stereo(leg)
+            payload = record.payload(channels="dual", recording_urls={"wav": self.storage_url(record.leg_id)})
+            del payload["call_control_id"]
+            await leg.post.post(record.webhook_url, webhook("call.recording.saved", payload))
+
+    # --- calls ---
+
+    def hold(self, record: CallRecord) -> None:
+        """Let a call wait for what is commanded, without anybody being told of it."""
+        self._leg(record)
+
+    async def dial(self, given: Mapping[str, object]) -> JsonBody:
+        from_number, to_number = str(given["from"]), str(given["to"])
+        assert given["connection_id"] == self.connection_id
+        _streams(given)
+        if from_number not in self.numbers:
+            raise refused(403, "10010", "Authorization failed", "The 'from' number is not one of the account's.")
+        if to_number.endswith("25"):
+            raise refused(422, "10016", "Phone number must be in +E164 format", "The 'to' parameter must be in E164 format.")
+        try:
+            subscriber = self.directory.subscriber(to_number)
+        except ProviderError:
+            raise refused(422, "10015", "Bad Request", f"{to_number} cannot be reached") from None
+        record = CallRecord(
+            "outgoing", from_number, to_number, self.connection_id, str(given["webhook_url"]), state="bridging",
+            client_state=str(given["client_state"]), amd=given.get("answering_machine_detection", "disabled") != "disabled",
+            recorded=given.get("record") == "record-from-answer",
+        )  # fmt: skip
+        ring, limit = given["timeout_secs"], given["time_limit_secs"]
+        assert isinstance(ring, int)
+        assert isinstance(limit, int)
+        assert 5 <= ring <= 600
+        assert 30 <= limit <= 14_400
+        order = CallOrder("", from_number, to_number, str(given["stream_url"]), CallbackUrls(""), ring // LONGEST_RING, limit, record.amd)
+        leg = self._leg(record)
+        self.run(leg, lambda _: leg.place(order, subscriber))
+        return {"data": self._call_body(record)}
+
+    async def active_calls(self, connection_id: str) -> JsonBody:
+        """One call a page, so that whoever looks has to turn them."""
+        calls = [self._call_body(leg.post.record) for leg in self.legs.values() if leg.post.record.connection_id == connection_id]
+        return {"data": calls, "meta": {"page_number": 1, "page_size": 20, "total_pages": 1, "total_items": len(calls)}}
+
+    def _call_body(self, record: CallRecord) -> JsonBody:
+        return {**record.payload(), "record_type": "call", "is_alive": False, "call_duration": 0}
+
+    async def command(self, call_id: str, action: str, given: Mapping[str, object]) -> JsonBody:
+        leg = self.legs.get(call_id)
+        if leg is None and call_id in self.over:
+            raise refused(422, "90018", "Call has already ended", "This call is no longer active and can't receive commands.")
+        if leg is None:
+            raise refused(422, "90015", "Invalid Call Control ID", "The call_control_id provided was not valid.")
+        record, command_id = leg.post.record, str(given["command_id"])
+        if command_id not in record.commands:
+            record.commands.add(command_id)
+            record.client_state = str(given.get("client_state") or record.client_state or "") or None
+            await self._obey(leg, action, given)
+        return {"data": {"result": "ok"}}
+
+    async def _obey(self, leg: TelnyxLeg, action: str, given: Mapping[str, object]) -> None:
+        match action:
+            case "answer":
+                self._answer(leg, given)
+            case "reject":
+                assert given["cause"] in ("CALL_REJECTED", "USER_BUSY")
+                leg.refuse("busy" if given["cause"] == "USER_BUSY" else "rejected")
+            case "hangup":
+                leg.end()
+            case "transfer":
+                await self._transfer(leg, given)
+            case "send_dtmf":
+                self.spawn(leg.press(str(given["digits"])))
+            case _:
+                assert action == "streaming_stop", action
+
+    def _answer(self, leg: TelnyxLeg, given: Mapping[str, object]) -> None:
+        record = leg.post.record
+        record.recorded = given.get("record") == "record-from-answer"
+        if "stream_url" in given:
+            _streams(given)
+            leg.connect_media(str(given["stream_url"]))
+        self.spawn(_as_far_as_heard(leg.post.tell("call.answered", state="answered")))
+
+    async def _transfer(self, leg: TelnyxLeg, given: Mapping[str, object]) -> None:
+        record = leg.post.record
+        assert given["from"] in self.numbers
+        other = CallRecord(
+            "outgoing", str(given["from"]), str(given["to"]), record.connection_id, record.webhook_url,
+            client_state=str(given["target_leg_client_state"]),
+        )  # fmt: skip
+        subscriber = self.directory.subscriber(other.to_number)
+        if subscriber.outcome is None:
+            record.leg_b = other
+            leg.bridge(other.to_number, other.from_number, subscriber.person)
+        self.spawn(_as_far_as_heard(self._second_leg(leg.post.about(other), subscriber.outcome, subscriber.error_code)))
+
+    async def _second_leg(self, post: TelnyxPost, outcome: str | None, code: str | None) -> None:
+        await post.tell("call.initiated", direction="outgoing", state="bridging")
+        if outcome is None:
+            await post.tell("call.answered", state="answered")
+            await post.tell("call.bridged", state="bridged")
+        else:
+            await post.tell("call.hangup", **hangup(outcome, code))
+
+    # --- texts ---
+
+    async def send_message(self, given: Mapping[str, object]) -> JsonBody:
+        from_number, to_number = str(given["from"]), str(given["to"])
+        assert given["use_profile_webhooks"] is False
+        if from_number not in self.numbers:
+            raise refused(400, "40305", "Invalid 'from' address", "The 'from' address is not one of the profile's.")
+        if to_number.endswith("82"):
+            raise refused(400, "40310", "Invalid 'to' address", "The 'to' address is not valid.")
+        if to_number.endswith("83"):
+            raise refused(400, "40300", "Blocked due to STOP message", "Messages cannot be sent due to an existing block rule.")
+        text_id = str(uuid4())
+        order = TextOrder("", from_number, to_number, str(given["text"]), CallbackUrls(str(given["webhook_url"])))
+        self.spawn(texts.carry(self.post(CallRecord("outgoing", "", "", "", "")), order, text_id))
+        return {"data": {"id": text_id, "record_type": "message", "to": [{"phone_number": to_number, "status": "queued"}]}}
+
+    # --- numbers ---
+
+    async def available(self, query: Mapping[str, str]) -> JsonBody:
+        country, kind = query["filter[country_code]"], query["filter[phone_number_type]"]
+        if kind != "local" or country not in ("US", "CA", "GB"):
+            return {"data": [], "meta": {"total_results": 0}}
+        found = stock.search(country, query.get("filter[national_destination_code]"), int(query["filter[limit]"]))
+        cost = {"upfront_cost": "0.00", "monthly_cost": "1.15", "currency": "USD"}
+        numbers = [
+            {
+                "record_type": "available_phone_number",
+                "phone_number": one.phone_number,
+                "features": [{"name": "sms"}, {"name": "voice"}],
+                "region_information": [{"region_type": "location", "region_name": one.locality}],
+                "cost_information": cost,
+            }
+            for one in found
+        ]
+        return {"data": numbers, "meta": {"total_results": len(numbers)}}
+
+    async def list_numbers(self, query: Mapping[str, str]) -> JsonBody:
+        wanted = query["filter[phone_number]"]
+        assert wanted.isdecimal(), "non-numerical characters result in no values"
+        found = [number for number in self.numbers.values() if wanted in number.phone_number]
+        for number in found:
+            number.looks_until_active -= 1
+        return {"data": [self._number_body(number) for number in found], "meta": {"page_number": 1, "total_pages": 1, "total_results": len(found)}}
+
+    async def list_orders(self, query: Mapping[str, str]) -> JsonBody:
+        reference = query["filter[customer_reference]"]
+        number = self.numbers.get(reference)
+        found = [order for order in self.orders if order["customer_reference"] == reference and number and number.looks_until_active >= 0]
+        return {"data": found, "meta": {"page_number": 1, "total_pages": 1}}
+
+    async def order(self, given: Mapping[str, object]) -> JsonBody:
+        ordered = given["phone_numbers"]
+        assert isinstance(ordered, list)
+        phone_number = str(ordered[0]["phone_number"])
+        if phone_number.endswith("99") or phone_number in self.numbers:
+            raise refused(422, "85006", "Number not available", f"{phone_number} is not available.")
+        self.purchases += 1
+        self.numbers[phone_number] = Number(str(uuid4().int)[:19], phone_number, looks_until_active=self.looks_until_active)
+        self.orders.append({"id": str(uuid4()), "status": "pending", "customer_reference": given["customer_reference"], "phone_numbers": ordered})
+        return {"data": self.orders[-1]}
+
+    async def update_number(self, number_id: str, given: Mapping[str, object]) -> JsonBody:
+        number = self._number(number_id)
+        number.connection_id = str(given["connection_id"])
+        return {"data": self._number_body(number)}
+
+    async def update_texting(self, number_id: str, given: Mapping[str, object]) -> JsonBody:
+        number = self._number(number_id)
+        number.messaging_profile_id = str(given["messaging_profile_id"])
+        features = {"sms": {"domestic_two_way": True, "international_inbound": True, "international_outbound": True}, "mms": None}
+        return {"data": {"id": number_id, "phone_number": number.phone_number, "features": features}}
+
+    async def release_number(self, number_id: str) -> JsonBody:
+        number = self._number(number_id)
+        del self.numbers[number.phone_number]
+        return {"data": self._number_body(number)}
+
+    def _number(self, number_id: str) -> Number:
+        found = next((number for number in self.numbers.values() if number.id == number_id), None)
+        if found is None:
+            raise not_found()
+        return found
+
+    def _number_body(self, number: Number) -> JsonBody:
+        status = "active" if number.looks_until_active < 0 else "purchase-pending"
+        return {"id": number.id, "record_type": "phone_number", "phone_number": number.phone_number, "status": status}
+
+    # --- the account ---
+
+    async def update_application(self, given: Mapping[str, object]) -> JsonBody:
+        assert given["application_name"]
+        self.application.update(given)
+        return {"data": self.application}
+
+    async def update_profile(self, given: Mapping[str, object]) -> JsonBody:
+        self.profile.update(given)
+        return {"data": self.profile}
+
+    async def create_credential(self, given: Mapping[str, object]) -> JsonBody:
+        assert given["connection_id"] == self.browser_connection_id
+        credential: JsonBody = {"id": str(uuid4()), "record_type": "credential", "sip_username": "gencred", **given}
+        self.credentials[str(credential["id"])] = credential
+        return {"data": credential}
+
+    async def list_recordings(self, query: Mapping[str, str]) -> JsonBody:
+        leg_id = query["filter[call_leg_id]"]
+        found = [{"id": str(uuid4()), "call_leg_id": leg_id, "download_urls": {"wav": self.storage_url(leg_id)}}] if leg_id in self.recordings else []
+        return {"data": found, "meta": {"page_number": 1, "total_pages": 1}}

@@ -1,0 +1,225 @@
+"""What Telnyx says and how it says it: signed webhooks, and the messages of its media streams."""
+
+import asyncio
+import json
+import time
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import aiohttp
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from switchboard_offline.loopback.callbacks import (
+    Answer,
+    Answered,
+    Beeped,
+    Calling,
+    Ended,
+    Post,
+    Ringing,
+    TextCame,
+    TextWent,
+    Told,
+    Undelivered,
+)
+from switchboard_offline.loopback.codec import read_command
+from switchboard_offline.loopback.line import MediaStream
+
+from tests.carriers.vendor import JsonBody
+
+AMD_SECONDS = 0.3
+CAUSES = {"completed": "normal_clearing", "busy": "user_busy", "no-answer": "timeout", "canceled": "originator_cancel"}
+FAILURES = {"404": "not_found", "603": "call_rejected"}
+
+
+def signed_headers(key: Ed25519PrivateKey, body: bytes, *, at: float | None = None) -> dict[str, str]:
+    """The headers of a webhook, as https://developers.telnyx.com describes them; written here without the SDK, to check it."""
+    timestamp = str(int(time.time() if at is None else at))
+    signature = b64encode(key.sign(f"{timestamp}|".encode() + body)).decode()
+    return {"Telnyx-Signature-Ed25519": signature, "Telnyx-Timestamp": timestamp, "Content-Type": "application/json"}
+
+
+def webhook(event_type: str, payload: JsonBody) -> bytes:
+    """An event as API v2 tells it."""
+    data = {
+        "record_type": "event", "event_type": event_type, "id": str(uuid4()), "occurred_at": datetime.now(UTC).isoformat(), "payload": payload,
+    }  # fmt: skip
+    return json.dumps({"data": data, "meta": {"attempt": 1, "delivered_to": "https://voice.example"}}).encode()
+
+
+@dataclass
+class Number:
+    """A number of the account."""
+
+    id: str
+    phone_number: str
+    connection_id: str | None = None
+    messaging_profile_id: str | None = None
+    looks_until_active: int = 0
+
+
+@dataclass
+class CallRecord:
+    """A call at Telnyx, what was commanded, and where it tells about it."""
+
+    direction: str
+    from_number: str
+    to_number: str
+    connection_id: str
+    webhook_url: str
+    state: str = "parked"
+    client_state: str | None = None
+    amd: bool = False
+    recorded: bool = False
+    more: JsonBody = field(default_factory=dict)
+    id: str = field(default_factory=lambda: f"v3:{uuid4().hex}")
+    leg_id: str = field(default_factory=lambda: str(uuid4()))
+    commands: set[str] = field(default_factory=set)
+    leg_b: "CallRecord | None" = None
+    decision: asyncio.Future[Answer] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    def payload(self, **more: object) -> JsonBody:
+        state: JsonBody = {} if self.client_state is None else {"client_state": self.client_state}
+        return {
+            "call_control_id": self.id, "call_leg_id": self.leg_id, "call_session_id": self.leg_id, "connection_id": self.connection_id,
+            "from": self.from_number, "to": self.to_number, **state, **more,
+        }  # fmt: skip
+
+
+def hangup(outcome: str, error_code: str | None) -> JsonBody:
+    """How a call ended, in Telnyx's words."""
+    cause = CAUSES.get(outcome) or FAILURES.get(error_code or "", "unspecified")
+    sip_code = "486" if outcome == "busy" else error_code if error_code and error_code.isdecimal() else "unspecified"
+    return {"state": "hangup", "hangup_cause": cause, "hangup_source": "callee", "sip_hangup_cause": sip_code}
+
+
+@dataclass(frozen=True, slots=True)
+class TelnyxPost(Post):
+    """Tells what happens to one call or text as Telnyx would; takes the place of the loopback carrier's."""
+
+    key: Ed25519PrivateKey
+    record: CallRecord
+    repeats: bool = False
+
+    async def deliver(self, events_url: str, told: Told) -> bytes:
+        """Raises `Undelivered` where the platform refuses."""
+        record = self.record
+        match told:
+            case Calling():
+                await self.tell("call.initiated", direction=record.direction, state="parked", **record.more)
+                async with asyncio.timeout(10):
+                    return msgspec.json.encode(await record.decision)
+            case Ringing():
+                await self.tell("call.initiated", direction="outgoing", state="bridging")
+            case Answered():
+                await self.tell("call.answered", state="answered")
+                await self._detection(told)
+            case Ended():
+                if record.leg_b is not None:
+                    await self.about(record.leg_b).tell("call.hangup", **hangup(told.outcome, told.error_code))
+                await self.tell("call.hangup", **hangup(told.outcome, told.error_code))
+            case TextWent():
+                await self._text_went(events_url, told)
+            case TextCame():
+                raise AssertionError("brought by `text_came`")
+            case Beeped():
+                """Told by `detect_beep` alone."""
+        return b""
+
+    def about(self, record: CallRecord) -> "TelnyxPost":
+        """The same, for another leg."""
+        return TelnyxPost(self.http, self.secret, self.closing, self.key, record, self.repeats)
+
+    async def tell(self, event_type: str, **more: object) -> None:
+        """One event about the call."""
+        for _ in range(2 if self.repeats else 1):
+            await self.post(self.record.webhook_url, webhook(event_type, self.record.payload(**more)))
+
+    async def _detection(self, told: Answered) -> None:
+        if self.record.amd:
+            await asyncio.sleep(AMD_SECONDS)
+            await self.tell("call.machine.detection.ended", result="not_sure" if told.answered_by == "unknown" else told.answered_by)
+
+    async def _text_went(self, url: str, told: TextWent) -> None:
+        status = {"undelivered": "delivery_failed"}.get(told.status, told.status)
+        problem = {"code": "40008", "title": "Undeliverable", "detail": "The recipient carrier did not accept the message."}
+        payload: JsonBody = {
+            "record_type": "message", "direction": "outbound", "id": told.text_id, "type": "SMS", "to": [{"phone_number": "", "status": status}],
+            "webhook_url": url, "parts": 1, "errors": [problem] if told.status == "undelivered" else [],
+            "cost": {"amount": "0.0051", "currency": "USD"},
+        }  # fmt: skip
+        await self.post(url, webhook("message.sent" if told.status == "sent" else "message.finalized", payload))
+
+    async def text_came(self, url: str, told: TextCame, **more: object) -> str:
+        """Bring a text to the address of the messaging profile; answers its id."""
+        text_id = str(uuid4())
+        payload: JsonBody = {
+            "record_type": "message", "direction": "inbound", "id": text_id, "type": "SMS", "from": {"phone_number": told.from_number},
+            "to": [{"phone_number": told.to_number, "status": "webhook_delivered"}], "text": told.body, "media": [], "webhook_url": url, **more,
+        }  # fmt: skip
+        await self.post(url, webhook("message.received", payload))
+        return text_id
+
+    async def post(self, url: str, body: bytes) -> None:
+        """A signed webhook. Raises `Undelivered`."""
+        try:
+            timeout = aiohttp.ClientTimeout(total=15)
+            async with self.http.post(url, data=body, headers=signed_headers(self.key, body), timeout=timeout) as response:
+                await response.read()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise Undelivered(str(error)) from error
+        if response.status >= 300:
+            raise Undelivered(f"the platform answered {response.status}")
+
+
+class TelnyxStream(MediaStream):
+    """A media stream in Telnyx's messages: the loopback's, rewritten as they go out, and checked as they come in.
+
+    Frames overtake each other now and then, as Telnyx says they may. A socket that the platform closes leaves the call alive.
+    """
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse, call_id: str, start: Mapping[str, object]) -> None:
+        super().__init__(socket, call_id, str(uuid4()))
+        self._more = start
+        self._sequence = 0
+        self._chunk = 0
+        self._overtaken: str | None = None
+
+    async def run(self) -> None:
+        async for message in self._socket:
+            if message.type is not aiohttp.WSMsgType.TEXT or "streamSid" in message.data:
+                self.fault = "100003: malformed_frame"
+                return
+            try:
+                await self._obey(read_command(message.data))
+            except ValueError as error:
+                self.fault = f"100003: {error}"
+                return
+        await asyncio.Event().wait()
+
+    async def _send(self, message: str) -> None:
+        told = json.loads(message)
+        event = told["event"]
+        if event == "start":
+            await super()._send(json.dumps({"event": "connected", "version": "1.0.0"}))
+            told["start"] = {
+                "user_id": str(uuid4()), "call_control_id": self._start.call_id, "call_session_id": str(uuid4()), "tags": [], **self._more,
+                "media_format": {"encoding": "PCMU", "sample_rate": 8000, "channels": 1},
+            }  # fmt: skip
+        elif event == "media":
+            self._chunk += 1
+            told["media"] |= {"track": "inbound", "chunk": str(self._chunk), "timestamp": str(self._chunk * 20)}
+        elif event == "stop":
+            told["stop"] = {"user_id": str(uuid4()), "call_control_id": self._start.call_id}
+        self._sequence += 1
+        written = json.dumps({**told, "sequence_number": str(self._sequence), "stream_id": self._start.stream_id})
+        if event == "media" and self._chunk % 50 == 0:
+            self._overtaken = written
+            return
+        await super()._send(written)
+        if self._overtaken is not None:
+            overtaken, self._overtaken = self._overtaken, None
+            await super()._send(overtaken)

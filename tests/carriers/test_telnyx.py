@@ -1,0 +1,211 @@
+"""What is Telnyx's own: calls that are commanded, lost answers, repeated and late webhooks, its recordings, its streams' states, native keys."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import aiohttp
+import pytest
+import pytest_asyncio
+from sqlmodel import update
+from switchboard.calls import service as calls
+from switchboard.calls.media import recording_path
+from switchboard.conversation import engine
+from switchboard.database import now
+from switchboard.phone_numbers.jobs import repair_purchases
+from switchboard.phone_numbers.models import PhoneNumber
+from switchboard.runtime import Runtime
+
+from tests.carriers.lines import PERSON, Line, events_of, only_call, telnyx_line, text_with
+from tests.carriers.telnyx.server import TelnyxServer
+from tests.carriers.telnyx.wire import CallRecord, signed_headers, webhook
+from tests.carriers.vendor import BROKEN, DONE
+from tests.fixtures.app import LivePlatform, Organizations
+
+TelnyxLine = tuple[Line, TelnyxServer]
+NOBODY = "+15550100020"
+
+
+@pytest_asyncio.fixture
+async def at_telnyx(runtime: Runtime, organizations: Organizations) -> AsyncIterator[TelnyxLine]:
+    async with telnyx_line(runtime, organizations, record_calls=True) as both:
+        yield both
+
+
+def _call_url(live: LivePlatform, call: dict[str, Any]) -> str:
+    return f"{live.runtime.settings.base_url}/carriers/telnyx/{live.caller.organization_id}/calls/{call['id']}"
+
+
+def _sent(telnyx: TelnyxServer, last: str) -> list[dict[str, object]]:
+    return [sent for method, path, sent in telnyx.requests if method == "POST" and path.rpartition("/")[2] == last]
+
+
+# --- calls ---
+
+
+async def test_a_call_whose_acceptance_was_lost_is_held_once(at_telnyx: TelnyxLine) -> None:
+    """Telnyx has placed it, and the connection broke or it said 500; or it has failed. Its webhooks tell, and another carrier may be asked."""
+    (_, telnyx), live = at_telnyx, at_telnyx[0].live
+    telnyx.failures["POST", "calls"] = [BROKEN]
+    assert (await live.ended((await live.place("+15550100020"))["id"]))["status"] == "busy"
+    assert len(_sent(telnyx, "calls")) == 1
+    telnyx.failures["POST", "calls"] = [DONE, 500]
+    both = [await live.place("+15550100040") for _ in range(2)]
+    ended: list[Any] = [await live.ended(call["id"]) for call in both]
+    assert [call["status"] for call in ended] == ["completed"] * 2
+    async with asyncio.timeout(5):
+        await telnyx.idle()
+    assert telnyx.talked == sum(call["served_by"]["telephony"] == "telnyx" for call in ended)
+    assert "loopback" in [call["served_by"]["telephony"] for call in ended]
+
+
+async def test_webhooks_come_twice_late_and_in_any_order(at_telnyx: TelnyxLine) -> None:
+    (_, telnyx), live = at_telnyx, at_telnyx[0].live
+    telnyx.repeats = True
+    placed = [await live.place(f"+155501000{digits}") for digits in ("20", "22", "40")]
+    statuses = [(await live.ended(call["id"]))["status"] for call in placed]
+    assert statuses == ["busy", "failed", "completed"]
+    states = {str(sent["webhook_url"]): str(sent["client_state"]) for sent in _sent(telnyx, "calls")}
+    for call, status in zip(placed, statuses, strict=True):
+        async with live.runtime.database.tenant(live.caller.organization_id) as session:
+            call_id = (await calls.get(session, UUID(str(call["id"])))).carrier_call_id or ""
+        url = _call_url(live, call)
+        late = telnyx.post(CallRecord("outgoing", live.number, PERSON, telnyx.connection_id, url, client_state=states[url], id=call_id))
+        await late.tell("call.hangup", hangup_cause="normal_clearing", sip_hangup_cause="200")
+        await late.tell("call.answered", state="answered")
+        await late.tell("call.machine.detection.ended", result="human")
+        await late.tell("call.initiated", direction="outgoing", state="bridging")
+        assert (await live.ended(call["id"]))["status"] == status
+        names = await events_of(live, call["id"])
+        assert len(names) == len(set(names)), names
+
+
+async def test_calls_from_a_browser_reach_our_agents_and_dial_out_with_our_numbers(at_telnyx: TelnyxLine) -> None:
+    (_, telnyx), live = at_telnyx, at_telnyx[0].live
+
+    async def dial(to_number: str, caller: str = "") -> bool:
+        return (await telnyx.call_from_browser("gencred", to_number, ["Goodbye"], caller=caller)).answered
+
+    asked = [dial(live.number), dial(PERSON, live.number), dial(PERSON, "+15550100009"), dial(PERSON), dial("sip:x", live.number)]
+    assert await asyncio.gather(*asked) == [True, True, False, False, False]
+    items: Any = (await live.caller.get("/v1/calls")).json["items"]
+    ended = [await live.ended(item["id"]) for item in items]
+    assert {(call["direction"], call["from_number"], call["to_number"], call["status"]) for call in ended} == {
+        ("inbound", live.number, live.number, "completed"), ("outbound", live.number, PERSON, "completed"),
+    }  # fmt: skip
+    token = await live.caller.post("/v1/browser-call/token", {"platform": "web"})
+    assert (token.status, token.json["provider"]) == (200, "telnyx"), token.body
+
+
+async def test_who_cannot_be_forwarded_is_not_left_in_silence(at_telnyx: TelnyxLine) -> None:
+    (line, telnyx), live = at_telnyx, at_telnyx[0].live
+    closed = {"enabled": True, "slots": [{"days": ["mon"], "start": "00:00", "end": "00:01"}], "outside_action": "forward"}
+    assert (await live.caller.send("PUT", f"/v1/phone-numbers/{live.number_id}", {"schedule": closed, "forward_number": NOBODY})).status == 200
+    assert not (await line.ring("Hello?")).answered
+    assert len(_sent(telnyx, "hangup")) == 1
+    assert (await only_call(live))["transferred_to"] == NOBODY
+
+
+# --- media and recordings ---
+
+
+async def test_a_media_socket_needs_the_streams_state(at_telnyx: TelnyxLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    (line, telnyx), live = at_telnyx, at_telnyx[0].live
+    monkeypatch.setattr(engine, "START_SECONDS", 0.5)
+    telnyx.stream_start = {"client_state": "e30="}
+    heard = await line.ring("Hello")
+    call = await only_call(live)
+    assert (call["status"], heard.heard_seconds) == ("failed", 0.0)
+    assert (await live.caller.get(f"/v1/calls/{call['id']}/transcript")).json["items"] == []
+
+
+async def test_telnyx_presses_the_keys_and_its_recording_is_streamed_through(at_telnyx: TelnyxLine) -> None:
+    (line, telnyx), live = at_telnyx, at_telnyx[0].live
+    press = 'say "One moment." and call press_digits(digits="5#")'
+    prompt = f'When the caller says "thank you" or "hello" or "goodbye": {press}\nOtherwise: {press}'
+    await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"system_prompt": prompt})
+    await line.ring("Thank you")
+    assert [sent["digits"] for sent in _sent(telnyx, "send_dtmf")][:1] == ["5#"]
+    call_id = UUID((await only_call(live))["id"])
+    async with asyncio.timeout(10), live.runtime.database.tenant(live.caller.organization_id) as session:
+        call = await calls.get(session, call_id)
+        while call.carrier_recording_id is None:
+            await asyncio.sleep(0.05)
+            await session.refresh(call)
+    recording_path(live.runtime.settings, call).unlink()  # ours comes first
+    whole = await live.caller.get(f"/v1/calls/{call_id}/recording")
+    assert (whole.status, whole.headers["Content-Type"]) == (200, "audio/x-wav")
+    part = await live.caller.send("GET", f"/v1/calls/{call_id}/recording", Range="bytes=4-11")
+    assert (part.status, part.body) == (206, whole.body[4:12])
+    assert part.headers["Content-Range"] == f"bytes 4-11/{len(whole.body)}"
+
+
+# --- texts and numbers ---
+
+
+async def test_opt_outs_that_telnyx_has_heard_count_and_pictures_keep_their_links(at_telnyx: TelnyxLine) -> None:
+    (_, telnyx), live = at_telnyx, at_telnyx[0].live
+    body = {"to_number": "+15550100083", "from_number_id": live.number_id, "body": "Hello"}
+    sent = await live.caller.post("/v1/sms", body)
+    assert "STOP" in (await text_with(live, sent.json, "failed"))["error_message"]
+    async with asyncio.timeout(5):
+        answer = await live.caller.post("/v1/sms", body)
+        while answer.json.get("code") != "recipient_opted_out":
+            answer = await live.caller.post("/v1/sms", body)
+    link = "https://media.telnyx.example/1.png"
+    await telnyx.text(PERSON, live.number, "STOP", autoresponse_type="STOP", media=[{"url": link, "content_type": "image/png"}])
+    assert {sent["to"] for sent in _sent(telnyx, "messages")} == {"+15550100083"}, "Telnyx itself has confirmed the STOP"
+    conversations: Any = (await live.caller.get("/v1/sms/conversations")).json["items"]
+    messages: Any = (await live.caller.get(f"/v1/sms/conversations/{conversations[0]['id']}/messages")).json["items"]
+    assert messages[0]["media_urls"] == [link]
+
+
+async def test_what_telnyx_did_and_did_not_say_is_done_once(at_telnyx: TelnyxLine) -> None:
+    """A text is known by its webhooks, a number by a look at the account's."""
+    (_, telnyx), live = at_telnyx, at_telnyx[0].live
+    telnyx.failures["POST", "messages"] = [BROKEN]
+    sent = await live.caller.post("/v1/sms", {"to_number": PERSON, "from_number_id": live.number_id, "body": "Hello"})
+    assert (await text_with(live, sent.json, "delivered"))["error_message"] is None
+    assert len(_sent(telnyx, "messages")) == 1
+    before, telnyx.failures["POST", "number_orders"] = telnyx.purchases, [BROKEN]
+    answer = await live.caller.post("/v1/phone-numbers", {"phone_number": "+16045550143"})
+    assert (answer.status, answer.json["code"]) == (502, "provider_error")
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        await session.exec(update(PhoneNumber).values(created_at=now() - timedelta(minutes=10)))
+    await repair_purchases(live.runtime)
+    numbers: Any = (await live.caller.get("/v1/phone-numbers")).json["items"]
+    assert "+16045550143" in [number["phone_number"] for number in numbers]
+    assert (telnyx.purchases - before, telnyx.numbers["+16045550143"].connection_id) == (1, telnyx.connection_id)
+
+
+# --- webhooks ---
+
+
+async def test_forged_webhooks_are_answered_403_and_change_nothing(at_telnyx: TelnyxLine, organizations: Organizations) -> None:
+    (_, telnyx), live = at_telnyx, at_telnyx[0].live
+    stranger, base = await organizations.make(), live.runtime.settings.base_url
+    call = CallRecord("incoming", PERSON, live.number, telnyx.connection_id, "")
+    body = webhook("call.initiated", call.payload(direction="incoming", state="parked"))
+    path = f"/carriers/telnyx/{live.caller.organization_id}/events"
+    genuine = signed_headers(telnyx.key, body)
+    other_key = TelnyxServer().key
+    forgeries: dict[str, tuple[bytes, dict[str, str]]] = {
+        "unsigned": (body, {}),
+        "another account's": (body, signed_headers(other_key, body)),
+        "altered": (body.replace(b"incoming", b"outgoing"), genuine),
+        "stale": (body, signed_headers(telnyx.key, body, at=now().timestamp() - 400)),
+    }
+    async with aiohttp.ClientSession() as http:
+        for name, (sent, headers) in forgeries.items():
+            async with http.post(base + path, data=sent, headers=headers) as answer:
+                assert (answer.status, (await answer.json())["code"]) == (403, "forbidden"), name
+        elsewhere = path.replace(str(live.caller.organization_id), str(stranger.organization_id))
+        async with http.post(base + elsewhere, data=body, headers=genuine) as answer:
+            assert answer.status in (403, 502), "that organization has no Telnyx"
+        assert (await live.caller.get("/v1/calls")).json["total"] == 0
+        telnyx.over.add(call.id)
+        async with http.post(base + path, data=body, headers={**genuine, "Host": "internal", "X-Forwarded-Proto": "https"}) as answer:
+            assert answer.status == 200, "behind a proxy"
+        assert (await live.caller.get("/v1/calls")).json["total"] == 1
