@@ -25,7 +25,7 @@ from tests.carriers.vendor import BROKEN, DONE
 from tests.fixtures.app import LivePlatform, Organizations
 
 TelnyxLine = tuple[Line, TelnyxServer]
-NOBODY = "+15550100020"
+NOBODY, QUICK = "+15550100020", "+15550100040"
 
 
 @pytest_asyncio.fixture
@@ -82,53 +82,34 @@ async def test_webhooks_come_twice_late_and_in_any_order(at_telnyx: TelnyxLine) 
         assert len(names) == len(set(names)), names
 
 
-async def test_calls_from_a_browser_reach_our_agents_and_dial_out_with_our_numbers(at_telnyx: TelnyxLine) -> None:
-    (_, telnyx), live = at_telnyx, at_telnyx[0].live
-
-    async def dial(to_number: str, caller: str = "") -> bool:
-        return (await telnyx.call_from_browser("gencred", to_number, ["Goodbye"], caller=caller)).answered
-
-    asked = [dial(live.number), dial(PERSON, live.number), dial(PERSON, "+15550100009"), dial(PERSON), dial("sip:x", live.number)]
-    assert await asyncio.gather(*asked) == [True, True, False, False, False]
-    items: Any = (await live.caller.get("/v1/calls")).json["items"]
-    ended = [await live.ended(item["id"]) for item in items]
-    assert {(call["direction"], call["from_number"], call["to_number"], call["status"]) for call in ended} == {
-        ("inbound", live.number, live.number, "completed"), ("outbound", live.number, PERSON, "completed"),
-    }  # fmt: skip
-    token = await live.caller.post("/v1/browser-call/token", {"platform": "web"})
-    assert (token.status, token.json["provider"]) == (200, "telnyx"), token.body
-
-
-async def test_who_cannot_be_forwarded_is_not_left_in_silence(at_telnyx: TelnyxLine) -> None:
-    (line, telnyx), live = at_telnyx, at_telnyx[0].live
-    closed = {"enabled": True, "slots": [{"days": ["mon"], "start": "00:00", "end": "00:01"}], "outside_action": "forward"}
-    assert (await live.caller.send("PUT", f"/v1/phone-numbers/{live.number_id}", {"schedule": closed, "forward_number": NOBODY})).status == 200
-    assert not (await line.ring("Hello?")).answered
-    assert len(_sent(telnyx, "hangup")) == 1
-    assert (await only_call(live))["transferred_to"] == NOBODY
-
-
-# --- media and recordings ---
-
-
-async def test_a_media_socket_needs_the_streams_state(at_telnyx: TelnyxLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    (line, telnyx), live = at_telnyx, at_telnyx[0].live
-    monkeypatch.setattr(engine, "START_SECONDS", 0.5)
-    telnyx.stream_start = {"client_state": "e30="}
-    heard = await line.ring("Hello")
-    call = await only_call(live)
-    assert (call["status"], heard.heard_seconds) == ("failed", 0.0)
-    assert (await live.caller.get(f"/v1/calls/{call['id']}/transcript")).json["items"] == []
-
-
-async def test_telnyx_presses_the_keys_and_its_recording_is_streamed_through(at_telnyx: TelnyxLine) -> None:
+async def test_calls_come_from_browsers_and_telephones_and_are_recorded(at_telnyx: TelnyxLine) -> None:
+    """A browser's reach our agents, and dial out with our numbers; the agent presses a telephone's keys, and that call's recording is Telnyx's."""
     (line, telnyx), live = at_telnyx, at_telnyx[0].live
     press = 'say "One moment." and call press_digits(digits="5#")'
     prompt = f'When the caller says "thank you" or "hello" or "goodbye": {press}\nOtherwise: {press}'
     await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"system_prompt": prompt})
-    await line.ring("Thank you")
-    assert [sent["digits"] for sent in _sent(telnyx, "send_dtmf")][:1] == ["5#"]
-    call_id = UUID((await only_call(live))["id"])
+
+    async def dial(to_number: str, caller: str = "") -> bool:
+        return (await telnyx.call_from_browser("gencred", to_number, ["Goodbye"], caller=caller)).answered
+
+    _, *answered = await asyncio.gather(
+        line.ring("Thank you"), dial(live.number), dial(QUICK, live.number), dial(QUICK, "+15550100009"), dial(QUICK), dial("sip:x", live.number)
+    )
+    assert answered == [True, True, False, False, False]
+    items: Any = (await live.caller.get("/v1/calls")).json["items"]
+    over: list[Any] = [await live.ended(item["id"]) for item in items]
+    ended = {call["from_number"] + call["to_number"]: call for call in over}
+    assert {name: (call["direction"], call["status"]) for name, call in ended.items()} == {
+        live.number + live.number: ("inbound", "completed"), live.number + QUICK: ("outbound", "completed"),
+        PERSON + live.number: ("inbound", "completed"),
+    }  # fmt: skip
+    assert "5#" in [sent["digits"] for sent in _sent(telnyx, "send_dtmf")]
+    await _is_recorded_by_telnyx(live, UUID(ended[PERSON + live.number]["id"]))
+    token = await live.caller.post("/v1/browser-call/token")
+    assert (token.status, token.json["provider"]) == (200, "telnyx"), token.body
+
+
+async def _is_recorded_by_telnyx(live: LivePlatform, call_id: UUID) -> None:
     async with asyncio.timeout(10), live.runtime.database.tenant(live.caller.organization_id) as session:
         call = await calls.get(session, call_id)
         while call.carrier_recording_id is None:
@@ -140,6 +121,25 @@ async def test_telnyx_presses_the_keys_and_its_recording_is_streamed_through(at_
     part = await live.caller.send("GET", f"/v1/calls/{call_id}/recording", Range="bytes=4-11")
     assert (part.status, part.body) == (206, whole.body[4:12])
     assert part.headers["Content-Range"] == f"bytes 4-11/{len(whole.body)}"
+
+
+async def test_who_cannot_be_forwarded_is_not_left_in_silence(at_telnyx: TelnyxLine) -> None:
+    (line, telnyx), live = at_telnyx, at_telnyx[0].live
+    closed = {"enabled": True, "slots": [{"days": ["mon"], "start": "00:00", "end": "00:01"}], "outside_action": "forward"}
+    assert (await live.caller.send("PUT", f"/v1/phone-numbers/{live.number_id}", {"schedule": closed, "forward_number": NOBODY})).status == 200
+    assert not (await line.ring("Hello?")).answered
+    assert len(_sent(telnyx, "hangup")) == 1
+    assert (await only_call(live))["transferred_to"] == NOBODY
+
+
+async def test_a_media_socket_needs_the_streams_state(at_telnyx: TelnyxLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    (line, telnyx), live = at_telnyx, at_telnyx[0].live
+    monkeypatch.setattr(engine, "START_SECONDS", 0.5)
+    telnyx.stream_start = {"client_state": "e30="}
+    heard = await line.ring("Hello")
+    call = await only_call(live)
+    assert (call["status"], heard.heard_seconds) == ("failed", 0.0)
+    assert (await live.caller.get(f"/v1/calls/{call['id']}/transcript")).json["items"] == []
 
 
 # --- texts and numbers ---
