@@ -47,7 +47,7 @@ UV ?= uv
 lock: ## pin requirements.in anew
 	$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 		--exclude-newer "$$(date -u -d '7 days ago' +%F)" --override requirements.overrides requirements.in \
-		$(foreach p,voice voice-llm voice-offline voice-telephony-twilio,--no-emit-package switchboard-$(p)) \
+		$(foreach p,voice voice-llm voice-offline voice-speech voice-telephony-twilio,--no-emit-package switchboard-$(p)) \
 		$(foreach p,$(UNUSED),--no-emit-package $(p)) -o requirements.lock
 
 # What only the overridden sentence-transformers would bring.
