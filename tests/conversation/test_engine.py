@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import pytest_asyncio
+from switchboard.conversation import listening
 from switchboard.conversation.call import CallResult, EndedReason, LiveCall
 from switchboard.conversation.engine import CallEngine
 from switchboard.plugins import ProviderError, ToolCall
@@ -172,6 +173,19 @@ async def test_a_lost_transcription_stream_is_reopened_and_nothing_is_lost(engin
     await socket.spoke.wait()
     socket.hang_up()
     assert ("user", "still here") in said(await holding)
+
+
+async def test_a_stream_that_worked_in_between_may_be_lost_again(engine: CallEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening, "BACKOFF_SECONDS", (0.0,))
+    socket, transcriber = Socket(), Transcriber("first", "second")
+    holding = asyncio.create_task(hold(engine, call(Model("Go on."), transcriber), socket))
+    for _ in range(2):
+        transcriber.losses = 1
+        await socket.say(voice("Can you help me please?"))
+    socket.hang_up()
+    result = await holding
+    assert [text for role, text in said(result) if role == "user"] == ["first", "second"]
+    assert result.ended_reason is EndedReason.CALLER_HUNG_UP
 
 
 async def test_messages_that_are_not_understood_are_dropped(engine: CallEngine) -> None:
