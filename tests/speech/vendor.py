@@ -74,7 +74,7 @@ class Vendor(ABC):
 
     @web.middleware
     async def _admit(self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> web.StreamResponse:
-        body = await request.read() if request.can_read_body else b""
+        body = await request.read() if request.content_type == "application/json" else b""
         self.asked.append(Asked(request.path, list(request.query.items()), json.loads(body) if body else {}))
         if not self.has_key(request):
             return self.refusal(401)
