@@ -30,12 +30,13 @@ class Asked:
 
 
 class Vendor(ABC):
-    """A vendor's server on this machine. `refusals` are the statuses of the next requests, whatever they are."""
+    """A vendor's server on this machine. `refusals` are the statuses of the next requests, whatever they are; `hangs`: nothing is answered."""
 
     def __init__(self) -> None:
         self.address = ""
         self.asked: list[Asked] = []
         self.refusals: list[int] = []
+        self.hangs = False
         self.open: list[web.Request] = []
 
     @abstractmethod
@@ -76,6 +77,8 @@ class Vendor(ABC):
     async def _admit(self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> web.StreamResponse:
         body = await request.read() if request.content_type == "application/json" else b""
         self.asked.append(Asked(request.path, list(request.query.items()), json.loads(body) if body else {}))
+        if self.hangs:
+            await asyncio.Event().wait()
         if not self.has_key(request):
             return self.refusal(401)
         if self.refusals:

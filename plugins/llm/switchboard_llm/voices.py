@@ -108,6 +108,10 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
             raise ProviderError(f"{self.title} lists its voices in a way that is not understood", retryable=False) from error
         return [Voice(voice, voice, "") if isinstance(voice, str) else Voice(voice.id, voice.name or voice.id, "") for voice in listed]
 
+    async def has_voice(self, voice_id: str) -> bool:
+        # OpenAI lists its voices in its documentation only: one that is not known here may be new, or made by the customer.
+        return self.vendor.name == "openai" or await super().has_voice(voice_id)
+
     @property
     def _base_url(self) -> str:
         return (self.settings.base_url or OPENAI).rstrip("/")
