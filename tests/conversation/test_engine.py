@@ -57,14 +57,16 @@ async def test_a_turn_is_heard_answered_and_timed(engine: CallEngine) -> None:
 
 async def test_what_is_written_is_read_aloud_in_words_and_kept_as_written(engine: CallEngine) -> None:
     socket, speech = Socket(), Speech()
-    live = replace(call(Model(), Transcriber(), greeting_message="That is **$5**. Write to a@b.co."), text_to_speech=speech)
+    live = replace(
+        call(Model(), Transcriber(), greeting_message="That is **$5**. Ask Siobhan.", pronunciations={"siobhan": "Shivawn"}), text_to_speech=speech
+    )
     holding = asyncio.create_task(hold(engine, live, socket))
     await socket.spoke.wait()
     await socket.say(b"\xff" * 28_000)
     socket.hang_up()
     result = await holding
-    assert [request.text for request in speech.asked] == ["That is five dollars. Write to a at b dot co."]
-    assert said(result) == [("agent", "That is **$5**. Write to a@b.co.")]
+    assert [request.text for request in speech.asked] == ["That is five dollars. Ask Shivawn."]
+    assert said(result) == [("agent", "That is **$5**. Ask Siobhan.")]
 
 
 async def test_prompts_are_filled_with_the_calls_variables(engine: CallEngine) -> None:

@@ -76,7 +76,8 @@ class Speaker:
         """Add a sentence to a reply; nothing happens where the reply was interrupted."""
         if reply is not self.reply or not text.strip():
             return
-        sentence = Sentence(text.strip(), pieces(text.strip(), self._call.agent.stt_language))
+        agent, text = self._call.agent, text.strip()
+        sentence = Sentence(text, pieces(text, agent.stt_language, agent.pronunciations))
         reply.sentences.append(sentence)
         reply.pending += 1
         self._waiting.put_nowait((reply, sentence))
