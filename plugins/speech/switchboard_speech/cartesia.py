@@ -131,9 +131,11 @@ class CartesiaTextToSpeech(TextToSpeechProvider[CartesiaSettings]):
         try:
             message = first
             while message.type != "done":
-                words += _words(message)
-                if message.data:
-                    yield timeline.chunk(b64decode(message.data), words)
+                with understood(self.title):
+                    audio = b64decode(message.data or "")
+                    words += _words(message)
+                if audio:
+                    yield timeline.chunk(audio, words)
                     words.clear()
                 message = await self._next(socket, order["context_id"])
             finished = True
