@@ -35,6 +35,7 @@ from switchboard.outbound import OutboundClient
 from switchboard.phone_numbers.routes import blueprint as phone_numbers
 from switchboard.plugins.registry import Registry
 from switchboard.providers.instances import Providers
+from switchboard.providers.voices import Voices
 from switchboard.reference import blueprint as reference
 from switchboard.runtime import EXTENSION, Runtime
 from switchboard.settings import Settings
@@ -65,6 +66,7 @@ async def runtime(settings: Settings, *, database_url: str, redis_url: str, regi
     database = Database(database_url, info={"queue": queue, "listeners": LISTENERS})
     ring = keyring.load_or_create([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
     plugins = registry or Registry.discover(trace=settings.trace_plugins)
+    providers = Providers(database, plugins, ring, data_dir=settings.data_dir)
     parts = Runtime(
         node=secrets.token_hex(8),
         settings=settings,
@@ -74,7 +76,8 @@ async def runtime(settings: Settings, *, database_url: str, redis_url: str, regi
         limiter=RateLimiter(redis),
         registry=plugins,
         keyring=ring,
-        providers=Providers(database, plugins, ring, data_dir=settings.data_dir),
+        providers=providers,
+        voices=Voices(providers),
         outbound=OutboundClient(settings.webhook_allowed_networks, own_url=settings.base_url),
         engine=CallEngine(),
         deliveries_due=asyncio.Event(),

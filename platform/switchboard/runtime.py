@@ -13,6 +13,7 @@ from switchboard.keyring import KeyRing
 from switchboard.outbound import OutboundClient
 from switchboard.plugins.registry import Registry
 from switchboard.providers.instances import Providers
+from switchboard.providers.voices import Voices
 from switchboard.settings import Settings
 from switchboard.web.limits import RateLimiter
 from switchboard.work import Queue
@@ -33,6 +34,7 @@ class Runtime:
     registry: Registry
     keyring: KeyRing
     providers: Providers
+    voices: Voices
     outbound: OutboundClient
     engine: CallEngine
     deliveries_due: asyncio.Event

@@ -14,7 +14,7 @@ BAD_FIELDS = [
     ("end_call_silence_seconds", 5.5), ("max_call_duration_seconds", 14_401), ("max_call_duration_seconds", "60"), ("allow_interruptions", "yes"),
     ("interruption_min_words", 11), ("interruption_min_words", -1), ("vad_confidence", 1.1), ("vad_start_secs", "x"), ("vad_min_volume", -0.1),
     ("webhook_url", "http://127.0.0.1/"), ("webhook_url", "no url"), ("webhook_url", 1), ("webhook_secret", ""), ("webhook_secret", 1),
-    ("nmae", "typo"),
+    ("pronunciations", ["a"]), ("pronunciations", None), ("nmae", "typo"),
 ]  # fmt: skip
 
 
@@ -26,7 +26,9 @@ async def test_an_agent_lives_from_create_to_delete(caller: Caller) -> None:
     assert created.json["llm_temperature"] == 0.7
     assert "webhook_secret" not in created.json
     path = f"/v1/agents/{created.json['id']}"
-    updated = await caller.send("PUT", path, {"voice_speed": 1.2, "status": "paused"})
+    assert created.json["pronunciations"] == {}
+    updated = await caller.send("PUT", path, {"voice_speed": 1.2, "status": "paused", "pronunciations": {"Siobhan": "Shivawn"}})
+    assert updated.json["pronunciations"] == {"Siobhan": "Shivawn"}
     assert (updated.status, updated.json["voice_speed"], updated.json["status"], updated.json["name"]) == (200, 1.2, "paused", "Front desk")
     versions = await caller.get(f"{path}/versions")
     assert [item["version"] for item in versions.json["items"]] == [2, 1]  # type: ignore[index,union-attr,call-overload]
@@ -43,6 +45,13 @@ async def test_a_bad_field_is_named(caller: Caller, field: str, value: object) -
         assert answer.status == 422, answer.body
         assert [error["field"] for error in answer.json["errors"]] == [field]  # type: ignore[union-attr,index,call-overload]
         assert answer.json["code"] == "validation_error"
+
+
+@pytest.mark.parametrize("reading", [{"a": ""}, {" ": "b"}, {"": "b"}, {"a": "\0"}, {"\0": "a"}, {"a": 1}])
+async def test_a_pronunciation_that_cannot_be_read_is_named(caller: Caller, reading: object) -> None:
+    refused = await caller.post("/v1/agents", {"name": "Agent", "pronunciations": reading})
+    assert refused.status == 422, refused.body
+    assert all(error["field"].startswith("pronunciations") for error in refused.json["errors"])  # type: ignore[union-attr,index,call-overload]
 
 
 async def test_a_name_is_required(caller: Caller) -> None:

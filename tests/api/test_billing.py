@@ -46,7 +46,7 @@ async def prepaid(runtime: Runtime, organizations: Organizations, *, credited: i
     caller = await organizations.make(policy=PREPAID)
     await credit(runtime, caller, credited + 2)
     async with runtime.database.tenant(caller.organization_id) as session:
-        agent = await agents.create(session, AgentCreate(name="Agent"), keyring=runtime.keyring, outbound=runtime.outbound)
+        agent = await agents.create(session, AgentCreate(name="Agent"), keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices)
     number = await purchase.buy(runtime, caller.organization_id, PhoneNumberBuy(phone_number=fresh_number(), inbound_agent_id=str(agent.id)))
     assert await balance(caller) == credited
     return caller, {"agent_id": str(agent.id), "from_number_id": str(number.id)}

@@ -74,6 +74,7 @@ def test_knowledge_is_reindexed(operator: Operator) -> None:
         (["users", "create", "--email", "a@b.co", "--password", "short"], 1, "at least 10"),
         (["oauth-clients", "create", "--name", "x", "--redirect-uri", "http://evil.example.com/"], 1, "redirect URI"),
         (["phone", "dial", "--from", "+15550100001", "--to", "+15559999900"], 1, "not a number of any organization"),
+        (["voices", "--org", "00000000-0000-0000-0000-000000000000"], 1, "no organization"),
         (["orgs", "create"], 2, "--name"),
         (["no-such-command"], 2, "No such command"),
     ],
@@ -123,3 +124,12 @@ def test_a_balance_is_credited_and_shown(operator: Operator) -> None:
     for amount in ("x", "0", "nan", "1e30"):
         assert operator.run("billing", "credit", "--org", made, "--amount", amount).returncode == 2
     assert operator.run("billing", "balance", "--org", "019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11").returncode == 1
+
+
+def test_voices_are_listed_by_provider(operator: Operator) -> None:
+    made = operator.ask("orgs", "create", "--name", "Voices")["id"]
+    done = operator.run("voices", "--org", made, "--json")
+    assert done.returncode == 0
+    listed = json.loads(done.stdout)
+    assert listed["faults"] == []
+    assert {"organization_id": made, "provider": "espeak", "id": "de", "name": "German", "language": "de", "gender": "male"} in listed["voices"]

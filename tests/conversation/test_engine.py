@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import pytest_asyncio
+from switchboard.conversation import listening
 from switchboard.conversation.call import CallResult, EndedReason, LiveCall
 from switchboard.conversation.engine import CallEngine
 from switchboard.plugins import ProviderError, ToolCall
@@ -52,6 +53,20 @@ async def test_a_turn_is_heard_answered_and_timed(engine: CallEngine) -> None:
     assert latency.endpoint_ms is not None
     assert latency.first_frame_ms is not None
     assert latency.endpoint_ms <= latency.first_frame_ms < latency.endpoint_ms + 500
+
+
+async def test_what_is_written_is_read_aloud_in_words_and_kept_as_written(engine: CallEngine) -> None:
+    socket, speech = Socket(), Speech()
+    live = replace(
+        call(Model(), Transcriber(), greeting_message="That is **$5**. Ask Siobhan.", pronunciations={"siobhan": "Shivawn"}), text_to_speech=speech
+    )
+    holding = asyncio.create_task(hold(engine, live, socket))
+    await socket.spoke.wait()
+    await socket.say(b"\xff" * 28_000)
+    socket.hang_up()
+    result = await holding
+    assert [request.text for request in speech.asked] == ["That is five dollars. Ask Shivawn."]
+    assert said(result) == [("agent", "That is **$5**. Ask Siobhan.")]
 
 
 async def test_prompts_are_filled_with_the_calls_variables(engine: CallEngine) -> None:
@@ -172,6 +187,19 @@ async def test_a_lost_transcription_stream_is_reopened_and_nothing_is_lost(engin
     await socket.spoke.wait()
     socket.hang_up()
     assert ("user", "still here") in said(await holding)
+
+
+async def test_a_stream_that_worked_in_between_may_be_lost_again(engine: CallEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening, "BACKOFF_SECONDS", (0.0,))
+    socket, transcriber = Socket(), Transcriber("first", "second")
+    holding = asyncio.create_task(hold(engine, call(Model("Go on."), transcriber), socket))
+    for _ in range(2):
+        transcriber.losses = 1
+        await socket.say(voice("Can you help me please?"))
+    socket.hang_up()
+    result = await holding
+    assert [text for role, text in said(result) if role == "user"] == ["first", "second"]
+    assert result.ended_reason is EndedReason.CALLER_HUNG_UP
 
 
 async def test_messages_that_are_not_understood_are_dropped(engine: CallEngine) -> None:

@@ -13,6 +13,7 @@ from switchboard.conversation.recording import Recording
 from switchboard.conversation.speaking import Sentence
 from switchboard.conversation.thinking import filled, split_sentences
 from switchboard.conversation.vad import WINDOW, Change, VoiceActivity, VoiceDetector
+from switchboard.conversation.wording import pieces
 from switchboard.plugins import PHONE_MULAW, AudioFormat, Encoding, Word
 from switchboard_offline.espeak import speak
 
@@ -85,10 +86,11 @@ def test_sentences_are_taken_as_soon_as_they_are_whole() -> None:
 
 
 def test_what_was_heard_of_a_sentence_ends_at_a_word() -> None:
-    sentence = Sentence("one two three four", start=0, end=8000)
-    assert [sentence.heard(until) for until in (0, 4000, 8000)] == ["", "one two", "one two three four"]
+    text = "one **two** three four"
+    sentence = Sentence(text, pieces(text, "en"), start=0, end=8000)
+    assert [sentence.heard(until) for until in (0, 4000, 8000)] == ["", "one **two**", text]
     sentence.words = [Word("one", 0, 100), Word("two", 100, 200), Word("three", 200, 900), Word("four", 900, 1000)]
-    assert sentence.heard(4000) == "one two"
+    assert sentence.heard(4000) == "one **two**"
 
 
 def test_variables_are_filled_in_and_unknown_ones_vanish() -> None:

@@ -45,7 +45,7 @@ async def make_campaign(runtime: Runtime) -> tuple[UUID, UUID]:
         await configure(session, runtime.registry, runtime.keyring, embedded_providers(runtime.registry))
     async with runtime.database.tenant(organization.id) as session:
         made = AgentCreate(name="Agent", greeting_message="Good day, this is the bakery on the corner.")
-        agent = await agents.create(session, made, keyring=runtime.keyring, outbound=runtime.outbound)
+        agent = await agents.create(session, made, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices)
     number = await purchase.buy(runtime, organization.id, PhoneNumberBuy(phone_number=fresh_number()))
     people = [ContactToCall(phone_number=f"+1555{place:05d}{WAYS[place % len(WAYS)]}") for place in range(CONTACTS)]
     data = CampaignCreate(name="All", agent_id=str(agent.id), phone_number_id=str(number.id), max_concurrent=AT_ONCE, contacts=people)

@@ -38,7 +38,7 @@ class CallMachine(PlatformMachine):
         async with self.runtime.database.tenant(self.organization_id) as session:
             await ledger.credit(session, Decimal(10))
             made = AgentCreate(name="Agent")
-            agent = await agents.create(session, made, keyring=self.runtime.keyring, outbound=self.runtime.outbound)
+            agent = await agents.create(session, made, keyring=self.runtime.keyring, outbound=self.runtime.outbound, voices=self.runtime.voices)
         number = await purchase.buy(self.runtime, self.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
         async with self.runtime.database.tenant(self.organization_id) as session:
             call = await calls.begin(session, agent, number, "+15550100001", metadata={})

@@ -32,6 +32,7 @@ class Agent(TenantTable, table=True):
     tts_voice_id: str | None = None
     tts_model: str | None = None
     voice_speed: float = 1.0
+    pronunciations: dict[str, str] = json_column()
     stt_provider: str
     stt_model: str | None = None
     stt_language: str = "en-US"

@@ -30,7 +30,7 @@ async def create_agent(session: AsyncSession, data: AgentCreate) -> AgentOut:
     Only `name` is required; providers that are left out are the organization's first of each kind.
     """
     runtime = current_runtime()
-    return AgentOut.of(await agents.create(session, data, keyring=runtime.keyring, outbound=runtime.outbound))
+    return AgentOut.of(await agents.create(session, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices))
 
 
 @blueprint.get("/v1/agents/<agent_id>")
@@ -48,7 +48,7 @@ async def update_agent(session: AsyncSession, agent_id: UUID, data: AgentUpdate)
     Only the given fields change. The agent is published at once: calls that begin from now on use it; those that run go on as they began.
     """
     runtime = current_runtime()
-    return AgentOut.of(await agents.update(session, agent_id, data, keyring=runtime.keyring, outbound=runtime.outbound))
+    return AgentOut.of(await agents.update(session, agent_id, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices))
 
 
 @blueprint.delete("/v1/agents/<agent_id>")

@@ -13,6 +13,7 @@ Prompt = Annotated[str, Field(max_length=100_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Secret = Annotated[str, Field(min_length=1, max_length=255)]
 Url = Annotated[str, Field(max_length=2048, examples=["https://example.com/hooks/agent"])]
+Reading = Annotated[str, Field(min_length=1, max_length=255, pattern=r"\S")]
 Status = Literal["active", "paused"]
 BUILT_IN_TOOLS = ("end_call", "transfer_call", "press_digits", "send_sms", "opt_out", "search_knowledge")
 MAX_SCHEMA_CHARACTERS = 16_000
@@ -74,6 +75,9 @@ class AgentFields(RequestBody):
     tts_voice_id: Label | None = None
     tts_model: Label | None = None
     voice_speed: float = Field(1.0, ge=0.5, le=2.0)
+    pronunciations: dict[Reading, Reading] = Field(
+        {}, max_length=200, description="How words are read aloud, whatever their case; an addition.", examples=[{"Siobhan": "Shivawn"}]
+    )
     stt_provider: Label | None = None
     stt_model: Label | None = None
     stt_language: str = Field("en-US", pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$", max_length=35, description="BCP 47.")
@@ -138,6 +142,7 @@ class AgentOut(Answer):
     tts_voice_id: str | None
     tts_model: str | None
     voice_speed: float
+    pronunciations: dict[str, str]
     stt_provider: str
     stt_model: str | None
     stt_language: str

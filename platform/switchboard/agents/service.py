@@ -18,6 +18,7 @@ from switchboard.outbound import OutboundClient
 from switchboard.outbound.fields import public_url
 from switchboard.plugins.registry import Capability
 from switchboard.providers import service as providers
+from switchboard.providers.voices import Voices
 from switchboard.web.errors import NotFound, ValidationFailed
 
 PROVIDER_FIELDS = {
@@ -47,13 +48,14 @@ async def get(session: AsyncSession, agent_id: UUID) -> Agent:
     return agent
 
 
-async def create(session: AsyncSession, data: AgentCreate, *, keyring: KeyRing, outbound: OutboundClient) -> Agent:
-    """Make an agent and its first version. Raises `ValidationFailed` for a provider or an address that cannot be used."""
+async def create(session: AsyncSession, data: AgentCreate, *, keyring: KeyRing, outbound: OutboundClient, voices: Voices) -> Agent:
+    """Make an agent and its first version. Raises `ValidationFailed` for a provider, a voice or an address that cannot be used."""
     organization_id = session.info["organization_id"]
     agent = Agent(id=new_id(), organization_id=organization_id, name=data.name, llm_provider="", tts_provider="", stt_provider="")
     for field, capability in PROVIDER_FIELDS.items():
         setattr(agent, field, await providers.choose(session, capability, getattr(data, field), field=field))
     await _change(session, agent, data, outbound=outbound)
+    await _check_voice(agent, voices)
     session.add(agent)
     await session.flush()
     await _change_target(session, agent, data, keyring=keyring)
@@ -61,7 +63,7 @@ async def create(session: AsyncSession, data: AgentCreate, *, keyring: KeyRing, 
     return agent
 
 
-async def update(session: AsyncSession, agent_id: UUID, data: AgentUpdate, *, keyring: KeyRing, outbound: OutboundClient) -> Agent:
+async def update(session: AsyncSession, agent_id: UUID, data: AgentUpdate, *, keyring: KeyRing, outbound: OutboundClient, voices: Voices) -> Agent:
     """Change the given fields and publish the agent as a new version. Raises `NotFound` and what `create` raises."""
     rows = listed(session).where(col(Agent.id) == agent_id).with_for_update()
     agent = (await session.exec(rows)).one_or_none()
@@ -73,6 +75,8 @@ async def update(session: AsyncSession, agent_id: UUID, data: AgentUpdate, *, ke
     if "timezone" in given and data.timezone not in available_timezones():
         raise ValidationFailed.field("timezone", f"{data.timezone} is not an IANA time zone")
     await _change(session, agent, data, outbound=outbound)
+    if given & {"tts_provider", "tts_voice_id"}:
+        await _check_voice(agent, voices)
     await _change_target(session, agent, data, keyring=keyring)
     agent.version += 1
     agent.updated_at = now()
@@ -112,6 +116,12 @@ def _checked(tools: list[DeclaredTool], *, outbound: OutboundClient) -> list[dic
         if tool.name in (earlier.name for earlier in tools[:place]):
             raise ValidationFailed.field(f"tools.{place}.name", f"there is another tool {tool.name}")
     return [tool.model_dump() for tool in tools]
+
+
+async def _check_voice(agent: Agent, voices: Voices) -> None:
+    voice = agent.tts_voice_id
+    if voice is not None and await voices.lacks(agent.organization_id, agent.tts_provider, voice):
+        raise ValidationFailed.field("tts_voice_id", f"{agent.tts_provider} has no voice {voice}; `switchboard voices` lists those it has")
 
 
 async def _change_target(session: AsyncSession, agent: Agent, data: AgentFields, *, keyring: KeyRing) -> None:

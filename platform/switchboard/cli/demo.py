@@ -75,7 +75,7 @@ async def _number_and_agent(runtime: Runtime, organization_id: UUID) -> str:
         agent = (await session.exec(agents.listed(session).limit(1))).one_or_none()
         if agent is None:
             data = AgentCreate(name="Front desk", system_prompt=PROMPT, greeting_message=GREETING)
-            agent = await agents.create(session, data, keyring=runtime.keyring, outbound=runtime.outbound)
+            agent = await agents.create(session, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices)
     order = PhoneNumberBuy(phone_number=NUMBER, friendly_name="Front desk", inbound_agent_id=str(agent.id))
     return (await purchase.buy(runtime, organization_id, order)).phone_number
 

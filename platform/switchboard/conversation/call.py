@@ -35,6 +35,7 @@ class AgentSettings:
     tts_voice_id: str | None = None
     tts_model: str | None = None
     voice_speed: float = 1.0
+    pronunciations: Mapping[str, str] = field(default_factory=dict)
     stt_model: str | None = None
     stt_language: str = "en-US"
     end_call_silence_seconds: int = 30

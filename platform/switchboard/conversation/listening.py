@@ -27,6 +27,7 @@ class Listener:
         self._finalize = False
         self._wake = asyncio.Event()
         self._finals: list[str] = []
+        self._failures = 0
         self._deadline: asyncio.TimerHandle | None = None
         self.seconds = 0.0
         self.idle = asyncio.Event()
@@ -47,7 +48,6 @@ class Listener:
 
     async def run(self) -> None:
         """Transcribe, until cancelled. Raises `ProviderError` when the stream cannot be had back."""
-        failures = 0
         while True:
             try:
                 stream = await self._provider.transcribe(self._request)
@@ -56,11 +56,11 @@ class Listener:
                 finally:
                     await stream.close()
             except ProviderError as error:
-                if failures == len(BACKOFF_SECONDS):
+                if self._failures == len(BACKOFF_SECONDS):
                     raise
-                logger.warning("speech-to-text lost, reopening", reason=error.message, failures=failures + 1)
-                await asyncio.sleep(BACKOFF_SECONDS[failures])
-                failures += 1
+                logger.warning("speech-to-text lost, reopening", reason=error.message, failures=self._failures + 1)
+                await asyncio.sleep(BACKOFF_SECONDS[self._failures])
+                self._failures += 1
 
     async def _serve(self, stream: SpeechToTextStream) -> None:
         """Runs until the stream is lost. What was sent of an unfinished utterance to an earlier stream is sent again."""
@@ -96,6 +96,8 @@ class Listener:
 
     async def _read(self, stream: SpeechToTextStream) -> None:
         async for transcript in stream:
+            # It works again: a long call may lose its stream any number of times, just not at once.
+            self._failures = 0
             self._take(transcript)
 
     def _take(self, transcript: Transcript) -> None:

@@ -1,7 +1,7 @@
 """The agent's voice: sentence by sentence to text-to-speech, on to the playout, and the account of what was really heard."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -9,14 +9,16 @@ from switchboard.conversation.call import LiveCall
 from switchboard.conversation.conversion import Converter
 from switchboard.conversation.latency import TurnClock
 from switchboard.conversation.playout import BYTES_PER_SECOND, Playout
+from switchboard.conversation.wording import Piece, heard_of, letters, pieces
 from switchboard.plugins import AudioFormat, Encoding, ProviderError, SpeechRequest, Word
 
 
 @dataclass(slots=True)
 class Sentence:
-    """A sentence and where its audio lies in the playout."""
+    """A sentence, how it is read aloud, and where its audio lies in the playout."""
 
     text: str
+    pieces: Sequence[Piece] = ()
     start: int | None = None
     end: int = 0
     words: list[Word] = field(default_factory=list)
@@ -29,7 +31,7 @@ class Sentence:
             return self.text
         if self.words:
             milliseconds = (until - self.start) * 1000 // BYTES_PER_SECOND
-            return " ".join(word.text for word in self.words if word.end_ms <= milliseconds)
+            return heard_of(self.pieces, sum(letters(word.text) for word in self.words if word.end_ms <= milliseconds))
         words = self.text.split()
         return " ".join(words[: int(len(words) * (until - self.start) / (self.end - self.start))])
 
@@ -74,7 +76,8 @@ class Speaker:
         """Add a sentence to a reply; nothing happens where the reply was interrupted."""
         if reply is not self.reply or not text.strip():
             return
-        sentence = Sentence(text.strip())
+        agent, text = self._call.agent, text.strip()
+        sentence = Sentence(text, pieces(text, agent.stt_language, agent.pronunciations))
         reply.sentences.append(sentence)
         reply.pending += 1
         self._waiting.put_nowait((reply, sentence))
@@ -128,9 +131,12 @@ class Speaker:
 
     async def _synthesize(self, reply: Reply, sentence: Sentence) -> None:
         agent, provider = self._call.agent, self._call.text_to_speech
-        request = SpeechRequest(sentence.text, agent.tts_voice_id, agent.tts_model, agent.stt_language, agent.voice_speed)
+        text = "".join(piece.spoken for piece in sentence.pieces)
+        if not letters(text):
+            return
+        request = SpeechRequest(text, agent.tts_voice_id, agent.tts_model, agent.stt_language, agent.voice_speed)
         converter: Converter | None = None
-        self.characters += len(sentence.text)
+        self.characters += len(text)
         async with aclosing(provider.synthesize(request)) as chunks:  # type: ignore[type-var]
             async for chunk in chunks:
                 if converter is None:

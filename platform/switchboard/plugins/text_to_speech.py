@@ -53,3 +53,10 @@ class TextToSpeechProvider(Provider[SettingsT_co]):
     @abstractmethod
     async def voices(self) -> Sequence[Voice]:
         """List the voices that `SpeechRequest.voice_id` may name. Raises `ProviderError`."""
+
+    async def has_voice(self, voice_id: str) -> bool:
+        """Whether an agent's `tts_voice_id` may be this. Override it where there are voices that `voices` does not list.
+
+        Raises `ProviderError` where it cannot be told; the agent is then saved unchecked.
+        """
+        return voice_id in {voice.id for voice in await self.voices()}

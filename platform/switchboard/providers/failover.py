@@ -126,6 +126,9 @@ class FailoverTextToSpeech(_Failover[TextToSpeechProvider[ProviderSettings]], Te
     async def voices(self) -> Sequence[Voice]:
         return await self._providers[0].voices()
 
+    async def has_voice(self, voice_id: str) -> bool:
+        return await self._providers[0].has_voice(voice_id)
+
 
 class FailoverSpeechToText(_Failover[SpeechToTextProvider[ProviderSettings]], SpeechToTextProvider[ProviderSettings]):
     """Transcribers in order, all fed in the first one's audio format. A stream that is lost is reopened with the next one."""

@@ -16,7 +16,7 @@ from sqlmodel import col, select
 
 from switchboard.database import Database
 from switchboard.keyring import KeyRing, SecretError
-from switchboard.plugins import EmbeddingProvider, Provider, ProviderError, ProviderSettings, TelephonyProvider, VectorStore
+from switchboard.plugins import EmbeddingProvider, Provider, ProviderError, ProviderSettings, TelephonyProvider, TextToSpeechProvider, VectorStore
 from switchboard.plugins.registry import Capability, InvalidSettings, Registry, parse_settings
 from switchboard.providers.configuration import secrets_label
 from switchboard.providers.models import ProviderConfiguration
@@ -78,6 +78,12 @@ class Providers:
         """A carrier of the organization. Raises `ProviderError` where it cannot be had."""
         async with self.use(organization_id, Capability.TELEPHONY, name) as provider:
             yield cast("TelephonyProvider[ProviderSettings]", provider)
+
+    @asynccontextmanager
+    async def text_to_speech(self, organization_id: UUID, name: str) -> AsyncIterator[TextToSpeechProvider[ProviderSettings]]:
+        """A voice of the organization. Raises `ProviderError` where it cannot be had."""
+        async with self.use(organization_id, Capability.TEXT_TO_SPEECH, name) as provider:
+            yield cast("TextToSpeechProvider[ProviderSettings]", provider)
 
     async def close(self) -> None:
         """Close every instance."""

@@ -1,9 +1,11 @@
-"""Language models and embeddings of every vendor that LiteLLM speaks."""
+"""Language models, embeddings and plain speech of every vendor that LiteLLM speaks."""
 
 from switchboard.plugins import hookimpl
 
 from switchboard_llm.embeddings import EMBEDDINGS, VendorEmbedding
 from switchboard_llm.models import MODELS, VendorModel
+from switchboard_llm.transcription import TRANSCRIBERS, VendorTranscriber
+from switchboard_llm.voices import VOICES, VendorVoice
 
 
 @hookimpl
@@ -14,3 +16,13 @@ def llm_providers() -> list[type[VendorModel]]:
 @hookimpl
 def embedding_providers() -> list[type[VendorEmbedding]]:
     return EMBEDDINGS
+
+
+@hookimpl
+def speech_to_text_providers() -> list[type[VendorTranscriber]]:
+    return TRANSCRIBERS
+
+
+@hookimpl
+def text_to_speech_providers() -> list[type[VendorVoice]]:
+    return VOICES

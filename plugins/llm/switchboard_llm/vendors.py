@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """A vendor: our name, what people call it, LiteLLM's prefix, a model for those who name none, and whether it needs a key."""
+    """A vendor: our name, what people call it, LiteLLM's prefix, a model for those who name none, and whether it needs a key.
+
+    A kind of work for which it has no model here is not offered.
+    """
 
     name: str
     title: str
@@ -13,20 +16,28 @@ class Vendor:
     default_model: str
     needs_key: bool = True
     embedding_model: str | None = None
+    transcription_model: str | None = None
+    speech_model: str | None = None
 
 
 VENDORS = (
-    Vendor("openai", "OpenAI", "openai", "gpt-4o-mini", embedding_model="text-embedding-3-small"),
+    Vendor(
+        "openai", "OpenAI", "openai", "gpt-4o-mini", embedding_model="text-embedding-3-small",
+        transcription_model="gpt-4o-mini-transcribe", speech_model="gpt-4o-mini-tts",
+    ),
     Vendor("anthropic", "Anthropic", "anthropic", "claude-haiku-4-5"),
     Vendor("gemini", "Google Gemini", "gemini", "gemini-2.5-flash", embedding_model="gemini-embedding-001"),
-    Vendor("groq", "Groq", "groq", "llama-3.3-70b-versatile"),
+    Vendor("groq", "Groq", "groq", "llama-3.3-70b-versatile", transcription_model="whisper-large-v3-turbo"),
     Vendor("mistral", "Mistral", "mistral", "mistral-small-latest", embedding_model="mistral-embed"),
     Vendor("cerebras", "Cerebras", "cerebras", "llama-3.3-70b"),
     Vendor("deepseek", "DeepSeek", "deepseek", "deepseek-chat"),
     Vendor("xai", "xAI", "xai", "grok-3-mini"),
     Vendor("together", "Together AI", "together_ai", "meta-llama/Llama-3.3-70B-Instruct-Turbo"),
     Vendor("openrouter", "OpenRouter", "openrouter", "openai/gpt-4o-mini"),
-    Vendor("azure", "Azure OpenAI", "azure", "gpt-4o-mini", embedding_model="text-embedding-3-small"),
+    Vendor("azure", "Azure OpenAI", "azure", "gpt-4o-mini", embedding_model="text-embedding-3-small", transcription_model="whisper"),
     Vendor("ollama", "Ollama", "ollama_chat", "llama3.2", needs_key=False, embedding_model="nomic-embed-text"),
-    Vendor("openai_compatible", "OpenAI-compatible server", "openai", "default", needs_key=False, embedding_model="default"),
-)
+    Vendor(
+        "openai_compatible", "OpenAI-compatible server", "openai", "default", needs_key=False, embedding_model="default",
+        transcription_model="default", speech_model="default",
+    ),
+)  # fmt: skip

@@ -83,9 +83,7 @@ class _Espeak:
     def synthesize(self, text: str, voice: str, speed: float) -> tuple[np.ndarray, list[tuple[int, int, int]]]:
         """Samples, and of each word: place and length in the text, milliseconds."""
         with self._lock:
-            language, plus, variant = voice.partition("+")
-            name = self._identifiers.get(language, language) + plus + variant
-            if self._library.espeak_SetVoiceByName(name.encode()) != 0:
+            if not self._choose(voice):
                 raise ProviderError(f"espeak has no voice {voice}; `en-us` is one", retryable=False)
             self._library.espeak_SetParameter(RATE_PARAMETER, max(80, min(450, round(WORDS_PER_MINUTE * speed))), 0)
             self._samples, self._words = [], []
@@ -93,6 +91,16 @@ class _Espeak:
             self._library.espeak_Synth(data, len(data) + 1, 0, 1, 0, UTF8, None, None)
             self._library.espeak_Synchronize()
             return np.frombuffer(b"".join(self._samples), dtype=np.int16), self._words
+
+    def has(self, voice: str) -> bool:
+        """Whether there is a voice, a variant of one (`en-us+f3`) included."""
+        with self._lock:
+            return self._choose(voice)
+
+    def _choose(self, voice: str) -> bool:
+        language, plus, variant = voice.partition("+")
+        name = self._identifiers.get(language, language) + plus + variant
+        return bool(self._library.espeak_SetVoiceByName(name.encode()) == 0)
 
     def voices(self) -> list[Voice]:
         """The voices of every language."""
@@ -180,3 +188,6 @@ class EspeakTextToSpeech(TextToSpeechProvider[ProviderSettings]):
 
     async def voices(self) -> Sequence[Voice]:
         return await asyncio.to_thread(_espeak().voices)
+
+    async def has_voice(self, voice_id: str) -> bool:
+        return await asyncio.to_thread(_espeak().has, voice_id)

@@ -52,7 +52,8 @@ class TextToSpeechContract(ProviderContract[AnyTextToSpeech]):
         assert await spoken(opened, SpeechRequest("Again."))
 
     async def test_an_unknown_voice_is_an_error_before_any_sound(self, opened: AnyTextToSpeech, unknown_voice: str) -> None:
-        """The next provider is then tried. If this fails, raise `ProviderError` before the first chunk."""
+        """The next provider is then tried. If this fails, raise `ProviderError` before the first chunk, and see what `has_voice` says of it."""
+        assert not await opened.has_voice(unknown_voice)
         with pytest.raises(ProviderError):
             await spoken(opened, SpeechRequest(SENTENCE, voice_id=unknown_voice))
 
@@ -60,4 +61,5 @@ class TextToSpeechContract(ProviderContract[AnyTextToSpeech]):
         """`tts_voice_id` names one. If this fails, list the ids that `synthesize` takes."""
         voices = await opened.voices()
         assert len({voice.id for voice in voices}) == len(voices) > 0
+        assert await opened.has_voice(voices[0].id)
         assert await spoken(opened, SpeechRequest(SENTENCE, voice_id=voices[0].id))

@@ -1,0 +1,52 @@
+"""Whether a voice exists, as far as its provider can be asked. A provider that is away says nothing, and holds nobody up."""
+
+import asyncio
+import time
+from typing import Final
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+import structlog
+
+from switchboard.plugins import ProviderError, ProviderSettings, TextToSpeechProvider
+from switchboard.providers.instances import Providers
+
+logger = structlog.get_logger()
+ANSWER_SECONDS: Final = 2.0
+KNOWN_SECONDS: Final = 600.0
+AWAY_SECONDS: Final = 60.0
+"""How long a provider that did not answer is left alone."""
+
+Speaker = TextToSpeechProvider[ProviderSettings]
+
+
+class Voices:
+    """Asks providers about voices. What one has said it has is believed for a while; what it has not is asked again each time."""
+
+    def __init__(self, providers: Providers) -> None:
+        self._providers = providers
+        # By instance: other settings make another instance, of which nothing is known.
+        self._known: WeakKeyDictionary[Speaker, dict[str, float]] = WeakKeyDictionary()
+        self._away: dict[tuple[UUID, str], float] = {}
+
+    async def lacks(self, organization_id: UUID, provider: str, voice_id: str) -> bool:
+        """Whether a provider of the organization answers, and has no such voice."""
+        asked = (organization_id, provider)
+        if self._away.get(asked, 0.0) > time.monotonic():
+            return False
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS), self._providers.text_to_speech(organization_id, provider) as speaker:
+                return not await self._has(speaker, voice_id)
+        except (ProviderError, TimeoutError) as error:
+            logger.warning("voice not checked", provider=provider, reason=str(error) or "no answer in time")
+            self._away[asked] = time.monotonic() + AWAY_SECONDS
+            return False
+
+    async def _has(self, speaker: Speaker, voice_id: str) -> bool:
+        known = self._known.setdefault(speaker, {})
+        if known.get(voice_id, 0.0) > time.monotonic():
+            return True
+        has = await speaker.has_voice(voice_id)
+        if has:
+            known[voice_id] = time.monotonic() + KNOWN_SECONDS
+        return has

@@ -1,0 +1,105 @@
+"""Speech-to-text where a vendor transcribes whole recordings only: each utterance is one request, sent when the caller has finished."""
+
+import asyncio
+import io
+import wave
+from array import array
+from collections.abc import AsyncIterator
+from typing import Final
+
+from switchboard.plugins import PHONE_PCM, SpeechToTextProvider, SpeechToTextStream, Transcript, TranscriptionRequest
+
+from switchboard_llm.client import VendorSettings, arguments, library, provider_error, require_key
+from switchboard_llm.models import list_models
+from switchboard_llm.vendors import VENDORS, Vendor
+
+ANSWER_SECONDS: Final = 10.0
+QUIET: Final = 600
+"""Between the lowest and the highest sample. Whisper writes sentences for silence, so it is not asked about any."""
+MOST_HINTS: Final = 50
+
+
+class _Stream(SpeechToTextStream):
+    """Keeps an utterance until it is over; there are no interim words."""
+
+    def __init__(self, vendor: Vendor, settings: VendorSettings, request: TranscriptionRequest) -> None:
+        self._vendor = vendor
+        self._settings = settings
+        self._request = request
+        self._audio = bytearray()
+        self._utterances: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    async def send(self, audio: bytes) -> None:
+        self._audio += audio
+
+    async def finalize(self) -> None:
+        self._utterances.put_nowait(bytes(self._audio))
+        self._audio.clear()
+
+    async def __aiter__(self) -> AsyncIterator[Transcript]:
+        while (audio := await self._utterances.get()) is not None:
+            yield Transcript("" if _is_quiet(audio) else await self._transcribed(audio), is_final=True, finalized=True)
+
+    async def close(self) -> None:
+        self._utterances.put_nowait(None)
+
+    async def _transcribed(self, audio: bytes) -> str:
+        litellm = await library()
+        model = self._request.model or self._settings.model or self._vendor.transcription_model or ""
+        given = {key: value for key, value in arguments(self._vendor, self._settings, model).items() if key != "_skip_mcp_handler"}
+        if self._request.hints:
+            given["prompt"] = ", ".join(self._request.hints[:MOST_HINTS])
+        try:
+            answer = await litellm.atranscription(
+                **given,
+                file=("utterance.wav", _wav(audio), "audio/wav"),
+                language=self._request.language.partition("-")[0].lower(),
+                response_format="json",
+                timeout=ANSWER_SECONDS,
+            )
+        except litellm.exceptions.openai.OpenAIError as error:
+            raise provider_error(self._vendor, self._settings, error) from error
+        return (answer.text or "").strip()
+
+
+def _is_quiet(audio: bytes) -> bool:
+    samples = array("h", audio[: len(audio) // 2 * 2])
+    return not samples or max(samples) - min(samples) < QUIET
+
+
+def _wav(audio: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
+        file.setparams((1, 2, PHONE_PCM.sample_rate, 0, "NONE", "not compressed"))
+        file.writeframes(audio)
+    return buffer.getvalue()
+
+
+class VendorTranscriber(SpeechToTextProvider[VendorSettings]):
+    """A vendor's transcription over LiteLLM, an utterance at a time."""
+
+    Settings = VendorSettings
+    audio_format = PHONE_PCM
+    vendor: Vendor
+
+    async def open(self) -> None:
+        require_key(self.vendor, self.settings)
+        await library()
+
+    async def check(self) -> None:
+        require_key(self.vendor, self.settings)
+        if self.settings.base_url is not None:
+            await list_models(self.vendor, self.settings)
+
+    async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
+        return _Stream(self.vendor, self.settings, request)
+
+
+def transcriber_class(vendor: Vendor) -> type[VendorTranscriber]:
+    """The provider class of a vendor."""
+    return type(
+        f"{vendor.name.title().replace('_', '')}Transcriber", (VendorTranscriber,), {"name": vendor.name, "title": vendor.title, "vendor": vendor}
+    )
+
+
+TRANSCRIBERS = [transcriber_class(vendor) for vendor in VENDORS if vendor.transcription_model is not None]

@@ -1,0 +1,143 @@
+"""Text-to-speech by OpenAI's protocol, of OpenAI and of any server that speaks it.
+
+Asked for directly and not over LiteLLM, which hands an answer on only when all of it is there: the caller would wait for the whole sentence.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+import aiohttp
+from pydantic import BaseModel
+from switchboard.plugins import AudioFormat, ProviderError, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice
+
+from switchboard_llm.client import RETRYABLE, VendorSettings, require_key
+from switchboard_llm.models import list_models
+from switchboard_llm.vendors import VENDORS, Vendor
+
+OPENAI: Final = "https://api.openai.com/v1"
+OPENAI_VOICES: Final = ("alloy", "ash", "ballad", "coral", "echo", "fable", "marin", "cedar", "nova", "onyx", "sage", "shimmer", "verse")
+SLOWEST, FASTEST = 0.25, 4.0
+CONNECT_SECONDS: Final = 5.0
+SILENCE_SECONDS: Final = 20.0
+
+
+class VoiceSettings(VendorSettings):
+    """`voice_id` is used where an agent names none."""
+
+    voice_id: str = "alloy"
+
+
+class _Listed(BaseModel):
+    id: str
+    name: str | None = None
+
+
+class _Voices(BaseModel):
+    voices: list[str | _Listed]
+
+
+class _Reason(BaseModel):
+    message: str
+    code: str | int | None = None
+
+
+class _Failure(BaseModel):
+    error: _Reason
+
+
+class VendorVoice(TextToSpeechProvider[VoiceSettings]):
+    """`POST /audio/speech`, streamed as it is spoken: 16-bit samples at 24 kHz, which is what OpenAI's `pcm` means."""
+
+    Settings = VoiceSettings
+    audio_format = AudioFormat("pcm16", 24_000)
+    vendor: Vendor
+
+    def __init__(self, settings: VoiceSettings) -> None:
+        super().__init__(settings)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def open(self) -> None:
+        require_key(self.vendor, self.settings)
+        if self.settings.base_url is None and self.vendor.name != "openai":
+            raise ProviderError(f"{self.title} needs its address: base_url in the tenant file", retryable=False)
+        key = self.settings.api_key
+        self._session = aiohttp.ClientSession(
+            headers={"Authorization": f"Bearer {key.get_secret_value()}"} if key else {},
+            connector=aiohttp.TCPConnector(limit=0),
+            timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS),
+        )
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def check(self) -> None:
+        await list_models(self.vendor, self.settings.model_copy(update={"base_url": self._base_url}))
+
+    async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
+        body: dict[str, object] = {
+            "model": request.model or self.settings.model or self.vendor.speech_model,
+            "voice": request.voice_id or self.settings.voice_id,
+            "input": request.text,
+            "response_format": "pcm",
+        }
+        if request.speed != 1.0:
+            body["speed"] = min(FASTEST, max(SLOWEST, request.speed))
+        try:
+            async with self._opened().post(f"{self._base_url}/audio/speech", json=body) as response:
+                if response.status >= 400:
+                    raise self._refused(response.status, await response.text(errors="replace"))
+                async for audio in response.content.iter_any():
+                    yield SpeechChunk(audio)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise self._unreachable(error) from error
+
+    async def voices(self) -> Sequence[Voice]:
+        """OpenAI's own by name; of other servers those that they list, which many cannot."""
+        if self.vendor.name == "openai":
+            return [Voice(name, name.title(), "") for name in OPENAI_VOICES]
+        try:
+            async with self._opened().get(f"{self._base_url}/audio/voices") as response:
+                if response.status >= 400:
+                    raise self._refused(response.status, "it does not list its voices")
+                listed = _Voices.model_validate_json(await response.text()).voices
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise self._unreachable(error) from error
+        except ValueError as error:
+            raise ProviderError(f"{self.title} lists its voices in a way that is not understood", retryable=False) from error
+        return [Voice(voice, voice, "") if isinstance(voice, str) else Voice(voice.id, voice.name or voice.id, "") for voice in listed]
+
+    async def has_voice(self, voice_id: str) -> bool:
+        # OpenAI lists its voices in its documentation only: one that is not known here may be new, or made by the customer.
+        return self.vendor.name == "openai" or await super().has_voice(voice_id)
+
+    @property
+    def _base_url(self) -> str:
+        return (self.settings.base_url or OPENAI).rstrip("/")
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise ProviderError(f"{self.title} is not open", retryable=False)
+        return self._session
+
+    def _unreachable(self, error: Exception) -> ProviderError:
+        return ProviderError(f"{self.title}: the connection failed ({error or type(error).__name__})")
+
+    def _refused(self, status: int, body: str) -> ProviderError:
+        try:
+            reason = _Failure.model_validate_json(body).error
+        except ValueError:
+            reason = _Reason(message=body.strip()[:300] or "no reason was given")
+        message, key = reason.message, self.settings.api_key
+        if key is not None:
+            message = message.replace(key.get_secret_value(), "***")
+        return ProviderError(f"{self.title}: {message}", code=str(reason.code or status), retryable=status >= 500 or status in RETRYABLE)
+
+
+def voice_class(vendor: Vendor) -> type[VendorVoice]:
+    """The provider class of a vendor."""
+    return type(f"{vendor.name.title().replace('_', '')}Voice", (VendorVoice,), {"name": vendor.name, "title": vendor.title, "vendor": vendor})
+
+
+VOICES = [voice_class(vendor) for vendor in VENDORS if vendor.speech_model is not None]

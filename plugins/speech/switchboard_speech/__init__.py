@@ -1,0 +1,18 @@
+"""Speech vendors, streaming."""
+
+from switchboard.plugins import ProviderSettings, SpeechToTextProvider, TextToSpeechProvider, hookimpl
+
+from switchboard_speech.assemblyai import AssemblyAISpeechToText
+from switchboard_speech.cartesia import CartesiaTextToSpeech
+from switchboard_speech.deepgram import DeepgramSpeechToText, DeepgramTextToSpeech
+from switchboard_speech.elevenlabs import ElevenLabsTextToSpeech
+
+
+@hookimpl
+def speech_to_text_providers() -> list[type[SpeechToTextProvider[ProviderSettings]]]:
+    return [DeepgramSpeechToText, AssemblyAISpeechToText]
+
+
+@hookimpl
+def text_to_speech_providers() -> list[type[TextToSpeechProvider[ProviderSettings]]]:
+    return [ElevenLabsTextToSpeech, DeepgramTextToSpeech, CartesiaTextToSpeech]

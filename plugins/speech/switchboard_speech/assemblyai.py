@@ -1,0 +1,162 @@
+"""AssemblyAI's Universal-Streaming, version 3 (https://www.assemblyai.com/docs/streaming/message-sequence)."""
+
+import json
+from typing import Final
+
+import aiohttp
+from pydantic import BaseModel, HttpUrl
+from switchboard.plugins import PHONE_MULAW, ProviderError, SpeechToTextProvider, SpeechToTextStream, Transcript, TranscriptionRequest, Word
+
+from switchboard_speech.connection import CONNECT_SECONDS, Connection, Fault, VendorSettings, base_language, understood
+from switchboard_speech.streams import SocketStream
+
+SHORTEST, LONGEST = 400, 8000
+"""A message's bytes: AssemblyAI takes between 50 and 1000 ms of audio in one."""
+SILENT: Final = b"\xff"
+MOST_KEYTERMS: Final = 100
+LONGEST_KEYTERM: Final = 50
+FINAL_CODES: Final = frozenset({1008, 3006, 4001, 4002, 4003})
+"""Not authorized, no funds, or a request that is wrong: asking again changes nothing."""
+TOO_MANY: Final = "concurrent"
+
+
+class AssemblyAISettings(VendorSettings):
+    """`model` is used where an agent names none; left out, the English or the multilingual one by the agent's language.
+
+    `api_url` is the ordinary API's address, at which the key is checked.
+    """
+
+    base_url: HttpUrl = HttpUrl("https://streaming.assemblyai.com")
+    api_url: HttpUrl = HttpUrl("https://api.assemblyai.com")
+    model: str | None = None
+
+
+class _Word(BaseModel):
+    text: str
+    start: int
+    end: int
+
+
+class _Message(BaseModel):
+    """Of a Turn the transcript so far; of an Error its code and words."""
+
+    type: str | None = None
+    transcript: str = ""
+    end_of_turn: bool = False
+    end_of_turn_confidence: float | None = None
+    words: list[_Word] = []
+    error_code: int | None = None
+    error: str | None = None
+
+
+class _Transcripts(BaseModel):
+    transcripts: list[object]
+
+
+def read_fault(body: str) -> Fault:
+    """Raises `ValueError`."""
+    message = _Message.model_validate_json(body)
+    return Fault(str(message.error_code) if message.error_code else None, message.error or body)
+
+
+def _refused(connection: Connection, message: _Message) -> ProviderError:
+    words = message.error or "no reason was given"
+    final = message.error_code in FINAL_CODES and TOO_MANY not in words.lower()
+    return connection.error(words, code=str(message.error_code) if message.error_code else None, retryable=not final)
+
+
+class _Stream(SocketStream):
+    """Audio is gathered until it is long enough to be sent."""
+
+    FINALIZE = json.dumps({"type": "ForceEndpoint"})
+    CLOSE = json.dumps({"type": "Terminate"})
+
+    def __init__(self, connection: Connection, socket: aiohttp.ClientWebSocketResponse) -> None:
+        super().__init__(connection, socket)
+        self._gathered = bytearray()
+
+    async def send(self, audio: bytes) -> None:
+        self._gathered += audio
+        while len(self._gathered) >= SHORTEST:
+            message = bytes(self._gathered[:LONGEST])
+            del self._gathered[:LONGEST]
+            await super().send(message)
+
+    async def finalize(self) -> None:
+        if self._gathered:
+            await super().send(bytes(self._gathered).ljust(SHORTEST, SILENT))
+            self._gathered.clear()
+        await super().finalize()
+
+    def take(self, message: str) -> None:
+        said = _Message.model_validate_json(message)
+        if said.error is not None:
+            raise _refused(self._connection, said)
+        if said.type != "Turn":
+            return
+        since = said.words[0].start if said.words else 0
+        words = tuple(Word(word.text, word.start - since, word.end - since) for word in said.words)
+        finalized = self.finalizing and said.end_of_turn
+        if said.transcript or finalized:
+            self.yield_(Transcript(said.transcript, said.end_of_turn, finalized, said.end_of_turn_confidence, words))
+
+
+class AssemblyAISpeechToText(SpeechToTextProvider[AssemblyAISettings]):
+    """Universal-Streaming: mu-law as it comes from the phone, and the platform's own decision when a turn has ended."""
+
+    name = "assemblyai"
+    title = "AssemblyAI"
+    Settings = AssemblyAISettings
+    audio_format = PHONE_MULAW
+
+    def __init__(self, settings: AssemblyAISettings) -> None:
+        super().__init__(settings)
+        headers = {"Authorization": settings.api_key.get_secret_value()}
+        self._connection = Connection(self.title, settings, headers, read_fault)
+        self._api = Connection(self.title, settings.model_copy(update={"base_url": settings.api_url}), headers, read_fault)
+
+    async def open(self) -> None:
+        await self._connection.open()
+        await self._api.open()
+
+    async def close(self) -> None:
+        await self._connection.close()
+        await self._api.close()
+
+    async def check(self) -> None:
+        await self._api.get("/v2/transcript", _Transcripts, params=[("limit", "1")])
+
+    async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
+        english = base_language(request.language) == "en"
+        model = request.model or self.settings.model or f"universal-streaming-{'english' if english else 'multilingual'}"
+        hints = [hint for hint in request.hints if len(hint) <= LONGEST_KEYTERM][:MOST_KEYTERMS]
+        params = [
+            ("speech_model", model),
+            ("sample_rate", "8000"),
+            ("encoding", "pcm_mulaw"),
+            # AssemblyAI ends no turn by its own judgement of what was said; the platform says when.
+            ("end_of_turn_confidence_threshold", "1.0"),
+            *([("keyterms_prompt", json.dumps(hints))] if hints else []),
+        ]
+        socket = await self._connection.socket("/v3/ws", params=params)
+        try:
+            await self._begun(socket)
+        except BaseException:
+            await socket.close()
+            raise
+        return _Stream(self._connection, socket)
+
+    async def _begun(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        """Wait for `Begin`: the key and the parameters are looked at only after the handshake."""
+        try:
+            received = await socket.receive(CONNECT_SECONDS)
+        except TimeoutError:
+            raise self._connection.error(f"no session began within {CONNECT_SECONDS:.0f} seconds") from None
+        if received.type is aiohttp.WSMsgType.CLOSE:
+            raise _refused(self._connection, _Message(error_code=received.data, error=received.extra or "the session was closed"))
+        if received.type is not aiohttp.WSMsgType.TEXT:
+            raise self._connection.error("the session was lost before it began")
+        with understood(self.title):
+            message = _Message.model_validate_json(received.data)
+        if message.error is not None:
+            raise _refused(self._connection, message)

@@ -1,0 +1,214 @@
+"""Cartesia's voices over its WebSocket (https://docs.cartesia.ai/api-reference/tts/websocket)."""
+
+import json
+import time
+from base64 import b64decode
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+from uuid import uuid4
+
+import aiohttp
+from pydantic import BaseModel, HttpUrl
+from switchboard.plugins import PHONE_MULAW, ProviderError, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice, Word
+
+from switchboard_speech.connection import RETRYABLE, SILENCE_SECONDS, Connection, Fault, VendorSettings, base_language, understood
+from switchboard_speech.timing import Timeline
+
+VERSION: Final = "2026-03-01"
+IDLE_SECONDS: Final = 120.0
+"""Cartesia closes a socket after five minutes in which nothing was said."""
+SLOWEST, FASTEST = 0.6, 1.5
+VOICES_A_PAGE: Final = 100
+
+
+class CartesiaSettings(VendorSettings):
+    """`voice_id` and `model` are used where an agent names none."""
+
+    base_url: HttpUrl = HttpUrl("https://api.cartesia.ai")
+    voice_id: str = "f786b574-daa5-4673-aa0c-cbe3e8534c02"
+    model: str = "sonic-3"
+
+
+class _Times(BaseModel):
+    words: list[str]
+    start: list[float]
+    end: list[float]
+
+
+class _Failure(BaseModel):
+    title: str | None = None
+    message: str | None = None
+    error: str | None = None
+    error_code: str | None = None
+    status_code: int | None = None
+
+
+class _Message(_Failure):
+    type: str
+    context_id: str | None = None
+    data: str | None = None
+    word_timestamps: _Times | None = None
+
+
+class _Voice(BaseModel):
+    id: str
+    name: str
+    language: str = ""
+    gender: str | None = None
+
+
+class _Voices(BaseModel):
+    data: list[_Voice]
+    has_more: bool = False
+
+
+def read_fault(body: str) -> Fault:
+    """Raises `ValueError`."""
+    return _fault(_Failure.model_validate_json(body))
+
+
+def _fault(failure: _Failure) -> Fault:
+    words = ": ".join(filter(None, (failure.title, failure.message or failure.error)))
+    return Fault(failure.error_code, words or "no reason was given")
+
+
+class _Sockets:
+    """Sockets that were opened and are kept, because a handshake before a sentence is heard as a pause. One text at a time on each."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._idle: list[tuple[float, aiohttp.ClientWebSocketResponse]] = []
+
+    async def take(self) -> tuple[aiohttp.ClientWebSocketResponse, bool]:
+        """A socket, and whether it was used before."""
+        while self._idle:
+            since, socket = self._idle.pop()
+            if not socket.closed and time.monotonic() - since < IDLE_SECONDS:
+                return socket, True
+            await socket.close()
+        return await self.fresh(), False
+
+    async def fresh(self) -> aiohttp.ClientWebSocketResponse:
+        return await self._connection.socket("/tts/websocket")
+
+    def keep(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._idle.append((time.monotonic(), socket))
+
+    async def close(self) -> None:
+        while self._idle:
+            await self._idle.pop()[1].close()
+
+
+class CartesiaTextToSpeech(TextToSpeechProvider[CartesiaSettings]):
+    """Sonic: mu-law straight from the vendor, with each word's time."""
+
+    name = "cartesia"
+    title = "Cartesia"
+    Settings = CartesiaSettings
+    audio_format = PHONE_MULAW
+
+    def __init__(self, settings: CartesiaSettings) -> None:
+        super().__init__(settings)
+        headers = {"Authorization": f"Bearer {settings.api_key.get_secret_value()}", "Cartesia-Version": VERSION}
+        self._connection = Connection(self.title, settings, headers, read_fault)
+        self._sockets = _Sockets(self._connection)
+
+    async def open(self) -> None:
+        await self._connection.open()
+
+    async def close(self) -> None:
+        await self._sockets.close()
+        await self._connection.close()
+
+    async def check(self) -> None:
+        await self._connection.get("/voices", _Voices, params=[("limit", "1")])
+
+    async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
+        order = self._order(request)
+        socket, first = await self._begin(order)
+        finished = False
+        timeline, words = Timeline(self.audio_format), list[Word]()
+        try:
+            message = first
+            while message.type != "done":
+                with understood(self.title):
+                    audio = b64decode(message.data or "")
+                    words += _words(message)
+                if audio:
+                    yield timeline.chunk(audio, words)
+                    words.clear()
+                message = await self._next(socket, order["context_id"])
+            finished = True
+        finally:
+            # A text that is not wanted any more has audio under way: its socket is no good for the next one.
+            if finished:
+                self._sockets.keep(socket)
+            else:
+                await socket.close()
+        if words:
+            yield timeline.chunk(b"", words)
+
+    async def voices(self) -> Sequence[Voice]:
+        found: list[_Voice] = []
+        params = [("limit", str(VOICES_A_PAGE))]
+        while True:
+            page = await self._connection.get("/voices", _Voices, params=params + ([("starting_after", found[-1].id)] if found else []))
+            found += page.data
+            if not page.has_more or not page.data:
+                return [Voice(voice.id, voice.name, voice.language, voice.gender) for voice in found]
+
+    async def _begin(self, order: dict[str, object]) -> tuple[aiohttp.ClientWebSocketResponse, _Message]:
+        """A socket on which the text was ordered, and the first message. A kept socket that turns out to be dead is replaced."""
+        socket, used = await self._sockets.take()
+        while True:
+            try:
+                await socket.send_str(json.dumps(order))
+                return socket, await self._next(socket, order["context_id"])
+            except (ProviderError, aiohttp.ClientError) as error:
+                dead = socket.closed
+                await socket.close()
+                if not (used and dead):
+                    raise error if isinstance(error, ProviderError) else self._connection.error(str(error)) from error
+                socket, used = await self._sockets.fresh(), False
+            except BaseException:
+                await socket.close()
+                raise
+
+    async def _next(self, socket: aiohttp.ClientWebSocketResponse, context_id: object) -> _Message:
+        """The next message about a text. Raises `ProviderError`."""
+        while True:
+            try:
+                received = await socket.receive(SILENCE_SECONDS)
+            except TimeoutError:
+                raise self._connection.error(f"nothing came for {SILENCE_SECONDS:.0f} seconds") from None
+            if received.type is not aiohttp.WSMsgType.TEXT:
+                raise self._connection.error(f"the stream was lost ({received.extra or received.data})")
+            with understood(self.title):
+                message = _Message.model_validate_json(received.data)
+            if message.type == "error":
+                fault, status = _fault(message), message.status_code or 500
+                raise self._connection.error(fault.message, code=fault.code or str(status), retryable=status >= 500 or status in RETRYABLE)
+            if message.context_id == context_id:
+                return message
+
+    def _order(self, request: SpeechRequest) -> dict[str, object]:
+        order: dict[str, object] = {
+            "context_id": uuid4().hex,
+            "model_id": request.model or self.settings.model,
+            "transcript": request.text,
+            "voice": {"mode": "id", "id": request.voice_id or self.settings.voice_id},
+            "language": base_language(request.language),
+            "output_format": {"container": "raw", "encoding": "pcm_mulaw", "sample_rate": 8000},
+            "add_timestamps": True,
+            "continue": False,
+        }
+        if request.speed != 1.0:
+            order["generation_config"] = {"speed": min(FASTEST, max(SLOWEST, request.speed))}
+        return order
+
+
+def _words(message: _Message) -> list[Word]:
+    times = message.word_timestamps
+    if times is None:
+        return []
+    return [Word(word, round(start * 1000), round(end * 1000)) for word, start, end in zip(times.words, times.start, times.end, strict=True)]

@@ -1,0 +1,128 @@
+"""A vendor's HTTP and WebSocket doors over one session. Whatever goes wrong there is a `ProviderError` with the vendor's code and words."""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final, NamedTuple, TypeAlias, TypeVar
+
+import aiohttp
+from pydantic import BaseModel, HttpUrl, SecretStr
+from switchboard.plugins import ProviderError, ProviderSettings
+
+CONNECT_SECONDS: Final = 5.0
+SILENCE_SECONDS: Final = 20.0
+"""How long a vendor may say nothing in the middle of an answer."""
+CLOSE_SECONDS: Final = 1.0
+LONGEST_LINE: Final = 2**20
+RETRYABLE: Final = (408, 409, 425, 429)
+
+Params: TypeAlias = Sequence[tuple[str, str]]
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
+
+
+class VendorSettings(ProviderSettings):
+    """What every vendor wants. `base_url` is another region of the vendor's, or its self-hosted server."""
+
+    api_key: SecretStr
+    base_url: HttpUrl
+
+
+class Fault(NamedTuple):
+    """What a vendor says of a failure: its code, its words."""
+
+    code: str | None
+    message: str
+
+
+FaultReader: TypeAlias = Callable[[str], Fault]
+"""Finds the fault in a body or message; a text that it does not understand is itself the message. Raises `ValidationError`."""
+
+
+class Connection:
+    """One session for one organization's requests to a vendor. Open it in a running loop."""
+
+    def __init__(self, title: str, settings: VendorSettings, headers: Mapping[str, str], read_fault: FaultReader) -> None:
+        self.title = title
+        self._key = settings.api_key.get_secret_value()
+        self._base_url = str(settings.base_url).rstrip("/")
+        self._headers = headers
+        self._read_fault = read_fault
+        self._session: aiohttp.ClientSession | None = None
+
+    async def open(self) -> None:
+        self._session = aiohttp.ClientSession(
+            headers=self._headers,
+            connector=aiohttp.TCPConnector(limit=0),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS),
+            read_bufsize=LONGEST_LINE,
+        )
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    @asynccontextmanager
+    async def request(self, method: str, path: str, *, params: Params = (), body: object = None) -> AsyncIterator[aiohttp.ClientResponse]:
+        """An answer whose status is good, its body still to be read."""
+        with self._translated():
+            async with self._opened().request(method, self._base_url + path, params=params, json=body) as response:
+                if response.status >= 400:
+                    raise self.refused(response.status, await response.text(errors="replace"))
+                yield response
+
+    async def get(self, path: str, answer: type[AnswerT], *, params: Params = ()) -> AnswerT:
+        """A whole answer."""
+        async with self.request("GET", path, params=params) as response:
+            text = await response.text()
+        with understood(self.title):
+            return answer.model_validate_json(text)
+
+    async def socket(self, path: str, *, params: Params = ()) -> aiohttp.ClientWebSocketResponse:
+        """A WebSocket, open."""
+        timeout = aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS)
+        with self._translated():
+            return await self._opened().ws_connect(self._base_url + path, params=params, timeout=timeout, max_msg_size=2**23)
+
+    def refused(self, status: int, body: str) -> ProviderError:
+        """The error of an HTTP status and its body."""
+        try:
+            fault = self._read_fault(body)
+        except ValueError:
+            fault = Fault(None, body.strip()[:300] or "no reason was given")
+        retryable = status >= 500 or status in RETRYABLE
+        return self.error(fault.message, code=fault.code or str(status), retryable=retryable)
+
+    def error(self, message: str, *, code: str | None = None, retryable: bool = True) -> ProviderError:
+        """An error in the vendor's name; the key, which vendors like to repeat, is taken out of it."""
+        return ProviderError(f"{self.title}: {message.replace(self._key, '***')}", code=code, retryable=retryable)
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise ProviderError(f"{self.title} is not open", retryable=False)
+        return self._session
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except aiohttp.WSServerHandshakeError as error:
+            # The body of a refused handshake is not to be had; Deepgram says its reason in a header.
+            reason = error.headers.get("dg-error", error.message) if error.headers else error.message
+            raise self.refused(error.status, f"{error.status} {reason}") from error
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise self.error(f"the connection failed ({error or type(error).__name__})") from error
+
+
+@contextmanager
+def understood(title: str) -> Iterator[None]:
+    """What a vendor says is parsed within; what cannot be is an error of the vendor's."""
+    try:
+        yield
+    except ValueError as error:
+        raise ProviderError(f"{title} sent what cannot be understood: {str(error).splitlines()[0]}") from error
+
+
+def base_language(language: str) -> str:
+    """`en` of `en-US`."""
+    return language.partition("-")[0].lower()

@@ -1,0 +1,235 @@
+"""Deepgram: Nova's live transcription and Aura's voices (https://developers.deepgram.com/reference)."""
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Final
+
+from pydantic import BaseModel, Field, HttpUrl
+from switchboard.plugins import (
+    PHONE_MULAW,
+    SpeechChunk,
+    SpeechRequest,
+    SpeechToTextProvider,
+    SpeechToTextStream,
+    TextToSpeechProvider,
+    Transcript,
+    TranscriptionRequest,
+    Voice,
+    Word,
+)
+
+from switchboard_speech.connection import Connection, Fault, Params, VendorSettings
+from switchboard_speech.streams import SocketStream
+
+MOST_KEYTERMS: Final = 50
+LONGEST_KEYTERM: Final = 50
+"""Deepgram allows 500 tokens of keyterms in all, and advises 20 to 50 terms."""
+NEARLY_ALL_SECONDS: Final = 0.05
+SLOWEST, FASTEST = 0.7, 1.5
+
+
+class DeepgramSettings(VendorSettings):
+    """`model` is used where an agent names none; `endpointing_ms` of silence make Deepgram's words final before the platform asks for it."""
+
+    base_url: HttpUrl = HttpUrl("https://api.deepgram.com")
+    model: str = "nova-3"
+    endpointing_ms: int = Field(default=300, ge=10, le=5000)
+    smart_format: bool = False
+
+
+class DeepgramVoiceSettings(VendorSettings):
+    """`voice_id` is used where an agent names none."""
+
+    base_url: HttpUrl = HttpUrl("https://api.deepgram.com")
+    voice_id: str = "aura-2-thalia-en"
+
+
+class _Projects(BaseModel):
+    projects: list[object]
+
+
+class _Envelope(BaseModel):
+    type: str = ""
+
+
+class _Word(BaseModel):
+    word: str
+    punctuated_word: str | None = None
+    start: float
+    end: float
+
+
+class _Alternative(BaseModel):
+    transcript: str = ""
+    confidence: float | None = None
+    words: list[_Word] = []
+
+
+class _Channel(BaseModel):
+    alternatives: list[_Alternative] = []
+
+
+class _Results(BaseModel):
+    start: float
+    duration: float
+    is_final: bool = False
+    from_finalize: bool = False
+    channel: _Channel
+
+
+class _Failure(BaseModel):
+    """Deepgram's three ways of saying what is wrong."""
+
+    err_code: str | None = None
+    err_msg: str | None = None
+    category: str | None = None
+    message: str | None = None
+    details: str | None = None
+    variant: str | None = None
+    description: str | None = None
+
+
+def read_fault(body: str) -> Fault:
+    """Raises `ValueError`."""
+    failure = _Failure.model_validate_json(body)
+    message = ": ".join(filter(None, (failure.err_msg or failure.message or failure.description, failure.details)))
+    return Fault(failure.err_code or failure.category or failure.variant, message or body)
+
+
+def _connection(title: str, settings: VendorSettings) -> Connection:
+    return Connection(title, settings, {"Authorization": f"Token {settings.api_key.get_secret_value()}"}, read_fault)
+
+
+class _Stream(SocketStream):
+    KEEP_ALIVE = json.dumps({"type": "KeepAlive"})
+    FINALIZE = json.dumps({"type": "Finalize"})
+    CLOSE = json.dumps({"type": "CloseStream"})
+    _final_until = 0.0
+
+    async def finalize(self) -> None:
+        # Deepgram does not answer where it has nothing left to transcribe.
+        if self._is_whole():
+            self.yield_(Transcript("", is_final=True, finalized=True))
+        else:
+            await super().finalize()
+
+    def take(self, message: str) -> None:
+        kind = _Envelope.model_validate_json(message).type
+        if kind == "Error":
+            fault = read_fault(message)
+            raise self._connection.error(fault.message, code=fault.code)
+        if kind == "Results":
+            self._results(_Results.model_validate_json(message))
+
+    def _results(self, results: _Results) -> None:
+        best = next(iter(results.channel.alternatives), _Alternative())
+        if results.is_final:
+            self._final_until = results.start + results.duration
+        # `from_finalize` is not promised; a final result that reaches to the end of what was sent says the same.
+        finalized = self.finalizing and results.is_final and (results.from_finalize or self._is_whole())
+        if best.transcript or finalized:
+            words = tuple(_timed(word, results.start) for word in best.words)
+            self.yield_(Transcript(best.transcript, results.is_final, finalized, best.confidence, words))
+
+    def _is_whole(self) -> bool:
+        return self._final_until >= self.sent_seconds - NEARLY_ALL_SECONDS
+
+
+def _timed(word: _Word, since: float) -> Word:
+    return Word(word.punctuated_word or word.word, round((word.start - since) * 1000), round((word.end - since) * 1000))
+
+
+class DeepgramSpeechToText(SpeechToTextProvider[DeepgramSettings]):
+    """Nova's live transcription: mu-law as it comes from the phone, interim results, the agent's phrases as keyterms."""
+
+    name = "deepgram"
+    title = "Deepgram"
+    Settings = DeepgramSettings
+    audio_format = PHONE_MULAW
+
+    def __init__(self, settings: DeepgramSettings) -> None:
+        super().__init__(settings)
+        self._connection = _connection(self.title, settings)
+
+    async def open(self) -> None:
+        await self._connection.open()
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+    async def check(self) -> None:
+        await self._connection.get("/v1/projects", _Projects)
+
+    async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
+        return _Stream(self._connection, await self._connection.socket("/v1/listen", params=self._params(request)))
+
+    def _params(self, request: TranscriptionRequest) -> Params:
+        model = request.model or self.settings.model
+        hints = [hint for hint in request.hints if len(hint) <= LONGEST_KEYTERM][:MOST_KEYTERMS]
+        # Keyterms came with Nova-3; the models before it have single keywords.
+        named = "keyterm" if model.startswith("nova-3") else "keywords"
+        return [
+            ("model", model),
+            ("language", request.language),
+            ("encoding", "mulaw"),
+            ("sample_rate", "8000"),
+            ("channels", "1"),
+            ("interim_results", "true"),
+            ("punctuate", "true"),
+            ("smart_format", str(self.settings.smart_format).lower()),
+            ("endpointing", str(self.settings.endpointing_ms)),
+            *((named, hint) for hint in hints),
+        ]
+
+
+class _Model(BaseModel):
+    name: str
+    canonical_name: str
+    languages: list[str] = []
+    metadata: Mapping[str, object] = {}
+
+
+class _Models(BaseModel):
+    tts: list[_Model] = []
+
+
+class DeepgramTextToSpeech(TextToSpeechProvider[DeepgramVoiceSettings]):
+    """Aura's voices, streamed as mu-law. One request for a sentence: the WebSocket allows 20 of them a minute, and its errors come late."""
+
+    name = "deepgram"
+    title = "Deepgram Aura"
+    Settings = DeepgramVoiceSettings
+    audio_format = PHONE_MULAW
+
+    def __init__(self, settings: DeepgramVoiceSettings) -> None:
+        super().__init__(settings)
+        self._connection = _connection(self.title, settings)
+
+    async def open(self) -> None:
+        await self._connection.open()
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+    async def check(self) -> None:
+        await self._connection.get("/v1/projects", _Projects)
+
+    async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
+        voice = request.voice_id or request.model or self.settings.voice_id
+        params = [("model", voice), ("encoding", "mulaw"), ("sample_rate", "8000"), ("container", "none")]
+        if request.speed != 1.0:
+            params.append(("speed", str(min(FASTEST, max(SLOWEST, request.speed)))))
+        async with self._connection.request("POST", "/v1/speak", params=params, body={"text": request.text}) as response:
+            async for audio in response.content.iter_any():
+                yield SpeechChunk(audio)
+
+    async def voices(self) -> Sequence[Voice]:
+        models = await self._connection.get("/v1/models", _Models)
+        return [_voice(model) for model in {model.canonical_name: model for model in models.tts}.values()]
+
+
+def _voice(model: _Model) -> Voice:
+    tags = model.metadata.get("tags")
+    known = ("feminine", "masculine")
+    gender = next((tag for tag in tags if tag in known), None) if isinstance(tags, list) else None
+    return Voice(model.canonical_name, model.name, next(iter(model.languages), ""), gender)

@@ -1,0 +1,139 @@
+"""ElevenLabs' voices (https://elevenlabs.io/docs/api-reference/text-to-speech).
+
+Each sentence is one request to the streaming endpoint with timing. The WebSocket for text that arrives in pieces has nothing to add: a
+sentence is whole when it is spoken, a kept connection costs no handshake, and a refusal has a status instead of a closed socket.
+"""
+
+from base64 import b64decode
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Final
+from urllib.parse import quote
+
+from pydantic import BaseModel, HttpUrl
+from switchboard.plugins import PHONE_MULAW, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice, Word
+
+from switchboard_speech.connection import Connection, Fault, VendorSettings, base_language, understood
+from switchboard_speech.timing import Spelling, Timeline
+
+SLOWEST, FASTEST = 0.7, 1.2
+ENFORCES_LANGUAGE: Final = "_v2_5"
+"""Models of this generation can be held to a language; the others refuse to be."""
+
+
+class ElevenLabsSettings(VendorSettings):
+    """`voice_id` and `model` are used where an agent names none. The others are each voice's own where they are left out."""
+
+    base_url: HttpUrl = HttpUrl("https://api.elevenlabs.io")
+    voice_id: str = "JBFqnCBsd6RMkjVDRZzb"
+    model: str = "eleven_flash_v2_5"
+    stability: float | None = None
+    similarity_boost: float | None = None
+
+
+class _Alignment(BaseModel):
+    characters: list[str]
+    character_start_times_seconds: list[float]
+    character_end_times_seconds: list[float]
+
+
+class _Chunk(BaseModel):
+    audio_base64: str
+    alignment: _Alignment | None = None
+
+
+class _Reason(BaseModel):
+    status: str | None = None
+    code: str | None = None
+    message: str
+
+
+class _Invalid(BaseModel):
+    loc: list[str | int] = []
+    msg: str
+
+
+class _Failure(BaseModel):
+    detail: _Reason | list[_Invalid] | str
+
+
+class _Voice(BaseModel):
+    voice_id: str
+    name: str | None = None
+    labels: Mapping[str, str] | None = None
+
+
+class _Voices(BaseModel):
+    voices: list[_Voice]
+
+
+def read_fault(body: str) -> Fault:
+    """Raises `ValueError`."""
+    detail = _Failure.model_validate_json(body).detail
+    if isinstance(detail, str):
+        return Fault(None, detail)
+    if isinstance(detail, _Reason):
+        return Fault(detail.status or detail.code, detail.message)
+    return Fault(None, "; ".join(f"{'.'.join(map(str, invalid.loc))}: {invalid.msg}" for invalid in detail))
+
+
+class ElevenLabsTextToSpeech(TextToSpeechProvider[ElevenLabsSettings]):
+    """Mu-law straight from the vendor, with each word's time."""
+
+    name = "elevenlabs"
+    title = "ElevenLabs"
+    Settings = ElevenLabsSettings
+    audio_format = PHONE_MULAW
+
+    def __init__(self, settings: ElevenLabsSettings) -> None:
+        super().__init__(settings)
+        self._connection = Connection(self.title, settings, {"xi-api-key": settings.api_key.get_secret_value()}, read_fault)
+
+    async def open(self) -> None:
+        await self._connection.open()
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+    async def check(self) -> None:
+        await self.voices()
+
+    async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
+        voice = quote(request.voice_id or self.settings.voice_id, safe="")
+        path = f"/v1/text-to-speech/{voice}/stream/with-timestamps"
+        timeline, spelling = Timeline(self.audio_format), Spelling()
+        async with self._connection.request("POST", path, params=[("output_format", "ulaw_8000")], body=self._body(request)) as response:
+            async for line in response.content:
+                if line.strip():
+                    with understood(self.title):
+                        audio, words = _read(_Chunk.model_validate_json(line), spelling)
+                    yield timeline.chunk(audio, words)
+        if rest := spelling.rest():
+            yield timeline.chunk(b"", rest)
+
+    async def voices(self) -> Sequence[Voice]:
+        listed = (await self._connection.get("/v1/voices", _Voices)).voices
+        return [_voice(voice, voice.labels or {}) for voice in listed]
+
+    def _body(self, request: SpeechRequest) -> dict[str, object]:
+        model = request.model or self.settings.model
+        voice = {
+            "speed": min(FASTEST, max(SLOWEST, request.speed)) if request.speed != 1.0 else None,
+            "stability": self.settings.stability,
+            "similarity_boost": self.settings.similarity_boost,
+        }
+        body: dict[str, object] = {"text": request.text, "model_id": model}
+        if given := {name: value for name, value in voice.items() if value is not None}:
+            body["voice_settings"] = given
+        if model.endswith(ENFORCES_LANGUAGE):
+            body["language_code"] = base_language(request.language)
+        return body
+
+
+def _read(chunk: _Chunk, spelling: Spelling) -> tuple[bytes, list[Word]]:
+    timing = chunk.alignment
+    words = spelling.add(timing.characters, timing.character_start_times_seconds, timing.character_end_times_seconds) if timing else []
+    return b64decode(chunk.audio_base64), words
+
+
+def _voice(voice: _Voice, labels: Mapping[str, str]) -> Voice:
+    return Voice(voice.voice_id, voice.name or voice.voice_id, labels.get("language", ""), labels.get("gender"))

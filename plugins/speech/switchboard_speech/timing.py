@@ -1,0 +1,47 @@
+"""Words in time: vendors count from the beginning of the text, the platform from each chunk's."""
+
+from collections.abc import Sequence
+
+from switchboard.plugins import AudioFormat, SpeechChunk, Word
+
+
+class Timeline:
+    """What was spoken of one text so far. A word may be told a little after its audio: it then begins before its chunk."""
+
+    def __init__(self, audio_format: AudioFormat) -> None:
+        self._format = audio_format
+        self._yielded = 0
+
+    def chunk(self, audio: bytes, words: Sequence[Word]) -> SpeechChunk:
+        """The next audio, and words timed from the text's beginning."""
+        begun = self._yielded * 1000 // self._format.bytes_per_second
+        self._yielded += len(audio)
+        return SpeechChunk(audio, tuple(Word(word.text, word.start_ms - begun, word.end_ms - begun) for word in words))
+
+
+class Spelling:
+    """Makes words of characters that come in pieces."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._start = self._end = 0.0
+
+    def add(self, characters: Sequence[str], starts: Sequence[float], ends: Sequence[float]) -> list[Word]:
+        """Take characters and their seconds; answers the words that are now whole."""
+        words = []
+        for character, start, end in zip(characters, starts, ends, strict=True):
+            if character.isspace():
+                words += self.rest()
+                continue
+            if not self._text:
+                self._start = start
+            self._text += character
+            self._end = end
+        return words
+
+    def rest(self) -> list[Word]:
+        """The word that nothing has ended yet."""
+        if not self._text:
+            return []
+        text, self._text = self._text, ""
+        return [Word(text, round(self._start * 1000), round(self._end * 1000))]

@@ -1,0 +1,126 @@
+"""AssemblyAI over the wire: its contract, messages of the length it takes, turns, and errors that come after the handshake."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from pydantic import HttpUrl, SecretStr
+from switchboard.plugins import ProviderError, SpeechToTextStream, Transcript, TranscriptionRequest
+from switchboard.plugins.testing import SpeechToTextContract
+from switchboard_speech import streams
+from switchboard_speech.assemblyai import AssemblyAISettings, AssemblyAISpeechToText
+
+from tests.speech.assemblyai import AssemblyAI
+from tests.speech.vendor import KEY, PHRASES, SENTENCE, spoken
+
+REQUEST = TranscriptionRequest(hints=PHRASES)
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[AssemblyAI]:
+    async with AssemblyAI.listening() as server:
+        yield server
+
+
+def transcriber(server: AssemblyAI, key: str = KEY) -> AssemblyAISpeechToText:
+    address = HttpUrl(server.address)
+    return AssemblyAISpeechToText(AssemblyAISettings(api_key=SecretStr(key), base_url=address, api_url=address))
+
+
+class TestAssemblyAI(SpeechToTextContract[AssemblyAISpeechToText]):
+    @pytest.fixture
+    def provider(self, server: AssemblyAI) -> AssemblyAISpeechToText:
+        return transcriber(server)
+
+    @pytest.fixture
+    def utterance(self) -> tuple[bytes, str]:
+        return spoken(), SENTENCE
+
+    @pytest.fixture
+    def transcription(self) -> TranscriptionRequest:
+        return REQUEST
+
+
+@pytest_asyncio.fixture
+async def opened(server: AssemblyAI) -> AsyncIterator[AssemblyAISpeechToText]:
+    provider = transcriber(server)
+    await provider.open()
+    yield provider
+    await provider.close()
+
+
+async def next_of(stream: SpeechToTextStream) -> Transcript:
+    async with asyncio.timeout(10):
+        return await anext(aiter(stream))
+
+
+async def test_audio_goes_out_in_messages_of_the_length_that_is_taken(opened: AssemblyAISpeechToText, server: AssemblyAI) -> None:
+    stream = await opened.transcribe(REQUEST)
+    audio = spoken()
+    await stream.send(audio)
+    await stream.send(b"\xff" * 100)
+    assert not (await next_of(stream)).is_final
+    await stream.finalize()
+    last = await next_of(stream)
+    assert (last.text, last.finalized) == (SENTENCE, True)
+    assert [(word.text, word.start_ms) for word in last.words][:2] == [("can", 0), ("i", 100)]
+    assert sum(server.frames) >= len(audio) + 100
+    assert server.frames[0] == 8000
+    await stream.close()
+
+
+async def test_the_model_is_the_languages(opened: AssemblyAISpeechToText, server: AssemblyAI) -> None:
+    for request in (TranscriptionRequest(), TranscriptionRequest("es-MX"), TranscriptionRequest(model="universal-3-5-pro")):
+        await (await opened.transcribe(request)).close()
+    assert [dict(asked.query)["speech_model"] for asked in server.asked] == [
+        "universal-streaming-english", "universal-streaming-multilingual", "universal-3-5-pro",
+    ]  # fmt: skip
+
+
+async def test_an_end_that_is_not_answered_is_answered(opened: AssemblyAISpeechToText, server: AssemblyAI, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "GRACE_SECONDS", 0.05)
+    server.answers = False
+    stream = await opened.transcribe(REQUEST)
+    await stream.send(bytes(800))
+    await stream.finalize()
+    assert await next_of(stream) == Transcript("", is_final=True, finalized=True)
+    await stream.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "retryable"),
+    [
+        (1008, "Unauthorized Connection: Too many concurrent sessions", True),
+        (3006, "Input validation error", False),
+        (3005, "Server error", True),
+        (3009, "Too many concurrent sessions", True),
+    ],
+)
+async def test_a_session_that_does_not_begin_says_why(
+    opened: AssemblyAISpeechToText, server: AssemblyAI, code: int, words: str, retryable: bool
+) -> None:
+    server.faults = [(code, words)]
+    with pytest.raises(ProviderError, match=words) as refused:
+        await opened.transcribe(REQUEST)
+    assert (refused.value.code, refused.value.retryable) == (str(code), retryable)
+
+
+async def test_a_wrong_key_is_found(server: AssemblyAI) -> None:
+    provider = transcriber(server, "wrong")
+    await provider.open()
+    with pytest.raises(ProviderError) as checked:
+        await provider.check()
+    assert (checked.value.code, checked.value.retryable) == ("401", False)
+    with pytest.raises(ProviderError, match="Unauthorized") as refused:
+        await provider.transcribe(REQUEST)
+    assert (refused.value.code, refused.value.retryable) == ("1008", False)
+    await provider.close()
+
+
+async def test_a_dropped_session_is_an_error(opened: AssemblyAISpeechToText, server: AssemblyAI) -> None:
+    stream = await opened.transcribe(REQUEST)
+    await server.drop()
+    with pytest.raises(ProviderError, match="lost"):
+        await next_of(stream)
+    await stream.close()

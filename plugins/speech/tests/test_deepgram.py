@@ -1,0 +1,183 @@
+"""Deepgram over the wire: its contracts, what it is asked, and what becomes of its errors and silences."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from pydantic import HttpUrl, SecretStr
+from switchboard.plugins import ProviderError, SpeechRequest, SpeechToTextStream, Transcript, TranscriptionRequest
+from switchboard.plugins.testing import SpeechToTextContract, TextToSpeechContract
+from switchboard_speech import streams
+from switchboard_speech.deepgram import DeepgramSettings, DeepgramSpeechToText, DeepgramTextToSpeech, DeepgramVoiceSettings
+
+from tests.speech.deepgram import Deepgram
+from tests.speech.vendor import KEY, PHRASES, SENTENCE, spoken
+
+REQUEST = TranscriptionRequest(hints=PHRASES)
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[Deepgram]:
+    async with Deepgram.listening() as server:
+        yield server
+
+
+def transcriber(server: Deepgram, key: str = KEY) -> DeepgramSpeechToText:
+    return DeepgramSpeechToText(DeepgramSettings(api_key=SecretStr(key), base_url=HttpUrl(server.address)))
+
+
+def speaker(server: Deepgram, key: str = KEY) -> DeepgramTextToSpeech:
+    return DeepgramTextToSpeech(DeepgramVoiceSettings(api_key=SecretStr(key), base_url=HttpUrl(server.address)))
+
+
+class TestDeepgramHears(SpeechToTextContract[DeepgramSpeechToText]):
+    @pytest.fixture
+    def provider(self, server: Deepgram) -> DeepgramSpeechToText:
+        return transcriber(server)
+
+    @pytest.fixture
+    def utterance(self) -> tuple[bytes, str]:
+        return spoken(), SENTENCE
+
+    @pytest.fixture
+    def transcription(self) -> TranscriptionRequest:
+        return REQUEST
+
+
+class TestDeepgramSpeaks(TextToSpeechContract[DeepgramTextToSpeech]):
+    @pytest.fixture
+    def provider(self, server: Deepgram) -> DeepgramTextToSpeech:
+        return speaker(server)
+
+
+@pytest_asyncio.fixture
+async def opened(server: Deepgram) -> AsyncIterator[DeepgramSpeechToText]:
+    provider = transcriber(server)
+    await provider.open()
+    yield provider
+    await provider.close()
+
+
+async def next_of(stream: SpeechToTextStream) -> Transcript:
+    async with asyncio.timeout(10):
+        return await anext(aiter(stream))
+
+
+async def test_a_stream_is_asked_for_phone_audio_with_the_agents_phrases(opened: DeepgramSpeechToText, server: Deepgram) -> None:
+    await (await opened.transcribe(TranscriptionRequest("de-DE", "nova-3-medical", ("one", "x" * 80, "two")))).close()
+    await (await opened.transcribe(TranscriptionRequest(model="nova-2-phonecall", hints=("one",)))).close()
+    new, old = [asked.query for asked in server.asked]
+    assert {("model", "nova-3-medical"), ("language", "de-DE"), ("encoding", "mulaw"), ("sample_rate", "8000"), ("interim_results", "true")} <= set(
+        new
+    )
+    assert [item for item in new if item[0] == "keyterm"] == [("keyterm", "one"), ("keyterm", "two")]
+    assert ("keywords", "one") in old
+
+
+async def test_interim_words_come_while_one_speaks_and_final_ones_have_their_times(opened: DeepgramSpeechToText) -> None:
+    stream = await opened.transcribe(REQUEST)
+    await stream.send(spoken())
+    first = await next_of(stream)
+    assert (first.text, first.is_final, first.finalized) == ("can", False, False)
+    await stream.finalize()
+    last = await next_of(stream)
+    assert (last.text, last.is_final, last.finalized, last.confidence) == (SENTENCE, True, True, 0.9)
+    assert [(word.text, word.start_ms) for word in last.words][:2] == [("can", 0), ("i", 100)]
+    await stream.close()
+
+
+async def test_an_end_that_deepgram_does_not_answer_is_answered(
+    opened: DeepgramSpeechToText, server: Deepgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "GRACE_SECONDS", 0.05)
+    stream = await opened.transcribe(REQUEST)
+    await stream.finalize()
+    assert await next_of(stream) == Transcript("", is_final=True, finalized=True)
+    assert server.controls == []
+    await stream.send(bytes(800))
+    await stream.finalize()
+    assert (await next_of(stream)).finalized
+    assert server.controls == ["Finalize"]
+    await stream.close()
+
+
+async def test_a_silent_stream_is_kept_alive(opened: DeepgramSpeechToText, server: Deepgram, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "KEEP_ALIVE_SECONDS", 0.01)
+    stream = await opened.transcribe(REQUEST)
+    async with asyncio.timeout(10):
+        await server.control_came.wait()
+    assert server.controls[0] == "KeepAlive"
+    await stream.close()
+
+
+async def test_a_closed_stream_says_deepgrams_reason(opened: DeepgramSpeechToText, server: Deepgram) -> None:
+    server.closing = "NET-0001"
+    stream = await opened.transcribe(REQUEST)
+    await stream.send(spoken())
+    await stream.finalize()
+    assert not (await next_of(stream)).is_final
+    with pytest.raises(ProviderError, match="NET-0001") as failure:
+        await next_of(stream)
+    assert (failure.value.code, failure.value.retryable) == ("1011", True)
+    with pytest.raises(ProviderError, match="NET-0001"):
+        await stream.send(b"\xff")
+    await stream.close()
+
+
+async def test_a_broken_stream_is_an_error_and_another_can_be_had(opened: DeepgramSpeechToText, server: Deepgram) -> None:
+    stream = await opened.transcribe(REQUEST)
+    await server.drop()
+    with pytest.raises(ProviderError, match="lost"):
+        await next_of(stream)
+    await stream.close()
+    again = await opened.transcribe(REQUEST)
+    await again.send(spoken())
+    await again.close()
+
+
+@pytest.mark.parametrize(("status", "retryable"), [(400, False), (401, False), (429, True), (500, True)])
+async def test_refusals_say_why_and_whether_to_ask_again(opened: DeepgramSpeechToText, server: Deepgram, status: int, retryable: bool) -> None:
+    server.refusals = [status, status]
+    with pytest.raises(ProviderError) as refused:
+        await opened.transcribe(REQUEST)
+    assert (refused.value.code, refused.value.retryable) == (str(status), retryable)
+    assert KEY not in refused.value.message
+    with pytest.raises(ProviderError, match=r"\*\*\*") as refused:
+        await opened.check()
+    assert refused.value.retryable is retryable
+
+
+async def test_a_wrong_key_is_found_by_the_check_and_by_a_stream(server: Deepgram) -> None:
+    provider, voice = transcriber(server, "wrong"), speaker(server, "wrong")
+    await provider.open()
+    await voice.open()
+    with pytest.raises(ProviderError) as checked:
+        await provider.check()
+    assert (checked.value.code, checked.value.retryable) == ("INVALID_AUTH", False)
+    with pytest.raises(ProviderError, match="INVALID_AUTH"):
+        await provider.transcribe(REQUEST)
+    with pytest.raises(ProviderError, match="INVALID_AUTH"):
+        await anext(aiter(voice.synthesize(SpeechRequest("Hello."))))
+    await provider.close()
+    await voice.close()
+
+
+async def test_a_vendor_that_cannot_be_reached_is_an_error_to_ask_again_about() -> None:
+    provider = DeepgramSpeechToText(DeepgramSettings(api_key=SecretStr(KEY), base_url=HttpUrl("http://127.0.0.1:9")))
+    await provider.open()
+    with pytest.raises(ProviderError, match="connection failed") as failure:
+        await provider.transcribe(REQUEST)
+    assert failure.value.retryable
+    await provider.close()
+
+
+async def test_a_voice_is_asked_for_mulaw_at_its_pace(server: Deepgram) -> None:
+    voice = speaker(server)
+    await voice.open()
+    async for _ in voice.synthesize(SpeechRequest("Hello.", "aura-2-apollo-en", speed=3.0)):
+        pass
+    query = dict(server.asked[-1].query)
+    assert query == {"model": "aura-2-apollo-en", "encoding": "mulaw", "sample_rate": "8000", "container": "none", "speed": "1.5"}
+    assert [(found.id, found.gender) for found in await voice.voices()] == [("aura-2-thalia-en", "feminine"), ("aura-2-apollo-en", "masculine")]
+    await voice.close()

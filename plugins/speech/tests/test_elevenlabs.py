@@ -1,0 +1,96 @@
+"""ElevenLabs over the wire: its contract, words and their times, errors, and answers that break off."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from pydantic import HttpUrl, SecretStr
+from switchboard.plugins import ProviderError, SpeechRequest
+from switchboard.plugins.testing import TextToSpeechContract
+from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSpeech
+
+from tests.speech.elevenlabs import ElevenLabs
+from tests.speech.vendor import KEY, SENTENCE, understood
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[ElevenLabs]:
+    async with ElevenLabs.listening() as server:
+        yield server
+
+
+def voice(server: ElevenLabs, **settings: object) -> ElevenLabsTextToSpeech:
+    given = {"api_key": SecretStr(KEY), "base_url": HttpUrl(server.address), **settings}
+    return ElevenLabsTextToSpeech(ElevenLabsSettings.model_validate(given))
+
+
+class TestElevenLabs(TextToSpeechContract[ElevenLabsTextToSpeech]):
+    @pytest.fixture
+    def provider(self, server: ElevenLabs) -> ElevenLabsTextToSpeech:
+        return voice(server)
+
+
+@pytest_asyncio.fixture
+async def opened(server: ElevenLabs) -> AsyncIterator[ElevenLabsTextToSpeech]:
+    provider = voice(server)
+    await provider.open()
+    yield provider
+    await provider.close()
+
+
+async def test_sound_comes_as_mulaw_and_each_word_with_its_time(opened: ElevenLabsTextToSpeech) -> None:
+    chunks = [chunk async for chunk in opened.synthesize(SpeechRequest(SENTENCE))]
+    assert await understood(b"".join(chunk.audio for chunk in chunks)) == SENTENCE
+    begun, words = 0, []
+    for chunk in chunks:
+        words += [(word.text, word.start_ms + begun, word.end_ms + begun) for word in chunk.words]
+        begun += len(chunk.audio) // 8
+    assert " ".join(text for text, _, _ in words) == SENTENCE
+    assert all(0 <= start < end <= begun + 1 for _, start, end in words)
+
+
+async def test_what_the_agent_says_is_asked_for(server: ElevenLabs) -> None:
+    provider = voice(server, stability=0.5)
+    await provider.open()
+    for request in (
+        SpeechRequest("Hola.", "21m00Tcm4TlvDq8ikWAM", language="es-MX", speed=0.5),
+        SpeechRequest("Hi.", model="eleven_multilingual_v2"),
+    ):
+        assert [chunk async for chunk in provider.synthesize(request)]
+    spanish, plain = server.asked
+    assert spanish.path == "/v1/text-to-speech/21m00Tcm4TlvDq8ikWAM/stream/with-timestamps"
+    assert spanish.body == {
+        "text": "Hola.",
+        "model_id": "eleven_flash_v2_5",
+        "language_code": "es",
+        "voice_settings": {"speed": 0.7, "stability": 0.5},
+    }
+    assert plain.body == {"text": "Hi.", "model_id": "eleven_multilingual_v2", "voice_settings": {"stability": 0.5}}
+    await provider.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "retryable"),
+    [(401, "invalid_api_key", False), (422, "422", False), (429, "too_many_concurrent_requests", True), (500, "internal_error", True)],
+)
+async def test_refusals_come_before_any_sound_with_the_vendors_words(
+    opened: ElevenLabsTextToSpeech, server: ElevenLabs, status: int, code: str, retryable: bool
+) -> None:
+    server.refusals = [status]
+    with pytest.raises(ProviderError) as refused:
+        await anext(aiter(opened.synthesize(SpeechRequest("Hello."))))
+    assert (refused.value.code, refused.value.retryable) == (code, retryable)
+    assert KEY not in refused.value.message
+
+
+async def test_an_answer_that_breaks_off_is_an_error(opened: ElevenLabsTextToSpeech, server: ElevenLabs) -> None:
+    server.breaks = True
+    chunks = aiter(opened.synthesize(SpeechRequest(SENTENCE)))
+    assert len((await anext(chunks)).audio) == 2000
+    with pytest.raises(ProviderError, match="connection failed"):
+        await anext(chunks)
+
+
+async def test_voices_have_names(opened: ElevenLabsTextToSpeech) -> None:
+    first = (await opened.voices())[0]
+    assert (first.id, first.name, first.language, first.gender) == ("JBFqnCBsd6RMkjVDRZzb", "George", "en", "male")

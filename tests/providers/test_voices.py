@@ -1,0 +1,78 @@
+"""An agent's voice is one that its provider has; a provider that cannot be asked keeps nobody from saving."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from switchboard.plugins.registry import Capability
+from switchboard.providers import voices
+from switchboard.providers.configuration import Wanted, configure
+from switchboard.runtime import Runtime
+from switchboard.tenants.defaults import embedded_providers
+
+from tests.fixtures.app import Answer, Caller
+from tests.speech.elevenlabs import ElevenLabs
+from tests.speech.vendor import KEY
+
+GEORGE = "JBFqnCBsd6RMkjVDRZzb"
+
+
+@pytest_asyncio.fixture
+async def vendor(runtime: Runtime, caller: Caller) -> AsyncIterator[ElevenLabs]:
+    """A vendor whose voices the caller's organization may use."""
+    async with ElevenLabs.listening() as vendor:
+        settings = {"api_key": KEY, "base_url": vendor.address}
+        wanted = [*embedded_providers(runtime.registry), Wanted(Capability.TEXT_TO_SPEECH, "elevenlabs", settings)]
+        async with runtime.database.tenant(caller.organization_id) as session:
+            await configure(session, runtime.registry, runtime.keyring, wanted)
+        yield vendor
+
+
+async def saved(caller: Caller, **fields: object) -> Answer:
+    return await caller.post("/v1/agents", {"name": "Agent", **fields})
+
+
+def told(answer: Answer) -> str:
+    faults = answer.json["errors"]
+    assert isinstance(faults, list)
+    (fault,) = faults
+    assert isinstance(fault, dict)
+    assert fault["field"] == "tts_voice_id"
+    return str(fault["message"])
+
+
+async def test_a_voice_that_the_provider_has_is_taken_and_another_is_named(caller: Caller, vendor: ElevenLabs) -> None:
+    assert (await saved(caller, tts_provider="elevenlabs", tts_voice_id=GEORGE)).status == 201
+    refused = await saved(caller, tts_provider="elevenlabs", tts_voice_id="nobody")
+    assert refused.status == 422
+    assert "elevenlabs has no voice nobody" in told(refused)
+
+
+async def test_a_change_of_provider_or_voice_is_checked_and_nothing_else(caller: Caller, vendor: ElevenLabs) -> None:
+    made = await saved(caller, tts_provider="elevenlabs", tts_voice_id=GEORGE)
+    path = f"/v1/agents/{made.json['id']}"
+    assert "espeak has no voice" in told(await caller.send("PUT", path, {"tts_provider": "espeak"}))
+    assert "no voice nobody" in told(await caller.send("PUT", path, {"tts_voice_id": "nobody"}))
+    asked = len(vendor.asked)
+    assert (await caller.send("PUT", path, {"name": "Renamed"})).status == 200
+    assert len(vendor.asked) == asked
+    assert (await caller.send("PUT", path, {"tts_provider": "espeak", "tts_voice_id": "en-us+f3"})).status == 200
+
+
+async def test_a_known_voice_is_asked_about_once(caller: Caller, vendor: ElevenLabs) -> None:
+    for _ in range(3):
+        assert (await saved(caller, tts_provider="elevenlabs", tts_voice_id=GEORGE)).status == 201
+    assert len(vendor.asked) == 1
+
+
+async def test_a_provider_that_fails_keeps_nobody_from_saving_and_is_left_alone_for_a_while(caller: Caller, vendor: ElevenLabs) -> None:
+    vendor.refusals = [500]
+    for _ in range(2):
+        assert (await saved(caller, tts_provider="elevenlabs", tts_voice_id="perhaps")).status == 201
+    assert len(vendor.asked) == 1
+
+
+async def test_a_provider_that_is_slow_keeps_nobody_from_saving(caller: Caller, vendor: ElevenLabs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(voices, "ANSWER_SECONDS", 0.05)
+    vendor.hangs = True
+    assert (await saved(caller, tts_provider="elevenlabs", tts_voice_id="perhaps")).status == 201

@@ -1,0 +1,85 @@
+"""AssemblyAI's streaming server, version 3, from its published message sequence: Begin, turns, ForceEndpoint, errors before a close."""
+
+import json
+
+from aiohttp import WSMsgType, web
+
+from tests.speech.vendor import KEY, Vendor, understood
+
+SHORTEST, LONGEST = 400, 8000
+
+
+class AssemblyAI(Vendor):
+    """`faults` are the codes and words with which the next sessions end before they begin. `answers`: whether a forced end is answered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.faults: list[tuple[int, str]] = []
+        self.answers = True
+        self.frames: list[int] = []
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/v2/transcript", self._transcripts), web.get("/v3/ws", self._listen)]
+
+    def has_key(self, request: web.Request) -> bool:
+        return request.headers.get("Authorization") == KEY or request.path == "/v3/ws"
+
+    def refusal(self, status: int) -> web.Response:
+        return web.json_response({"error": f"Authentication error, API token {KEY} missing/invalid"}, status=status)
+
+    async def _transcripts(self, _: web.Request) -> web.Response:
+        return web.json_response({"page_details": {}, "transcripts": []})
+
+    async def _listen(self, request: web.Request) -> web.StreamResponse:
+        socket = await self.socket(request)
+        if request.headers.get("Authorization") != KEY:
+            self.faults.append((1008, "Unauthorized Connection: Missing or invalid API key"))
+        if "speech_model" not in request.query or (request.query["encoding"], request.query["sample_rate"]) != ("pcm_mulaw", "8000"):
+            self.faults.append((3006, "Input validation error"))
+        if self.faults:
+            await _fail(socket, *self.faults.pop(0))
+            return socket
+        await socket.send_json({"type": "Begin", "id": "s", "expires_at": 1_900_000_000})
+        await self._turns(socket, tuple(json.loads(request.query.get("keyterms_prompt", "[]"))))
+        return socket
+
+    async def _turns(self, socket: web.WebSocketResponse, keyterms: tuple[str, ...]) -> None:
+        audio, turns, told = bytearray(), 0, False
+        async for message in socket:
+            if message.type is WSMsgType.BINARY:
+                self.frames.append(len(message.data))
+                if not SHORTEST <= len(message.data) <= LONGEST:
+                    await _fail(socket, 3007, "Input Duration Violation: expected between 50 and 1000 ms")
+                    return
+                audio += message.data
+                if len(audio) > 4000 and not told:
+                    told = True
+                    await socket.send_json(_turn(turns, "can", end=False))
+            elif message.type is WSMsgType.TEXT and json.loads(message.data)["type"] == "ForceEndpoint" and self.answers:
+                await socket.send_json(_turn(turns, await understood(bytes(audio), keyterms), end=True))
+                audio.clear()
+                turns, told = turns + 1, False
+            elif message.type is WSMsgType.TEXT and json.loads(message.data)["type"] == "Terminate":
+                await socket.send_json({"type": "Termination", "audio_duration_seconds": 1, "session_duration_seconds": 1})
+                await socket.close()
+
+
+async def _fail(socket: web.WebSocketResponse, code: int, words: str) -> None:
+    await socket.send_json({"type": "Error", "error_code": code, "error": words})
+    await socket.close(code=code, message=b"See Error message for details")
+
+
+def _turn(order: int, text: str, *, end: bool) -> dict[str, object]:
+    words = [
+        {"text": word, "start": 500 + at * 100, "end": 600 + at * 100, "confidence": 0.9, "word_is_final": end}
+        for at, word in enumerate(text.split())
+    ]
+    return {
+        "type": "Turn",
+        "turn_order": order,
+        "turn_is_formatted": False,
+        "end_of_turn": end,
+        "transcript": text,
+        "end_of_turn_confidence": 0.7,
+        "words": words,
+    }

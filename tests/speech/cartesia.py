@@ -1,0 +1,78 @@
+"""Cartesia's server, from its published reference: contexts on a WebSocket, words' times, voices by the page, errors."""
+
+import asyncio
+import json
+from base64 import b64encode
+
+from aiohttp import WSMsgType, web
+
+from tests.speech.vendor import KEY, Vendor, synthesized
+
+VOICES = [f"f786b574-daa5-4673-aa0c-cbe3e8534c0{digit}" for digit in (2, 3, 4)]
+TITLES = {401: "Unauthorized", 402: "Credit limit reached", 429: "Too many requests", 500: "Internal error"}
+CHUNK = 2000
+PAGE = 2
+
+
+class Cartesia(Vendor):
+    """`faults` are the statuses with which the next texts are refused on their socket; `opened` counts sockets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.faults: list[int] = []
+        self.orders: list[dict[str, object]] = []
+        self.opened = 0
+        self.left = asyncio.Event()
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/voices", self._voices), web.get("/tts/websocket", self._serve)]
+
+    def has_key(self, request: web.Request) -> bool:
+        return request.headers.get("Authorization") == f"Bearer {KEY}" and "Cartesia-Version" in request.headers
+
+    def refusal(self, status: int) -> web.Response:
+        return web.json_response(_failure(status), status=status)
+
+    async def _voices(self, request: web.Request) -> web.Response:
+        after = request.query.get("starting_after")
+        start = VOICES.index(after) + 1 if after else 0
+        page = VOICES[start : start + PAGE]
+        voices = [{"id": voice, "name": "Katie", "language": "en", "gender": "feminine", "is_owner": False} for voice in page]
+        return web.json_response({"data": voices, "has_more": start + PAGE < len(VOICES)})
+
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        socket = await self.socket(request)
+        self.opened += 1
+        async for message in socket:
+            if message.type is WSMsgType.TEXT:
+                await self._speak(socket, json.loads(message.data))
+        self.left.set()
+        return socket
+
+    async def _speak(self, socket: web.WebSocketResponse, order: dict[str, object]) -> None:
+        self.orders.append(order)
+        context, voice, settings = order["context_id"], order["voice"], order.get("generation_config", {})
+        assert order["output_format"] == {"container": "raw", "encoding": "pcm_mulaw", "sample_rate": 8000}
+        assert isinstance(voice, dict)
+        assert isinstance(settings, dict)
+        if self.faults or voice["id"] not in VOICES:
+            await socket.send_json({**_failure(self.faults.pop(0) if self.faults else 404), "context_id": context})
+            return
+        audio, words = await synthesized(str(order["transcript"]), float(settings.get("speed", 1)))
+        shared = {"context_id": context, "status_code": 206, "done": False}
+        for at in range(0, len(audio), CHUNK):
+            if told := [word for word in words if at <= word.start_ms * 8 < at + CHUNK]:
+                times = {
+                    "words": [word.text for word in told],
+                    "start": [word.start_ms / 1000 for word in told],
+                    "end": [word.end_ms / 1000 for word in told],
+                }
+                await socket.send_json({"type": "timestamps", "word_timestamps": times, **shared})
+            await socket.send_json({"type": "chunk", "data": b64encode(audio[at : at + CHUNK]).decode(), "step_time": 1.0, **shared})
+        await socket.send_json({"type": "done", **shared, "done": True})
+
+
+def _failure(status: int) -> dict[str, object]:
+    title = TITLES.get(status, "Voice not found")
+    code = title.lower().replace(" ", "_")
+    return {"type": "error", "done": True, "title": title, "message": f"{title} for {KEY}.", "error_code": code, "status_code": status}

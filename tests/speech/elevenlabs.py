@@ -1,0 +1,65 @@
+"""ElevenLabs' server, from its published reference: streamed speech with timing, voices, errors."""
+
+import json
+from base64 import b64encode
+
+from aiohttp import web
+from switchboard.plugins import Word
+
+from tests.speech.vendor import KEY, Vendor, synthesized
+
+VOICES = {"JBFqnCBsd6RMkjVDRZzb": "George", "21m00Tcm4TlvDq8ikWAM": "Rachel"}
+STATUSES = {401: "invalid_api_key", 404: "voice_not_found", 429: "too_many_concurrent_requests", 500: "internal_error"}
+CHUNK = 2000
+
+
+class ElevenLabs(Vendor):
+    """`breaks` breaks the next answer off after its first chunk."""
+
+    breaks = False
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/v1/voices", self._voices), web.post("/v1/text-to-speech/{voice}/stream/with-timestamps", self._speak)]
+
+    def has_key(self, request: web.Request) -> bool:
+        return request.headers.get("xi-api-key") == KEY
+
+    def refusal(self, status: int) -> web.Response:
+        if status == 422:
+            return web.json_response({"detail": [{"loc": ["body", "text"], "msg": "field required", "type": "missing"}]}, status=422)
+        return web.json_response({"detail": {"status": STATUSES[status], "message": f"{STATUSES[status]}, {KEY}"}}, status=status)
+
+    async def _voices(self, _: web.Request) -> web.Response:
+        voices = [{"voice_id": id_, "name": name, "labels": {"language": "en", "gender": "male"}} for id_, name in VOICES.items()]
+        return web.json_response({"voices": voices})
+
+    async def _speak(self, request: web.Request) -> web.StreamResponse:
+        if request.match_info["voice"] not in VOICES:
+            return self.refusal(404)
+        assert request.query["output_format"] == "ulaw_8000"
+        body = self.asked[-1].body
+        settings = body.get("voice_settings", {})
+        audio, words = await synthesized(str(body["text"]), float(settings.get("speed", 1)) if isinstance(settings, dict) else 1)
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        for at in range(0, len(audio), CHUNK):
+            told = [word for word in words if at <= word.start_ms * 8 < at + CHUNK]
+            line = {"audio_base64": b64encode(audio[at : at + CHUNK]).decode(), "alignment": _alignment(told) if told else None}
+            await response.write(json.dumps(line).encode() + b"\n\n")
+            if self.breaks:
+                assert request.transport is not None
+                request.transport.abort()
+        await response.write_eof()
+        return response
+
+
+def _alignment(words: list[Word]) -> dict[str, object]:
+    """Each character's share of its word, counted from the beginning of the text; a space ends a word."""
+    characters, starts, ends = [], [], []
+    for word in words:
+        share = (word.end_ms - word.start_ms) / 1000 / (len(word.text) + 1)
+        for at, character in enumerate(word.text + " "):
+            characters.append(character)
+            starts.append(word.start_ms / 1000 + at * share)
+            ends.append(word.start_ms / 1000 + (at + 1) * share)
+    return {"characters": characters, "character_start_times_seconds": starts, "character_end_times_seconds": ends}

@@ -1,0 +1,71 @@
+"""A server that hears and speaks by OpenAI's protocol: models, transcriptions of whole files, speech as raw 24 kHz samples."""
+
+import io
+import wave
+
+import numpy as np
+from aiohttp import BodyPartReader, web
+from switchboard.conversation.g711 import encode
+from switchboard_offline.espeak import speak
+
+from tests.speech.vendor import KEY, Vendor, understood
+
+VOICES = ("alloy", "echo")
+
+
+class OpenAI(Vendor):
+    """`lists_voices`: whether it has the list that some servers have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lists_voices = True
+        self.forms: list[dict[str, str]] = []
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/v1/models", self._models),
+            web.get("/v1/audio/voices", self._voices),
+            web.post("/v1/audio/transcriptions", self._transcribe),
+            web.post("/v1/audio/speech", self._speak),
+        ]
+
+    def has_key(self, request: web.Request) -> bool:
+        return request.headers.get("Authorization") == f"Bearer {KEY}"
+
+    def refusal(self, status: int) -> web.Response:
+        code = {401: "invalid_api_key", 429: "rate_limit_exceeded"}.get(status, "server_error")
+        return web.json_response({"error": {"message": f"{code}: {KEY}", "type": "error", "code": code}}, status=status)
+
+    async def _models(self, _: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": []})
+
+    async def _voices(self, _: web.Request) -> web.Response:
+        return web.json_response({"voices": VOICES}) if self.lists_voices else web.Response(status=404)
+
+    async def _transcribe(self, request: web.Request) -> web.Response:
+        form, audio = dict[str, str](), b""
+        async for part in await request.multipart():
+            assert isinstance(part, BodyPartReader)
+            if part.name == "file":
+                audio = bytes(await part.read())
+            else:
+                form[part.name or ""] = await part.text()
+        self.forms.append(form)
+        with wave.open(io.BytesIO(audio)) as file:
+            assert file.getparams()[:3] == (1, 2, 8000)
+            samples = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2")
+        hints = tuple(form["prompt"].split(", ")) if "prompt" in form else ()
+        return web.json_response({"text": f" {await understood(encode(samples, 'mulaw'), hints)} "})
+
+    async def _speak(self, request: web.Request) -> web.StreamResponse:
+        body = self.asked[-1].body
+        assert body["response_format"] == "pcm"
+        if body["voice"] not in VOICES:
+            return web.json_response({"error": {"message": f"Invalid voice {body['voice']}", "type": "e", "code": None}}, status=400)
+        response = web.StreamResponse(headers={"Content-Type": "audio/pcm"})
+        await response.prepare(request)
+        audio = speak(str(body["input"]), speed=float(str(body.get("speed", 1))), sample_rate=24_000)
+        for at in range(0, len(audio), 4801):
+            await response.write(audio[at : at + 4801])
+        await response.write_eof()
+        return response

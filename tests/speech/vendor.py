@@ -1,0 +1,112 @@
+"""What every speech vendor's stand-in shares: it listens, checks the key, writes down what it was asked, and fails as it is told to."""
+
+import asyncio
+import json
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from aiohttp import web
+from switchboard.conversation.g711 import decode, encode
+from switchboard.plugins import ProviderSettings, SpeechRequest, Word
+from switchboard_offline.espeak import EspeakTextToSpeech, speak
+from switchboard_offline.pocketsphinx import recognize
+
+KEY = "the-key-of-the-vendor"
+SENTENCE = "can i speak to a human"
+PHRASES = (SENTENCE, "thank you", "goodbye", "what are your opening hours")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request: its path, query and body."""
+
+    path: str
+    query: list[tuple[str, str]]
+    body: dict[str, object]
+
+
+class Vendor(ABC):
+    """A vendor's server on this machine. `refusals` are the statuses of the next requests, whatever they are; `hangs`: nothing is answered."""
+
+    def __init__(self) -> None:
+        self.address = ""
+        self.asked: list[Asked] = []
+        self.refusals: list[int] = []
+        self.hangs = False
+        self.open: list[web.Request] = []
+
+    @abstractmethod
+    def routes(self) -> list[web.RouteDef]: ...
+
+    @abstractmethod
+    def has_key(self, request: web.Request) -> bool: ...
+
+    @abstractmethod
+    def refusal(self, status: int) -> web.Response:
+        """As the vendor words a refusal."""
+
+    @classmethod
+    @asynccontextmanager
+    async def listening(cls) -> AsyncIterator[Self]:
+        vendor = cls()
+        application = web.Application(middlewares=[vendor._admit])
+        application.add_routes(vendor.routes())
+        runner = web.AppRunner(application, shutdown_timeout=0.1)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = runner.addresses[0][:2]
+        vendor.address = f"http://{host}:{port}"
+        try:
+            yield vendor
+        finally:
+            await runner.cleanup()
+
+    async def drop(self) -> None:
+        """Break every open socket without a word."""
+        for request in self.open:
+            if request.transport is not None:
+                request.transport.abort()
+        self.open.clear()
+
+    @web.middleware
+    async def _admit(self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> web.StreamResponse:
+        body = await request.read() if request.content_type == "application/json" else b""
+        self.asked.append(Asked(request.path, list(request.query.items()), json.loads(body) if body else {}))
+        if self.hangs:
+            await asyncio.Event().wait()
+        if not self.has_key(request):
+            return self.refusal(401)
+        if self.refusals:
+            return self.refusal(self.refusals.pop(0))
+        return await handler(request)
+
+    async def socket(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        self.open.append(request)
+        return socket
+
+
+def mulaw(pcm: bytes) -> bytes:
+    return encode(np.frombuffer(pcm, dtype="<i2"), "mulaw")
+
+
+def spoken(text: str = SENTENCE) -> bytes:
+    """Speech as a caller's phone sends it."""
+    return mulaw(speak(text))
+
+
+async def understood(audio: bytes, hints: tuple[str, ...] = PHRASES) -> str:
+    """What real recognition hears in mu-law."""
+    return await asyncio.to_thread(recognize, decode(audio, "mulaw").tobytes(), hints)
+
+
+async def synthesized(text: str, speed: float) -> tuple[bytes, list[Word]]:
+    """Real speech in mu-law, and its words' times."""
+    chunks = [chunk async for chunk in EspeakTextToSpeech(ProviderSettings()).synthesize(SpeechRequest(text, speed=speed))]
+    return mulaw(b"".join(chunk.audio for chunk in chunks)), [word for chunk in chunks for word in chunk.words]
