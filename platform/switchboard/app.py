@@ -39,6 +39,7 @@ from switchboard.providers.voices import Voices
 from switchboard.reference import blueprint as reference
 from switchboard.runtime import EXTENSION, Runtime
 from switchboard.settings import Settings
+from switchboard.simulations.routes import blueprint as simulations
 from switchboard.sms.routes import blueprint as sms
 from switchboard.usage.routes import blueprint as usage
 from switchboard.web import context, problems
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 
 BLUEPRINTS = (
     agents, analytics, automations, billing, browser_calls, calls, campaigns, carriers, contacts, do_not_call, health, integrations, knowledge_bases,
-    phone_numbers, reference, sms, usage, webhooks,
+    phone_numbers, reference, simulations, sms, usage, webhooks,
 )  # fmt: skip
 # Told of each event in the transaction that publishes it.
 LISTENERS = (follow_campaign,)

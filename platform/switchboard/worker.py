@@ -13,12 +13,13 @@ from switchboard.knowledge_bases.jobs import delete_vectors, maintain_vectors, p
 from switchboard.phone_numbers.jobs import charge_rents, release_numbers, repair_purchases
 from switchboard.runtime import Runtime
 from switchboard.settings import Settings
+from switchboard.simulations.jobs import run_simulation, sweep_simulations
 from switchboard.sms.jobs import answer_text, look_after_text, send_text, sweep_texts
 from switchboard.work import Clockwork, Job, Sweep, run_sweep
 
 JOBS: tuple[Job, ...] = (
     analyze_call, answer_text, delete_vectors, dial_call, dial_campaigns, hang_up_call, look_after_text, maintain_vectors, process_document,
-    pull_triggers, send_text, start_deliveries, start_runs, tell_watchers,
+    pull_triggers, run_simulation, send_text, start_deliveries, start_runs, tell_watchers,
 )  # fmt: skip
 CLOCK = (
     Clockwork(repair_purchases, "* * * * * 30"),
@@ -36,7 +37,7 @@ def sweeps(settings: Settings) -> tuple[Sweep, ...]:
     """What finds the work whose wake-up was lost, or whose worker died."""
     return (
         Sweep(sweep_calls, 2), Sweep(sweep_texts, 2), Sweep(sweep_triggers, 2), Sweep(sweep_knowledge, 5), Sweep(tell_watchers, 5),
-        Sweep(fold_tallies, 5),
+        Sweep(fold_tallies, 5), Sweep(sweep_simulations, 5),
         Sweep(find_due_campaigns, settings.campaign_tick),
     )  # fmt: skip
 

@@ -106,6 +106,8 @@ async def populate(live: LivePlatform) -> Caller:
     await caller.post("/v1/sms", {"from_number_id": live.number_id, "to_number": "+15550100001", "body": "Hello"})
     people = [{"phone_number": "+15550100001"}]
     await caller.post("/v1/campaigns", {"name": "Reminders", "agent_id": live.agent_id, "phone_number_id": live.number_id, "contacts": people})
+    simulation = {"name": "Test", "lines": ["Hello"], "assertions": [{"type": "said", "text": "Hello"}]}
+    await caller.post(f"/v1/agents/{live.agent_id}/simulations", simulation)
     base = (await caller.post("/v1/knowledge-bases", {"name": "Base"})).json["id"]
     await caller.post(f"/v1/knowledge-bases/{base}/documents", {"filename": "a.txt", "content": "Open from seven to six."})
     await live.ended((await live.place("+15550100040"))["id"], analysed=True)

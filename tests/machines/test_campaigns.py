@@ -41,9 +41,9 @@ class CampaignMachine(PlatformMachine):
 
     async def begin(self) -> None:
         async with self.runtime.database.tenant(self.organization_id) as session:
-            agent = await agents.create(
-                session, AgentCreate(name="Agent"), keyring=self.runtime.keyring, outbound=self.runtime.outbound, voices=self.runtime.voices
-            )
+            parts = self.runtime
+            made = AgentCreate(name="Agent")
+            agent = await agents.create(session, made, keyring=parts.keyring, outbound=parts.outbound, voices=parts.voices)
         number = await purchase.buy(self.runtime, self.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
         people = [ContactToCall(phone_number=f"+155502{place:05d}") for place in range(30)]
         data = CampaignCreate(

@@ -7,6 +7,7 @@ import click
 from switchboard.cli import billing, documentation, identity, knowledge, phone, plugins, processes, tenants
 from switchboard.cli.doctor import doctor
 from switchboard.cli.session import Failure
+from switchboard.cli.simulate import simulate
 from switchboard.cli.voices import voices
 from switchboard.embedded import DirectoryInUse, EmbeddedError
 from switchboard.migrations import MigrationError
@@ -22,7 +23,7 @@ def switchboard() -> None:
 for command in (
     processes.run, processes.serve, processes.worker, processes.migrate, doctor, documentation.docs, documentation.routes,
     identity.orgs, identity.keys, identity.users, identity.oauth_clients, billing.billing, knowledge.knowledge, phone.phone, plugins.plugins,
-    tenants.tenants, voices,
+    simulate, tenants.tenants, voices,
 ):  # fmt: skip
     switchboard.add_command(command)
 

@@ -14,6 +14,7 @@ from sqlmodel import col
 from switchboard.calls import service as calls
 from switchboard.calls.models import Call
 from switchboard.calls.schemas import TranscriptEntryOut
+from switchboard.calls.settling import settled
 from switchboard.cli.session import Failure, answer, as_json, asynchronous, connected
 from switchboard.phone_numbers.crossing import owner
 from switchboard.phone_numbers.purchase import callback_urls
@@ -114,13 +115,7 @@ async def simulated_carrier(runtime: Runtime, to_number: str) -> AsyncIterator[t
 async def settled_call(runtime: Runtime, organization_id: UUID, carrier_call_id: str) -> Call:
     """The call, once it has been written down to its end. Raises `Failure` where that takes too long."""
     try:
-        async with asyncio.timeout(SETTLE_SECONDS):
-            while True:
-                async with runtime.database.tenant(organization_id) as session:
-                    found = (await session.exec(calls.listed(session).where(col(Call.carrier_call_id) == carrier_call_id))).one_or_none()
-                if found is not None and found.ended_at is not None:
-                    return found
-                await asyncio.sleep(POLL_SECONDS)
+        return await settled(runtime.database, organization_id, carrier_call_id, seconds=SETTLE_SECONDS)
     except TimeoutError:
         raise Failure("the platform has not written the call down; look at its log") from None
 

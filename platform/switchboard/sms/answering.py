@@ -6,7 +6,6 @@ too before anything is sent.
 """
 
 import asyncio
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -26,8 +25,9 @@ from switchboard.billing.costs import model_cost
 from switchboard.conversation.call import Tool
 from switchboard.conversation.knowledge import PATIENT_SECONDS, SearchKnowledge, recalled
 from switchboard.conversation.thinking import SENTENCE_END, filled
-from switchboard.conversation.toolbox import MAX_TOOL_ROUNDS, Toolbox
+from switchboard.conversation.toolbox import Toolbox
 from switchboard.conversation.tools import OptOut
+from switchboard.conversation.writing import Writer
 from switchboard.database import now
 from switchboard.events.triggers import act_at_depth
 from switchboard.identity.service import policy_of
@@ -35,7 +35,7 @@ from switchboard.knowledge_bases.conversation import AgentKnowledge
 from switchboard.phone_numbers import service as numbers
 from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.phone_numbers.schedule import Schedule, is_open
-from switchboard.plugins import ChatRequest, LLMProvider, Message, ModelUsage, ProviderError, ProviderSettings, TextDelta, ToolCall, ToolContext
+from switchboard.plugins import LLMProvider, Message, ModelUsage, ProviderError, ProviderSettings, ToolContext
 from switchboard.providers.conversation import agent_model
 from switchboard.runtime import Runtime
 from switchboard.sms import service as sms
@@ -80,8 +80,8 @@ def owe_answer(session: AsyncSession, conversation: SmsConversation) -> None:
     if conversation.status != "open":
         return
     conversation.reply_due_at, conversation.answer_attempts = now() + timedelta(seconds=QUIET_SECONDS), 0
-    names = {"organization_id": str(conversation.organization_id), "conversation_id": str(conversation.id)}
-    wake(session, "answer_text", delay_seconds=QUIET_SECONDS, **names)
+    whose, which = str(conversation.organization_id), str(conversation.id)
+    wake(session, "answer_text", delay_seconds=QUIET_SECONDS, organization_id=whose, conversation_id=which)
 
 
 async def answer(runtime: Runtime, organization_id: UUID, conversation_id: UUID) -> None:
@@ -167,26 +167,8 @@ async def _think(runtime: Runtime, claim: _Claim, model: LLMProvider[ProviderSet
     toolbox = Toolbox([*own, *(tool() for tool in runtime.registry.tools), *await declared_tools(runtime, agent)], context)
     known = await recalled(knowledge, claim.history[-1].content if claim.history else "", seconds=PATIENT_SECONDS)
     system = (Message("system", filled(agent.system_prompt, {})), Message("system", INSTRUCTION), *known)
-    said: list[str] = []
-    for _ in range(MAX_TOOL_ROUNDS):
-        request = ChatRequest((*system, *claim.history), agent.llm_model, agent.llm_temperature, tools=toolbox.specs)
-        text, calls = "", list[ToolCall]()
-        async for event in model.chat(request):
-            if isinstance(event, TextDelta):
-                text += event.text
-            elif isinstance(event, ModelUsage):
-                claim.usage.append(event)
-            else:
-                calls.append(event)
-        said.append(text.strip())
-        if not calls:
-            break
-        claim.history.append(Message("assistant", text, tool_calls=tuple(calls)))
-        for call in calls:
-            claim.history.append(Message("tool", json.dumps(await toolbox.run(call)), tool_call_id=call.id))
-    else:
-        logger.warning("the model called tools without end", conversation_id=str(conversation.id))
-    return shortened("\n".join(part for part in said if part))
+    writer = Writer(model, agent.llm_model, agent.llm_temperature, toolbox, claim.usage)
+    return shortened(await writer.answer(system, claim.history))
 
 
 async def _opt_out(runtime: Runtime, claim: _Claim) -> None:

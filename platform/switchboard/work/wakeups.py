@@ -95,10 +95,10 @@ class Queue:
         )
 
 
-def wake(session: AsyncSession, job: str, *, delay_seconds: int = 0, **arguments: str) -> None:
-    """Have a job run once the session's transaction has been committed, or that much later."""
+def wake(session: AsyncSession, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **arguments: str) -> None:
+    """Have a job run once the session's transaction has been committed, or that much later; it is cancelled when its time is over."""
     queue = session.info["queue"]
-    after_commit(session, partial(queue.enqueue, job, delay_seconds=delay_seconds, **arguments))
+    after_commit(session, partial(queue.enqueue, job, delay_seconds=delay_seconds, timeout_seconds=timeout_seconds, **arguments))
 
 
 def _with_context(job: Job, context: object) -> Job:

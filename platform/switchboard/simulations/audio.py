@@ -1,0 +1,65 @@
+"""Mode `audio`: a real call over a carrier that can play the caller, with everything that a call does and costs."""
+
+import json
+
+from switchboard.agents.models import Agent
+from switchboard.calls import service as calls
+from switchboard.calls.models import Call, TranscriptLine
+from switchboard.calls.settling import settled
+from switchboard.phone_numbers.models import PhoneNumber
+from switchboard.phone_numbers.purchase import callback_urls
+from switchboard.plugins import SimulatedCall, SimulatedCarrier, SpokenLine
+from switchboard.runtime import Runtime
+from switchboard.simulations import service as simulations
+from switchboard.simulations.assertions import EndedBy
+from switchboard.simulations.models import Simulation
+from switchboard.simulations.played import NotPlayed, Played, Spoken, ToolUse
+
+CALLER = "+15550100001"
+SETTLE_SECONDS = 15.0
+ENDED_BY: dict[str, EndedBy] = {
+    "caller_hung_up": "caller", "agent_hung_up": "agent", "silence": "agent", "transferred": "transfer", "taken_over": "transfer",
+    "max_duration": "limit",
+}  # fmt: skip
+
+
+async def hold(runtime: Runtime, simulation: Simulation, agent: Agent) -> Played:
+    """Ring a number of the agent's and say the lines. Raises `ProviderError`, and `NotPlayed` for a call that did not come about or broke."""
+    async with runtime.database.tenant(simulation.organization_id) as session:
+        number = await simulations.simulated_number(session, runtime.registry, agent.id)
+    if number is None:
+        raise NotPlayed("the agent answers no number whose carrier can play a caller any more")
+    rung = await _ring(runtime, simulation, number)
+    if not rung.answered:
+        raise NotPlayed(f"the call was not answered: {rung.refused_reason}")
+    try:
+        call = await settled(runtime.database, simulation.organization_id, rung.carrier_call_id, seconds=SETTLE_SECONDS)
+    except TimeoutError:
+        raise NotPlayed("the call was not written down to its end in time") from None
+    async with runtime.database.tenant(simulation.organization_id) as session:
+        played = _read(call, await calls.transcript(session, call.id))
+    if rung.hung_up_by == "limit" or len(simulation.lines) > simulation.max_turns:
+        played.ended_by = "limit" if played.ended_by == "caller" else played.ended_by
+    return played
+
+
+async def _ring(runtime: Runtime, simulation: Simulation, number: PhoneNumber) -> SimulatedCall:
+    async with runtime.providers.telephony(simulation.organization_id, number.carrier) as carrier:
+        if not isinstance(carrier, SimulatedCarrier):
+            raise NotPlayed(f"{number.carrier} is a real carrier: it cannot play a caller")
+        return await carrier.simulate_call(
+            from_number=CALLER,
+            to_number=number.phone_number,
+            lines=[SpokenLine(text=line) for line in simulation.lines[: simulation.max_turns]],
+            callbacks=callback_urls(runtime, simulation.organization_id, number.carrier),
+        )
+
+
+def _read(call: Call, lines: list[TranscriptLine]) -> Played:
+    """What is looked at of a call. Raises `NotPlayed` for one that the platform or a provider broke off."""
+    if call.ended_reason not in ENDED_BY:
+        raise NotPlayed(f"the call ended by {call.ended_reason}: {call.error_message or 'nothing more is known'}")
+    spoken = [Spoken(line.role, line.content) for line in lines]  # type: ignore[arg-type] # the table's check constraint
+    tools = [ToolUse(str(json.loads(line.content)["tool"])) for line in lines if line.role == "tool"]
+    latencies = [int(turn["first_frame_ms"]) for turn in call.latencies if turn["first_frame_ms"] is not None]
+    return Played(ENDED_BY[call.ended_reason], spoken, tools, latencies, call.id)

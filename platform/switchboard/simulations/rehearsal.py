@@ -1,0 +1,62 @@
+"""The agent's tools as in a call, but nothing is done: each is noted and answered as if it had been. Only knowledge is really searched."""
+
+import json
+
+from switchboard.conversation.call import Tool
+from switchboard.conversation.knowledge import Knowledge, SearchKnowledge
+from switchboard.conversation.toolbox import Toolbox
+from switchboard.conversation.tools import EndCall, OptOut, PressDigits, SendSms, TransferCall, Wishes
+from switchboard.plugins import AgentTool, JsonObject, ToolCall, ToolContext, ToolParameters, ToolSpec
+from switchboard.simulations.played import Played, ToolUse
+
+
+class Rehearsal:
+    """The tools of one simulated conversation. `wishes` is what the agent wants done with the call."""
+
+    def __init__(self, played: Played, context: ToolContext, knowledge: Knowledge | None, plugins: tuple[type[Tool], ...]) -> None:
+        self.wishes = Wishes()
+        self._played = played
+        own: list[Tool] = [EndCall(self.wishes), TransferCall(self.wishes), PressDigits(_press), SendSms(_NoTexts()), OptOut(_opt_out)]
+        known = [SearchKnowledge(knowledge)] if knowledge else []
+        self._toolbox = Toolbox([*own, *known, *(_harmless(tool) for tool in plugins)], context)
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What the model is told of them."""
+        return self._toolbox.specs
+
+    async def run(self, call: ToolCall) -> JsonObject:
+        """Note a call, and answer it."""
+        result = await self._toolbox.run(call)
+        self._played.tools.append(ToolUse(call.name, call.arguments))
+        self._played.add("tool", json.dumps({"tool": call.name, "arguments": call.arguments, "result": result}))
+        return result
+
+
+def _harmless(tool: type[Tool]) -> Tool:
+    """The same tool to the model, which checks its arguments and does nothing."""
+
+    class Harmless(AgentTool[ToolParameters]):
+        name = tool.name
+        description = tool.description
+        Parameters = tool.Parameters
+
+        async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
+            return {"done": True}
+
+    return Harmless()
+
+
+class _NoTexts:
+    """Sends nothing (`TextSender`)."""
+
+    async def send_text(self, body: str, to_number: str | None) -> None:
+        """As if it had been sent."""
+
+
+async def _press(digits: str) -> None:
+    """As if they had been pressed."""
+
+
+async def _opt_out() -> None:
+    """As if it had been noted."""

@@ -1,0 +1,140 @@
+"""Running without a worker: one at a time, once whatever crashes, a few at once, and judged by a model."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+import pytest_asyncio
+from sqlalchemy import update
+from sqlmodel import col, select
+from switchboard.database import now
+from switchboard.events.models import Event
+from switchboard.plugins import LLMProvider, ProviderError, ProviderSettings
+from switchboard.runtime import Runtime
+from switchboard.simulations import crossing, judging, running, text
+from switchboard.simulations.judging import contains
+from switchboard.simulations.models import Simulation
+
+from tests.fixtures.app import Caller, Json
+from tests.fixtures.conversation import Model
+
+SAID: Json = {"type": "said", "text": "yes"}
+
+
+class Bench:
+    """An agent whose model answers what a test says, and its simulations."""
+
+    def __init__(self, runtime: Runtime, caller: Caller, agent_id: str, model: Model) -> None:
+        self.runtime, self.caller, self.agent_id, self.model = runtime, caller, agent_id, model
+
+    async def make(self, *assertions: Json) -> str:
+        body = {"name": "Test", "lines": ["Hello"], "assertions": assertions or [SAID]}
+        made = await self.caller.post(f"/v1/agents/{self.agent_id}/simulations", body)
+        assert made.status == 201, made.body
+        return str(made.json["id"])
+
+    async def run(self, simulation_id: str) -> Json:
+        """A worker is woken for it; the simulation as it is then."""
+        await running.run(self.runtime, self.caller.organization_id, UUID(self.agent_id), UUID(simulation_id))
+        return (await self.caller.get(f"/v1/agents/{self.agent_id}/simulations/{simulation_id}")).json
+
+    async def set(self, simulation_id: str, **values: object) -> None:
+        async with self.runtime.database.tenant(self.caller.organization_id) as session:
+            await session.exec(update(Simulation).where(col(Simulation.id) == UUID(simulation_id)).values(**values))
+
+    async def due(self) -> list[str]:
+        """What a sweep finds of this agent's."""
+        async with self.runtime.database.system() as session:
+            return [str(simulation) for _, agent, simulation in await crossing.due(session) if str(agent) == self.agent_id]
+
+    async def told(self) -> int:
+        async with self.runtime.database.tenant(self.caller.organization_id) as session:
+            return len((await session.exec(select(Event).where(col(Event.name) == "simulation.completed"))).all())
+
+
+@pytest_asyncio.fixture
+async def bench(runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    model = Model()
+
+    @asynccontextmanager
+    async def agent_model(*_: object) -> AsyncIterator[LLMProvider[ProviderSettings]]:
+        yield model
+
+    monkeypatch.setattr(text, "agent_model", agent_model)
+    monkeypatch.setattr(judging, "agent_model", agent_model)
+    agent = (await caller.post("/v1/agents", {"name": "Agent", "system_prompt": "Be {{mood}}kind."})).json["id"]
+    return Bench(runtime, caller, str(agent), model)
+
+
+async def test_a_lost_wake_up_and_a_lost_worker_are_found_and_the_result_is_told_once(bench: Bench) -> None:
+    simulation_id = await bench.make()
+    assert await bench.due() == [simulation_id]
+    await bench.set(simulation_id, status="running", attempts=1, due_at=now() + running.LEASE)
+    assert (await bench.run(simulation_id))["status"] == "running"
+    assert await bench.due() == []
+    await bench.set(simulation_id, due_at=now() - timedelta(seconds=1))
+    assert await bench.due() == [simulation_id]
+    assert (await bench.run(simulation_id))["status"] == "passed"
+    assert (await bench.run(simulation_id))["status"] == "passed"
+    assert (await bench.due(), await bench.told(), len(bench.model.asked)) == ([], 1, 1)
+
+
+async def test_one_that_loses_its_worker_each_time_is_given_up(bench: Bench) -> None:
+    simulation_id = await bench.make()
+    await bench.set(simulation_id, status="running", attempts=running.MAX_ATTEMPTS, due_at=now() - timedelta(seconds=1))
+    found = await bench.run(simulation_id)
+    assert (found["status"], found["error_message"], await bench.told()) == ("error", running.LOST, 1)
+
+
+async def test_a_worker_whose_claim_has_passed_on_writes_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    simulation_id = await bench.make()
+    judge = judging.judge
+
+    async def overtaken(*arguments: object) -> object:
+        await bench.set(simulation_id, attempts=2)
+        return await judge(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(running, "judge", overtaken)
+    assert ((await bench.run(simulation_id))["status"], await bench.told()) == ("running", 0)
+
+
+async def test_a_few_run_at_once_and_the_others_wait(bench: Bench) -> None:
+    *others, last = [await bench.make() for _ in range(running.AT_ONCE + 1)]
+    for simulation_id in others:
+        await bench.set(simulation_id, status="running", due_at=now() + running.LEASE)
+    assert (await bench.run(last))["status"] == "queued"
+    await bench.set(last, due_at=now())
+    await bench.set(others[0], status="passed", due_at=None)
+    assert (await bench.run(last))["status"] == "passed"
+
+
+async def test_an_agent_that_is_deleted_takes_its_simulations_along(bench: Bench) -> None:
+    simulation_id = await bench.make()
+    await bench.caller.send("DELETE", f"/v1/agents/{bench.agent_id}")
+    assert (await bench.run(simulation_id))["code"] == "not_found"
+
+
+async def test_a_provider_that_fails_is_an_error_and_no_failure(bench: Bench) -> None:
+    bench.model.answers = [ProviderError("out of order")]
+    found = await bench.run(await bench.make())
+    assert (found["status"], found["error_message"], found["score"]) == ("error", "out of order", None)
+
+
+async def test_a_judge_reads_the_transcript_and_gives_its_reason(bench: Bench) -> None:
+    bench.model.answers = ["Yes, dear.", '{"passed": false, "explanation": "Too familiar."}']
+    found = await bench.run(await bench.make(SAID, {"type": "judge", "question": "Was it formal?", "name": "Formal"}))
+    assert (found["status"], found["score"]) == ("failed", 0.5)
+    assert found["criteria"][1] == {"name": "Formal", "passed": False, "explanation": "Too familiar."}  # type: ignore[index]
+    system, transcript = bench.model.asked[1].messages
+    assert "Was it formal?" in system.content
+    assert transcript.content == "user: Hello\nagent: Yes, dear."
+
+
+@pytest.mark.parametrize(
+    ("phrase", "found"),
+    [("OPEN  from", True), ("open * six", True), ("six * open", False), ("opens", False), ("*", True), ("open*open", False)],
+)
+def test_phrases(phrase: str, found: bool) -> None:
+    assert contains("We are open\nfrom seven to six.", phrase) == found
