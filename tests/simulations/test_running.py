@@ -119,7 +119,8 @@ async def test_an_agent_that_is_deleted_takes_its_simulations_along(bench: Bench
 async def test_a_provider_that_fails_is_an_error_and_no_failure(bench: Bench) -> None:
     bench.model.answers = [ProviderError("out of order")]
     found = await bench.run(await bench.make())
-    assert (found["status"], found["error_message"], found["score"]) == ("error", "out of order", None)
+    assert (found["status"], found["error_message"], found["score"], found["ended_by"]) == ("error", "out of order", None, None)
+    assert found["transcript"] == [{"role": "user", "content": "Hello"}]
 
 
 async def test_a_judge_reads_the_transcript_and_gives_its_reason(bench: Bench) -> None:

@@ -23,8 +23,11 @@ ENDED_BY: dict[str, EndedBy] = {
 }  # fmt: skip
 
 
-async def hold(runtime: Runtime, simulation: Simulation, agent: Agent) -> Played:
-    """Ring a number of the agent's and say the lines. Raises `ProviderError`, and `NotPlayed` for a call that did not come about or broke."""
+async def hold(runtime: Runtime, simulation: Simulation, agent: Agent, played: Played) -> None:
+    """Ring a number of the agent's and say the lines; `played` has the call even where it breaks.
+
+    Raises `ProviderError`, and `NotPlayed` for a call that did not come about or broke.
+    """
     async with runtime.database.tenant(simulation.organization_id) as session:
         number = await simulations.simulated_number(session, runtime.registry, agent.id)
     if number is None:
@@ -37,10 +40,10 @@ async def hold(runtime: Runtime, simulation: Simulation, agent: Agent) -> Played
     except TimeoutError:
         raise NotPlayed("the call was not written down to its end in time") from None
     async with runtime.database.tenant(simulation.organization_id) as session:
-        played = _read(call, await calls.transcript(session, call.id))
-    if rung.hung_up_by == "limit" or len(simulation.lines) > simulation.max_turns:
-        played.ended_by = "limit" if played.ended_by == "caller" else played.ended_by
-    return played
+        _read(call, await calls.transcript(session, call.id), played)
+    cut_short = rung.hung_up_by == "limit" or len(simulation.lines) > simulation.max_turns
+    if cut_short and played.ended_by == "caller":
+        played.ended_by = "limit"
 
 
 async def _ring(runtime: Runtime, simulation: Simulation, number: PhoneNumber) -> SimulatedCall:
@@ -55,11 +58,13 @@ async def _ring(runtime: Runtime, simulation: Simulation, number: PhoneNumber) -
         )
 
 
-def _read(call: Call, lines: list[TranscriptLine]) -> Played:
+def _read(call: Call, lines: list[TranscriptLine], played: Played) -> None:
     """What is looked at of a call. Raises `NotPlayed` for one that the platform or a provider broke off."""
-    if call.ended_reason not in ENDED_BY:
+    played.call_id = call.id
+    played.spoken = [Spoken(line.role, line.content) for line in lines]  # type: ignore[arg-type] # the table's check constraint
+    played.tools = [ToolUse(str(json.loads(line.content)["tool"])) for line in lines if line.role == "tool"]
+    played.latencies = [int(turn["first_frame_ms"]) for turn in call.latencies if turn["first_frame_ms"] is not None]
+    ended_by = ENDED_BY.get(call.ended_reason or "")
+    if ended_by is None:
         raise NotPlayed(f"the call ended by {call.ended_reason}: {call.error_message or 'nothing more is known'}")
-    spoken = [Spoken(line.role, line.content) for line in lines]  # type: ignore[arg-type] # the table's check constraint
-    tools = [ToolUse(str(json.loads(line.content)["tool"])) for line in lines if line.role == "tool"]
-    latencies = [int(turn["first_frame_ms"]) for turn in call.latencies if turn["first_frame_ms"] is not None]
-    return Played(ENDED_BY[call.ended_reason], spoken, tools, latencies, call.id)
+    played.ended_by = ended_by

@@ -26,9 +26,10 @@ class ToolUse:
 
 @dataclass(slots=True)
 class Played:
-    """A conversation from its first word to its last. `latencies` are milliseconds from the caller's last sound to the agent's first, in order."""
+    """A conversation as far as it went. `ended_by` is None for one that broke; `latencies` are milliseconds from the caller's last sound to the
+    agent's first, in order."""
 
-    ended_by: EndedBy = "caller"
+    ended_by: EndedBy | None = None
     spoken: list[Spoken] = field(default_factory=list)
     tools: list[ToolUse] = field(default_factory=list)
     latencies: list[int] = field(default_factory=list)

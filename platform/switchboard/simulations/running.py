@@ -12,6 +12,7 @@ from dataclasses import asdict
 from datetime import timedelta
 from uuid import UUID
 
+import structlog
 from sqlalchemy import func, update
 from sqlmodel import col, select
 
@@ -29,6 +30,7 @@ from switchboard.simulations.played import NotPlayed, Played
 from switchboard.simulations.schemas import ASSERTIONS
 from switchboard.web.errors import NotFound
 
+logger = structlog.get_logger()
 LEASE = timedelta(seconds=30)
 RENEW_SECONDS = 10.0
 MAX_ATTEMPTS = 3
@@ -48,7 +50,7 @@ async def run(runtime: Runtime, organization_id: UUID, agent_id: UUID, simulatio
     began, played, criteria, fault = time.monotonic(), Played(), list[SimulationCriterion](), None
     try:
         async with _held(runtime, simulation), asyncio.timeout(MAX_SECONDS):
-            played = await (audio if simulation.mode == "audio" else text).hold(runtime, simulation, agent)
+            await (audio if simulation.mode == "audio" else text).hold(runtime, simulation, agent, played)
             criteria = await judge(runtime, agent, ASSERTIONS.validate_python(simulation.assertions), played)
     except (ProviderError, NotPlayed) as error:
         fault = error.message
@@ -99,6 +101,8 @@ async def _held(runtime: Runtime, simulation: Simulation) -> AsyncIterator[None]
     finally:
         renewing.cancel()
         await asyncio.wait({renewing})
+        if not renewing.cancelled() and (error := renewing.exception()) is not None:
+            logger.warning("the claim of a simulation could not be kept", simulation_id=str(simulation.id), error=type(error).__name__)
 
 
 async def _conclude(
@@ -118,8 +122,7 @@ async def _conclude(
         simulation.criteria = [criterion.model_dump() for criterion in criteria]
         simulation.transcript = [asdict(entry) for entry in played.spoken]
         simulation.turns, simulation.duration_seconds, simulation.call_id = played.turns, round(seconds), played.call_id
-        simulation.ended_by = played.ended_by if played.spoken else None
-        simulation.error_message, simulation.due_at, simulation.completed_at = fault, None, now()
+        simulation.ended_by, simulation.error_message, simulation.due_at, simulation.completed_at = played.ended_by, fault, None, now()
         await publish(session, _told(simulation))
 
 

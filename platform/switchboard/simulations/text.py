@@ -17,16 +17,16 @@ CALLER, CALLED = "+15550100001", "+15550100000"
 """Whom the tools are told that they work for; nothing is sent to them."""
 
 
-async def hold(runtime: Runtime, simulation: Simulation, agent: Agent) -> Played:
-    """Hold the conversation. Raises `ProviderError`."""
+async def hold(runtime: Runtime, simulation: Simulation, agent: Agent, played: Played) -> None:
+    """Hold the conversation; `played` has what was said even where it breaks. Raises `ProviderError`."""
     async with agent_model(runtime.database, runtime.providers, simulation.organization_id, agent) as llm:
-        return await _Conversation(runtime, simulation, agent, llm).hold()
+        await _Conversation(runtime, simulation, agent, llm, played).hold()
 
 
 class _Conversation:
-    def __init__(self, runtime: Runtime, simulation: Simulation, agent: Agent, llm: LLMProvider[ProviderSettings]) -> None:
+    def __init__(self, runtime: Runtime, simulation: Simulation, agent: Agent, llm: LLMProvider[ProviderSettings], played: Played) -> None:
         context = ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED)
-        self._played = Played()
+        self._played = played
         self._max_turns = simulation.max_turns
         self._greeting = filled(agent.greeting_message, {})
         self._prompt = Message("system", filled(agent.system_prompt, {}))
@@ -36,7 +36,7 @@ class _Conversation:
         self._caller = Lines(simulation.lines) if simulation.lines else Persona(llm, agent, simulation.persona, simulation.goal, context)
         self._history: list[Message] = []
 
-    async def hold(self) -> Played:
+    async def hold(self) -> None:
         said = self._greeting
         if said:
             self._history.append(Message("assistant", said))
@@ -44,13 +44,13 @@ class _Conversation:
         while (line := await self._caller.next_line(said)) is not None:
             if self._played.turns == self._max_turns:
                 self._played.ended_by = "limit"
-                break
+                return
             self._played.add("user", line)
             said = await self._answer(line)
             if self._tools.wishes.transfer_to is not None or self._tools.wishes.hang_up:
                 self._played.ended_by = "agent" if self._tools.wishes.transfer_to is None else "transfer"
-                break
-        return self._played
+                return
+        self._played.ended_by = "caller"
 
     async def _answer(self, line: str) -> str:
         self._history.append(Message("user", line))
