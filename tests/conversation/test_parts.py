@@ -117,3 +117,12 @@ async def test_a_recording_is_whole_though_its_last_write_was_given_up(tmp_path:
     await closing
     with wave.open(str(tmp_path / "call.wav")) as file:
         assert file.getnframes() == 8000
+
+
+async def test_a_recording_that_is_closed_is_not_begun_anew(tmp_path: Path) -> None:
+    recording = Recording(tmp_path / "call.wav", "mulaw")
+    recording.caller(bytes(8000), 0)
+    await recording.close(8000)
+    await recording.write(16_000)
+    with wave.open(str(tmp_path / "call.wav")) as file:
+        assert file.getnframes() == 8000

@@ -35,6 +35,7 @@ class Recording:
         self._file: BinaryIO | None = None
         self._writing = asyncio.Lock()
         self._appending: asyncio.Task[None] | None = None
+        self._closed = False
 
     def caller(self, audio: bytes, position: int) -> None:
         """What came from the caller at a position."""
@@ -59,7 +60,7 @@ class Recording:
         """Write all up to a position."""
         async with self._writing:
             count = until - self._written
-            if count <= 0:
+            if count <= 0 or self._closed:
                 return
             frames = self._mix(count)
             await self._appended()
@@ -70,6 +71,8 @@ class Recording:
         """Write the rest and close the file; harmless when done twice."""
         await self.write(until)
         async with self._writing:
+            # The engine's clock may ask for another write while the call is being put away: it would begin the file anew.
+            self._closed = True
             await self._appended()
             if self._file is not None:
                 await asyncio.to_thread(self._file.close)
