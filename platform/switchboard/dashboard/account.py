@@ -13,6 +13,10 @@ from switchboard.dashboard.visitor import Visitor
 from switchboard.identity import sign_in
 from switchboard.runtime import current_runtime
 
+# The first that a browser's name for itself contains; Chromium's children name their parents too.
+PROGRAMS = (("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
+SYSTEMS = (("Android", "Android"), ("iPhone", "iPhone"), ("iPad", "iPad"), ("Windows", "Windows"), ("Mac OS", "macOS"), ("Linux", "Linux"))
+
 
 class PasswordChange(BaseModel):
     """The old and the new password."""
@@ -25,7 +29,15 @@ class PasswordChange(BaseModel):
 @page()
 async def account_page(visitor: Visitor, form: Form) -> str:
     """The account."""
-    return await render("dashboard/account/account.html", form=form, sessions=await sign_in.sessions_of(current_runtime().database, visitor.user.id))
+    sessions = await sign_in.sessions_of(current_runtime().database, visitor.user.id)
+    return await render("dashboard/account/account.html", form=form, sessions=[(one, _name(one.user_agent)) for one in sessions])
+
+
+def _name(user_agent: str) -> str:
+    """`Firefox on Linux`, for people to recognize."""
+    program = next((name for mark, name in PROGRAMS if mark in user_agent), "")
+    system = next((name for mark, name in SYSTEMS if mark in user_agent), "")
+    return f"{program} on {system}" if program and system else user_agent[:60] or "unknown"
 
 
 @dashboard.post("/dashboard/account/password")
