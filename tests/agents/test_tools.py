@@ -1,6 +1,5 @@
 """Tools that an agent declares itself, called over the wire as the model asks."""
 
-from ipaddress import ip_network
 from uuid import UUID
 
 import pytest
@@ -11,19 +10,13 @@ from switchboard.conversation.toolbox import Toolbox
 from switchboard.database import new_id
 from switchboard.plugins import ToolCall, ToolContext
 from switchboard.runtime import Runtime
-from switchboard.settings import Settings
 
 from tests.fixtures.app import Caller, Json
 from tests.fixtures.receiver import Receiver
 
+pytestmark = pytest.mark.local_receivers
 SECRET = "whsec_of_the_agent"
 PARAMETERS: Json = {"type": "object", "properties": {"number": {"type": "string", "description": "the order's number"}}, "required": ["number"]}
-
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    """Receivers on this machine are allowed."""
-    return settings.model_copy(update={"webhook_allowed_networks": [ip_network("127.0.0.0/8")]})
 
 
 def tool(url: str, **fields: JsonValue) -> Json:
