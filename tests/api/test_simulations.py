@@ -11,6 +11,7 @@ from switchboard.runtime import Runtime
 from switchboard.simulations import running
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, Json, LivePlatform
+from tests.fixtures.receiver import Receiver
 
 PROMPT = (
     'When the caller says "opening hours": say "We are open from seven to six."\n'
@@ -89,6 +90,18 @@ async def test_what_does_not_hold_fails_and_says_why(completed: Completed, calle
     first, second = found["criteria"]  # type: ignore[misc,str-unpack]
     assert (first["passed"], second["passed"], second["name"]) == (True, False, "Mine")  # type: ignore[index,call-overload]
     assert explanation in second["explanation"]  # type: ignore[index,call-overload,operator]
+
+
+@pytest.mark.local_receivers
+async def test_a_tool_that_the_agent_declares_is_noted_and_asks_nobody(completed: Completed, caller: Caller, receiver: Receiver) -> None:
+    tool = {"name": "find_order", "description": "Find an order.", "url": f"{receiver.url}/orders", "parameters": {"type": "object"}}
+    prompt = 'When the caller says "my order": say "One moment." and call find_order(number="17")'
+    agent_id = await agent(caller, system_prompt=prompt, tools=[tool])
+    called = {"type": "tool_called", "tool": "find_order", "arguments": {"number": "17"}}
+    found = await completed(agent_id, lines=["Where is my order?"], assertions=[called])
+    assert found["status"] == "passed", found
+    assert {"role": "tool", "content": '{"tool": "find_order", "arguments": {"number": "17"}, "result": {"done": true}}'} in found["transcript"]  # type: ignore[operator]
+    assert receiver.received == []
 
 
 async def test_a_caller_who_has_said_everything_hangs_up_and_one_who_has_not_is_stopped(completed: Completed, caller: Caller) -> None:
