@@ -4,8 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from switchboard.identity.hours import DAYS, Clock, Day
+
 Price = Annotated[float, Field(ge=0, le=1_000_000)]
-Hour = Annotated[str, Field(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")]
 
 
 class PolicyPart(BaseModel):
@@ -43,9 +44,9 @@ class Prices(PolicyPart):
 class CallingHours(PolicyPart):
     """When campaigns may dial, judged in the callee's time zone."""
 
-    start: Hour = "09:00"
-    end: Hour = "20:00"
-    days: tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+    start: Clock = "09:00"
+    end: Clock = "20:00"
+    days: tuple[Day, ...] = DAYS
 
 
 class Policy(PolicyPart):
