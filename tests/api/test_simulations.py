@@ -131,7 +131,7 @@ async def test_a_worker_runs_it(caller: Caller, working: None) -> None:
     assert (await awaited(caller, agent_id, simulation_id))["status"] == "passed"
 
 
-async def test_knowledge_is_really_searched(completed: Completed, caller: Caller, working: None) -> None:
+async def test_knowledge_is_really_searched(caller: Caller, working: None) -> None:
     base = (await caller.post("/v1/knowledge-bases", {"name": "Base"})).json["id"]
     document = {"filename": "a.txt", "content": "The parking garage is behind the house."}
     await caller.post(f"/v1/knowledge-bases/{base}/documents", document)
@@ -143,7 +143,7 @@ async def test_knowledge_is_really_searched(completed: Completed, caller: Caller
             await asyncio.sleep(0.05)
     agent_id = await agent(caller, knowledge_base_ids=[base])
     said = {"type": "said", "text": "behind the house"}
-    found = await completed(agent_id, lines=["Is there a parking garage?"], assertions=[said])
+    found = await awaited(caller, agent_id, await made(caller, agent_id, lines=["Is there a parking garage?"], assertions=[said]))
     assert found["status"] == "passed", found["transcript"]
 
 
