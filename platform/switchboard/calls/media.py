@@ -24,7 +24,7 @@ from switchboard.conversation.tools import OptOut, SendSms
 from switchboard.database import now
 from switchboard.do_not_call import service as do_not_call
 from switchboard.identity.service import policy_of
-from switchboard.knowledge_bases.conversation import AgentKnowledge
+from switchboard.knowledge_bases.conversation import agent_knowledge
 from switchboard.plugins import ProviderError, ProviderSettings, TelephonyProvider, ToolError
 from switchboard.providers.conversation import conversation_providers
 from switchboard.runtime import Runtime
@@ -127,7 +127,7 @@ async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket
             hints=tuple(providers.llm.expected_phrases(agent.system_prompt)),
             voicemail=call.voicemail,
             digits_as_tones=not leg.carrier.capabilities.send_digits,
-            knowledge=AgentKnowledge(runtime, call.organization_id, agent.knowledge_base_ids) if agent.knowledge_base_ids else None,
+            knowledge=agent_knowledge(runtime, call.organization_id, agent.knowledge_base_ids),
         )
         result = await runtime.engine.hold(live, socket)
     await _write_down(runtime, call, result, served)

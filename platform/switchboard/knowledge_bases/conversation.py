@@ -22,3 +22,8 @@ class AgentKnowledge:
             bases = [base for base in await knowledge.chosen(session, None) if str(base.id) in self.knowledge_base_ids]
         found = await search_in(self.runtime, self.organization_id, question, bases, limit=limit)
         return [passage.content for passage in found]
+
+
+def agent_knowledge(runtime: Runtime, organization_id: UUID, knowledge_base_ids: Sequence[str]) -> AgentKnowledge | None:
+    """The knowledge of an agent with these knowledge bases, None for one that has none."""
+    return AgentKnowledge(runtime, organization_id, knowledge_base_ids) if knowledge_base_ids else None

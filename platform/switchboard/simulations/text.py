@@ -6,7 +6,7 @@ from switchboard.conversation.call import Tool
 from switchboard.conversation.knowledge import Knowledge, recalled
 from switchboard.conversation.thinking import filled
 from switchboard.conversation.writing import Writer
-from switchboard.knowledge_bases.conversation import AgentKnowledge
+from switchboard.knowledge_bases.conversation import agent_knowledge
 from switchboard.plugins import LLMProvider, Message, ProviderSettings, ToolContext
 from switchboard.providers.conversation import agent_model
 from switchboard.runtime import Runtime
@@ -21,7 +21,7 @@ CALLER, CALLED = "+15550100001", "+15550100000"
 
 async def hold(runtime: Runtime, simulation: Simulation, agent: Agent, played: Played) -> None:
     """Hold the conversation; `played` has what was said even where it breaks. Raises `ProviderError`."""
-    knowledge = AgentKnowledge(runtime, agent.organization_id, agent.knowledge_base_ids) if agent.knowledge_base_ids else None
+    knowledge = agent_knowledge(runtime, agent.organization_id, agent.knowledge_base_ids)
     context = ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED)
     others: list[Tool] = [*(tool() for tool in runtime.registry.tools), *await declared_tools(runtime, agent)]
     tools = Rehearsal(played, context, knowledge, others)

@@ -31,7 +31,7 @@ from switchboard.conversation.writing import Writer
 from switchboard.database import now
 from switchboard.events.triggers import act_at_depth
 from switchboard.identity.service import policy_of
-from switchboard.knowledge_bases.conversation import AgentKnowledge
+from switchboard.knowledge_bases.conversation import agent_knowledge
 from switchboard.phone_numbers import service as numbers
 from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.phone_numbers.schedule import Schedule, is_open
@@ -162,7 +162,7 @@ async def _think(runtime: Runtime, claim: _Claim, model: LLMProvider[ProviderSet
     context = ToolContext(
         agent.organization_id, agent.id, None, conversation.contact_number, claim.number.phone_number, conversation_id=conversation.id
     )
-    knowledge = AgentKnowledge(runtime, agent.organization_id, agent.knowledge_base_ids) if agent.knowledge_base_ids else None
+    knowledge = agent_knowledge(runtime, agent.organization_id, agent.knowledge_base_ids)
     own: list[Tool] = [OptOut(partial(_opt_out, runtime, claim)), *([SearchKnowledge(knowledge)] if knowledge else [])]
     toolbox = Toolbox([*own, *(tool() for tool in runtime.registry.tools), *await declared_tools(runtime, agent)], context)
     known = await recalled(knowledge, claim.history[-1].content if claim.history else "", seconds=PATIENT_SECONDS)
