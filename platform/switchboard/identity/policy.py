@@ -37,6 +37,7 @@ class Prices(PolicyPart):
     speech_1000_characters: Price = 0.0
     model_1000_input_tokens: Price = 0.0
     model_1000_output_tokens: Price = 0.0
+    embedding_1000_tokens: Price = 0.0
     text_segment: Price = 0.0
     number_month: Price = 0.0
 

@@ -21,12 +21,12 @@ CALLER, CALLED = "+15550100001", "+15550100000"
 
 async def hold(runtime: Runtime, simulation: Simulation, agent: Agent, played: Played) -> None:
     """Hold the conversation; `played` has what was said even where it breaks. Raises `ProviderError`."""
-    knowledge = agent_knowledge(runtime, agent.organization_id, agent.knowledge_base_ids)
+    knowledge = agent_knowledge(runtime, agent.organization_id, agent.knowledge_base_ids, played.embeddings)
     context = ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED)
     others: list[Tool] = [*(tool() for tool in runtime.registry.tools), *await declared_tools(runtime, agent)]
     tools = Rehearsal(played, context, knowledge, others)
     async with agent_model(runtime.database, runtime.providers, simulation.organization_id, agent) as llm:
-        caller = Lines(simulation.lines) if simulation.lines else Persona(llm, agent, simulation.persona, simulation.goal, context)
+        caller = Lines(simulation.lines) if simulation.lines else Persona(llm, agent, simulation, context, played.models)
         await _Conversation(agent, llm, knowledge, tools, played).hold(caller, simulation.max_turns)
 
 
@@ -37,7 +37,7 @@ class _Conversation:
         self._prompt = Message("system", filled(agent.system_prompt, {}))
         self._knowledge = knowledge
         self._tools = tools
-        self._writer = Writer(llm, agent.llm_model, agent.llm_temperature, tools)
+        self._writer = Writer(llm, agent.llm_model, agent.llm_temperature, tools, played.models)
         self._history: list[Message] = []
 
     async def hold(self, caller: PlayedCaller, max_turns: int) -> None:
