@@ -49,11 +49,13 @@ async def conversation_providers(
 
 
 @asynccontextmanager
-async def agent_model(database: Database, providers: Providers, organization_id: UUID, agent: Choice) -> AsyncIterator[LLMProvider[ProviderSettings]]:
-    """The agent's model alone, for what is written and not spoken; it fails over as in a call. Raises `ProviderError`."""
+async def agent_model(
+    database: Database, providers: Providers, organization_id: UUID, agent: Choice, served: Served | None = None
+) -> AsyncIterator[LLMProvider[ProviderSettings]]:
+    """The agent's model alone, for what is written and not spoken; it fails over, and tells who `served`, as in a call. Raises `ProviderError`."""
     async with AsyncExitStack() as stack:
         models = await _Opening(stack, database, providers, organization_id).all_of(Capability.LLM, agent.llm_provider)
-        yield FailoverLLM(cast("list[LLMProvider[ProviderSettings]]", models), served={})
+        yield FailoverLLM(cast("list[LLMProvider[ProviderSettings]]", models), served if served is not None else {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from switchboard.plugins import (
     ToolCall,
 )
 
-from switchboard_llm.client import VendorSettings, arguments, library, provider_error, require_key
+from switchboard_llm.client import VendorSettings, arguments, known_cost, library, provider_error, require_key
 from switchboard_llm.vendors import VENDORS, Vendor
 
 CHECK_SECONDS = 10.0
@@ -108,12 +108,7 @@ class _Gathered:
 
     def usage(self, litellm: Any, vendor: Vendor) -> ModelUsage:
         """What was used; the cost from LiteLLM's price map where it has the model."""
-        cost = None
-        with suppress(Exception):  # a model that the map lacks raises a plain Exception
-            prompt, completion = litellm.cost_per_token(
-                model=f"{vendor.route}/{self.model}", prompt_tokens=self.input_tokens, completion_tokens=self.output_tokens
-            )
-            cost = prompt + completion
+        cost = known_cost(litellm, vendor, self.model, input_tokens=self.input_tokens, output_tokens=self.output_tokens)
         return ModelUsage(self.model, self.input_tokens, self.output_tokens, cost)
 
 

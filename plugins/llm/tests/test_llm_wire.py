@@ -127,6 +127,13 @@ class TestEmbeddings(EmbeddingContract[VendorEmbedding]):
         return kind(VendorSettings(api_key=SecretStr(KEY), base_url=base_url, embedding_model="e"))
 
 
+@pytest.mark.parametrize(("vendor", "name", "cost"), [("openai", "text-embedding-3-small", 6e-8), ("openai_compatible", "e", None)])
+async def test_embeddings_tell_what_they_cost_where_the_price_map_has_them(base_url: str, vendor: str, name: str, cost: float | None) -> None:
+    kind = next(kind for kind in EMBEDDINGS if kind.name == vendor)
+    found = await kind(VendorSettings(api_key=SecretStr(KEY), base_url=base_url, embedding_model=name)).embed(["one"], purpose="query")
+    assert (found.input_tokens, found.cost) == (3, pytest.approx(cost) if cost else None)
+
+
 async def test_text_usage_and_parameters_travel(server: Server, base_url: str) -> None:
     events = [event async for event in model(base_url).chat(ask("hello", temperature=0.3, max_tokens=50))]
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "You said hello."
