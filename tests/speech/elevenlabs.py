@@ -47,6 +47,7 @@ class ElevenLabs(Vendor):
             line = {"audio_base64": b64encode(audio[at : at + CHUNK]).decode(), "alignment": _alignment(told) if told else None}
             await response.write(json.dumps(line).encode() + b"\n\n")
             if self.breaks:
+                self.breaks = False
                 assert request.transport is not None
                 request.transport.abort()
         await response.write_eof()

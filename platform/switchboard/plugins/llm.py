@@ -85,7 +85,7 @@ class LLMProvider(Provider[SettingsT_co]):
     def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
         """Yield text as it is written, each tool call once it is whole, and one `ModelUsage` last. Closing the iterator stops the request.
 
-        Raises `ProviderError`; where it does so before the first event, or has yielded none within 0.8 seconds, the organization's next
+        Raises `ProviderError`; where it does so before the first event, or has yielded none within 0.7 seconds, the organization's next
         provider is asked. The conversation breaks off where nothing is yielded for 8 seconds.
         """
 

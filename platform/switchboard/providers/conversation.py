@@ -10,9 +10,8 @@ from switchboard.database import Database
 from switchboard.plugins import LLMProvider, ProviderSettings, SpeechToTextProvider, TextToSpeechProvider
 from switchboard.plugins.registry import Capability
 from switchboard.providers.failover import (
-    MODEL_PATIENCE,
+    PATIENCE,
     SILENT_SECONDS,
-    SPEECH_PATIENCE,
     FailoverLLM,
     FailoverSpeechToText,
     FailoverTextToSpeech,
@@ -50,9 +49,9 @@ async def conversation_providers(
         voices = await opening.all_of(Capability.TEXT_TO_SPEECH, agent.tts_provider)
         models = await opening.all_of(Capability.LLM, agent.llm_provider)
         yield ConversationProviders(
-            FailoverSpeechToText(cast("list[SpeechToTextProvider[ProviderSettings]]", transcribers), record, patience=SPEECH_PATIENCE),
-            FailoverTextToSpeech(cast("list[TextToSpeechProvider[ProviderSettings]]", voices), record, patience=SPEECH_PATIENCE),
-            FailoverLLM(cast("list[LLMProvider[ProviderSettings]]", models), record, patience=MODEL_PATIENCE),
+            FailoverSpeechToText(cast("list[SpeechToTextProvider[ProviderSettings]]", transcribers), record, patience=PATIENCE),
+            FailoverTextToSpeech(cast("list[TextToSpeechProvider[ProviderSettings]]", voices), record, patience=PATIENCE),
+            FailoverLLM(cast("list[LLMProvider[ProviderSettings]]", models), record, patience=PATIENCE),
         )
 
 

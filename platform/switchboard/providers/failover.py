@@ -36,11 +36,9 @@ from switchboard.providers.racing import Race
 
 logger = structlog.get_logger()
 
-SPEECH_PATIENCE: Final = 0.7
-"""Seconds until a voice that has not begun, or a transcription that is not open, gets the next one beside it: three times what vendors
-promise for a first byte, and short enough that a caller waits less than a second longer than usual."""
-MODEL_PATIENCE: Final = 0.8
-"""The same for a first token. Models take 0.3 to 0.6 s, so that one answer in ten or twenty is asked for twice."""
+PATIENCE: Final = 0.7
+"""Seconds until one that has not begun gets the next one beside it, in a call: voices and models promise a first byte within 0.1 to 0.6, and a
+caller is to wait less than a second longer than usual."""
 SILENT_SECONDS: Final = 8.0
 """How long a provider that nobody can replace may produce nothing, at the beginning of its answer or in the middle."""
 
