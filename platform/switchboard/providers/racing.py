@@ -58,6 +58,8 @@ class Race(Generic[RunnerT, Item]):
         async with aclosing(stream):  # type: ignore[type-var] # a stream that cannot be closed is none of a provider's
             async for item in stream:
                 self._news.put_nowait((runner, item))
+                # A stream that has much at hand never waits by itself, and whoever listens is to go on with the first of it.
+                await asyncio.sleep(0)
 
     def _over(self, runner: RunnerT, task: asyncio.Task[None]) -> None:
         if not task.cancelled():

@@ -38,6 +38,9 @@ def _imported() -> Any:
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.drop_params = True
+    # What it would import with the first request, a second in which the process holds no other call either.
+    for late in ("openai.resources", "litellm.litellm_core_utils.default_encoding"):
+        importlib.import_module(late)
     return litellm
 
 
