@@ -21,7 +21,8 @@ HEARING_SECONDS: Final = 0.15
 THINKING_SECONDS: Final = 0.3
 SPEAKING_SECONDS: Final = 0.15
 HEARD: Final = "what are your opening hours"
-FIRST_WORDS, LAST_WORDS = "We open at seven.", " See you soon."
+FIRST_WORDS, NEXT_WORD, LAST_WORDS = "We open at seven.", " See", " you soon."
+TOKEN_SECONDS: Final = 0.02
 FIRST_BYTES: Final = 3200
 
 
@@ -113,12 +114,14 @@ class Vendors:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         await asyncio.sleep(THINKING_SECONDS)
-        pieces: list[dict[str, object]] = [_delta(role="assistant", content=""), _delta(content=FIRST_WORDS), _delta(content=LAST_WORDS)]
         usage = {"prompt_tokens": 100, "completion_tokens": 9, "total_tokens": 109}
-        pieces += [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}, {"choices": [], "usage": usage}]
-        told = [json.dumps({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", **piece}) for piece in pieces]
-        await response.write("".join(f"data: {piece}\n\n" for piece in (*told, "[DONE]")).encode())
+        await response.write(_events(_delta(role="assistant", content=""), _delta(content=FIRST_WORDS), _delta(content=NEXT_WORD)))
         turn.note("mind_answered")
+        await asyncio.sleep(TOKEN_SECONDS)
+        await response.write(_events(_delta(content=LAST_WORDS)))
+        await asyncio.sleep(TOKEN_SECONDS)
+        ends: dict[str, object] = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+        await response.write(_events(ends, {"choices": [], "usage": usage}) + b"data: [DONE]\n\n")
         return response
 
     async def _speak(self, request: web.Request) -> web.StreamResponse:
@@ -148,6 +151,11 @@ def _results(start: float, duration: float) -> dict[str, object]:
 
 def _delta(**delta: str) -> dict[str, object]:
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+
+
+def _events(*pieces: dict[str, object]) -> bytes:
+    told = [json.dumps({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", **piece}) for piece in pieces]
+    return "".join(f"data: {piece}\n\n" for piece in told).encode()
 
 
 def _line(audio: bytes, alignment: dict[str, object] | None) -> bytes:
