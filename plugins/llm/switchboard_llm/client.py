@@ -50,8 +50,8 @@ def _locked() -> Any:
 
 
 async def library() -> Any:
-    """LiteLLM."""
-    return await asyncio.to_thread(_locked)
+    """LiteLLM, at once where it is loaded."""
+    return _imported() if _imported.cache_info().currsize else await asyncio.to_thread(_locked)
 
 
 def arguments(vendor: Vendor, settings: VendorSettings, model: str) -> dict[str, object]:
