@@ -27,6 +27,7 @@ from switchboard.identity.service import policy_of
 from switchboard.knowledge_bases.conversation import agent_knowledge
 from switchboard.plugins import ModelUsage, ProviderError, ProviderSettings, TelephonyProvider, ToolError
 from switchboard.providers.conversation import conversation_providers
+from switchboard.providers.failover import ServiceRecord
 from switchboard.runtime import Runtime
 from switchboard.settings import Settings
 from switchboard.web.errors import NotFound
@@ -104,11 +105,11 @@ async def _take(runtime: Runtime, organization_id: UUID, call_id: UUID, carrier:
 
 
 async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket: MediaSocket) -> None:
-    served: dict[str, str] = {"telephony": call.carrier}
     embeddings: list[ModelUsage] = []
+    record = ServiceRecord({"telephony": call.carrier})
     log = DatabaseCallLog(runtime.database, call)
     address = media_url(runtime.settings, runtime.keyring, call)
-    async with conversation_providers(runtime.database, runtime.providers, call.organization_id, agent, served=served) as providers, log:
+    async with conversation_providers(runtime.database, runtime.providers, call.organization_id, agent, record=record) as providers, log:
         live = LiveCall(
             call_id=call.id,
             organization_id=call.organization_id,
@@ -132,7 +133,8 @@ async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket
         )
         result = await runtime.engine.hold(live, socket)
     result.usage.embeddings.extend(embeddings)
-    await _write_down(runtime, call, result, served)
+    result.usage.text_to_speech_characters += record.overtaken_characters
+    await _write_down(runtime, call, result, record.served)
 
 
 async def _tools(runtime: Runtime, call: Call, agent: Agent) -> list[Tool]:

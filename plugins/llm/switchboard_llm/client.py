@@ -39,6 +39,9 @@ def _imported() -> Any:
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.drop_params = True
+    # What it would import with the first request, a second in which the process holds no other call either.
+    for late in ("openai.resources", "litellm.litellm_core_utils.default_encoding"):
+        importlib.import_module(late)
     return litellm
 
 
@@ -48,8 +51,8 @@ def _locked() -> Any:
 
 
 async def library() -> Any:
-    """LiteLLM."""
-    return await asyncio.to_thread(_locked)
+    """LiteLLM, at once where it is loaded."""
+    return _imported() if _imported.cache_info().currsize else await asyncio.to_thread(_locked)
 
 
 def arguments(vendor: Vendor, settings: VendorSettings, model: str) -> dict[str, object]:

@@ -89,7 +89,7 @@ class _Gathered:
     output_tokens: int = 0
 
     def take(self, chunk: Any) -> list[str]:
-        """Keep a chunk's parts; answers its text."""
+        """Keep a chunk's parts; answers its text, an empty one where the model works on what is not to be heard yet."""
         if (usage := getattr(chunk, "usage", None)) is not None:
             self.input_tokens, self.output_tokens = usage.prompt_tokens or 0, usage.completion_tokens or 0
         if not chunk.choices:
@@ -100,7 +100,8 @@ class _Gathered:
             kept["id"] = call.id or kept["id"]
             kept["name"] += call.function.name or ""
             kept["arguments"] += call.function.arguments or ""
-        return [delta.content] if delta.content else []
+        works = delta.tool_calls or getattr(delta, "reasoning_content", None)
+        return [delta.content or ""] if delta.content or works else []
 
     def tool_calls(self) -> list[ToolCall]:
         """The calls, whole. Raises `ProviderError` for arguments that are no JSON object."""
