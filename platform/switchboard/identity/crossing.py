@@ -1,4 +1,4 @@
-"""The look-ups that must cross organizations: whose credential is this? Run under the system role."""
+"""The look-ups that must cross organizations: whose credential is this, and where are they a member? Run under the system role."""
 
 from datetime import timedelta
 
@@ -6,7 +6,7 @@ from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.database import now
-from switchboard.identity.models import ApiKey, Organization
+from switchboard.identity.models import ApiKey, Membership, Organization, User
 
 COARSE = timedelta(minutes=1)
 
@@ -22,3 +22,12 @@ async def find_key(session: AsyncSession, key_hash: bytes) -> tuple[ApiKey, Orga
     if pair is not None and (pair[0].last_used_at is None or pair[0].last_used_at < now() - COARSE):
         pair[0].last_used_at = now()
     return pair
+
+
+async def organizations_of(session: AsyncSession, user: User, *, most: int = 500) -> list[tuple[Organization, str]]:
+    """The organizations that somebody may enter, by name, with their roles; a superadmin is everywhere an owner."""
+    if user.is_superadmin:
+        every = await session.exec(select(Organization).order_by(Organization.name).limit(most))
+        return [(organization, "owner") for organization in every]
+    mine = select(Organization, Membership.role).join(Membership, col(Membership.organization_id) == col(Organization.id))
+    return list(await session.exec(mine.where(col(Membership.user_id) == user.id).order_by(Organization.name).limit(most)))
