@@ -24,6 +24,7 @@ from switchboard.campaigns.routes import blueprint as campaigns
 from switchboard.carriers.routes import blueprint as carriers
 from switchboard.contacts.routes import blueprint as contacts
 from switchboard.conversation.engine import CallEngine
+from switchboard.dashboard.routes import dashboard
 from switchboard.database import Database
 from switchboard.do_not_call.routes import blueprint as do_not_call
 from switchboard.health import blueprint as health
@@ -55,8 +56,8 @@ if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
 
 BLUEPRINTS = (
-    agents, analytics, automations, billing, browser_calls, calls, campaigns, carriers, contacts, do_not_call, health, integrations, knowledge_bases,
-    oauth, phone_numbers, reference, simulations, sms, usage, webhooks,
+    agents, analytics, automations, billing, browser_calls, calls, campaigns, carriers, contacts, dashboard, do_not_call, health, integrations,
+    knowledge_bases, oauth, phone_numbers, reference, simulations, sms, usage, webhooks,
 )  # fmt: skip
 # Told of each event in the transaction that publishes it.
 LISTENERS = (follow_campaign,)

@@ -16,7 +16,7 @@ from switchboard.web.errors import NotFound
 from switchboard.web.principal import SCOPES
 
 from tests.fixtures.app import Caller
-from tests.fixtures.oauth import PROOF, Application, People
+from tests.fixtures.oauth import PROOF, Application, make_user
 
 
 async def test_a_token_may_do_what_was_granted_in_its_organization(application: Application, caller: Caller, stranger: Caller) -> None:
@@ -57,7 +57,7 @@ async def test_either_token_given_back_ends_both_at_once(application: Applicatio
     assert (await application.revoke("")).json["error"] == "invalid_request"
 
 
-async def test_who_leaves_the_organization_takes_the_applications_along(application: Application, people: People) -> None:
+async def test_who_leaves_the_organization_takes_the_applications_along(application: Application) -> None:
     tokens = await application.tokens()
     async with application.runtime.database.system() as session:
         await session.exec(delete(Membership).where(col(Membership.user_id) == application.user_id))
@@ -76,8 +76,8 @@ async def test_a_deleted_user_has_no_applications(application: Application) -> N
     assert (await application.refresh(tokens["refresh_token"])).status == 400
 
 
-async def test_a_superadmin_who_is_one_no_longer_loses_what_was_granted_where_they_are_no_member(application: Application, people: People) -> None:
-    application.user_id = await people.make(superadmin=True)
+async def test_a_superadmin_who_is_one_no_longer_loses_what_was_granted_where_they_are_no_member(application: Application) -> None:
+    application.user_id = await make_user(application.runtime, superadmin=True)
     first, second = await application.tokens(), await application.tokens()
     assert (await application.holder(first).get("/v1/agents")).status == 200
     async with application.runtime.database.system() as session:
@@ -86,8 +86,8 @@ async def test_a_superadmin_who_is_one_no_longer_loses_what_was_granted_where_th
     assert (await application.refresh(second["refresh_token"])).status == 400
 
 
-async def test_connected_applications_are_listed_and_disconnected_at_once(application: Application, caller: Caller, people: People) -> None:
-    runtime, colleague = application.runtime, await people.make(caller.organization_id)
+async def test_connected_applications_are_listed_and_disconnected_at_once(application: Application, caller: Caller) -> None:
+    runtime, colleague = application.runtime, await make_user(application.runtime, caller.organization_id)
     mine = [await application.tokens(scope="agents:read"), await application.tokens(scope="calls:read agents:read")]
     unredeemed = await application.code()
     user_id, application.user_id = application.user_id, colleague

@@ -12,13 +12,13 @@ from switchboard.oauth.models import OAuthGrant, OAuthToken
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Answer, Caller, Client
-from tests.fixtures.oauth import CHALLENGE, PROOF, VERIFIER, Application, People, answered, registered
+from tests.fixtures.oauth import CHALLENGE, PROOF, VERIFIER, Application, answered, make_user, registered
 
 
 @pytest.fixture
-async def another(runtime: Runtime, client: Client, caller: Caller, people: People) -> Application:
+async def another(runtime: Runtime, client: Client, caller: Caller) -> Application:
     """Another application with a secret."""
-    return await registered(runtime, client, caller, await people.make(caller.organization_id))
+    return await registered(runtime, client, caller, await make_user(runtime, caller.organization_id))
 
 
 def refused(answer: Answer, error: str, status: int = 400) -> None:
@@ -250,11 +250,11 @@ async def test_a_parameter_that_comes_twice_is_refused(application: Application,
         await consent.examine(application.runtime.database, application.issuer, doubled)
 
 
-async def test_only_who_belongs_to_an_organization_grants_access_to_it(application: Application, stranger: Caller, people: People) -> None:
+async def test_only_who_belongs_to_an_organization_grants_access_to_it(application: Application, stranger: Caller) -> None:
     parts = application.runtime.database, application.issuer, application.request()
     with pytest.raises(RequestRefused, match="not a member"):
         await consent.approve(*parts, user_id=application.user_id, organization_id=stranger.organization_id)
-    superadmin = await people.make(superadmin=True)
+    superadmin = await make_user(application.runtime, superadmin=True)
     location = await consent.approve(*parts, user_id=superadmin, organization_id=stranger.organization_id)
     assert (await application.redeem(answered(location)["code"])).status == 200
 

@@ -6,7 +6,8 @@ import json
 from urllib.parse import urlencode
 
 import pytest
-from switchboard.oauth import clients
+from switchboard.oauth import clients, exchange
+from switchboard.web.principal import Limit
 
 from tests.fixtures.app import Answer, Client
 from tests.fixtures.oauth import PROOF, VERIFIER, Application
@@ -155,18 +156,24 @@ async def test_every_secret_is_compared_in_constant_time_the_unknown_clients_too
     assert {len(side) for pair in compared for side in pair} == {32}, "hashes, of one length"
 
 
-async def test_the_token_endpoint_is_limited_by_address(application: Application) -> None:
-    async def guess() -> Answer:
-        return await application.post("/api/oauth/token", {"client_id": application.client_id, "client_secret": "wrong"})
+async def test_the_token_endpoint_is_limited_by_address_and_by_client(application: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def statuses() -> list[int]:
+        return [(await application.refresh("svcr_made_up")).status for _ in range(6)]
 
-    for _ in range(1000):
-        answer = await guess()
-        if answer.status != 401:
-            break
-    assert (answer.status, answer.json["error"]) == (429, "temporarily_unavailable")
-    assert int(answer.headers["Retry-After"]) >= 1
+    monkeypatch.setattr(exchange, "PER_ADDRESS", Limit(0.01, 5))
+    assert await statuses() == [*[400] * 5, 429]
+    refused = await application.refresh("svcr_made_up")
+    assert refused.json["error"] == "temporarily_unavailable"
+    assert int(refused.headers["Retry-After"]) >= 1
     application.address = "10.1.0.1"
-    assert (await guess()).status == 401, "others are not held up"
+    assert (await application.refresh("svcr_made_up")).status == 400, "other addresses are not held up"
+    monkeypatch.setattr(exchange, "PER_ADDRESS", Limit(1000, 1000))
+    monkeypatch.setattr(exchange, "PER_CLIENT", Limit(0.01, 5))
+    application.address = "10.1.0.2"
+    assert 429 in await statuses()
+    secret, application.secret = application.secret, "wrong"
+    assert (await application.refresh("svcr_made_up")).status == 401, "who does not know the secret does not count"
+    application.secret = secret
 
 
 async def test_a_new_secret_replaces_the_old_one_and_tokens_stay(application: Application) -> None:

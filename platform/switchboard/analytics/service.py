@@ -34,6 +34,43 @@ _DAYS = text(
     from call where organization_id = :organization and created_at >= :since group by 1
     """
 )
+_OUTCOMES = text(
+    """
+    select coalesce(ended_reason, status) as reason, count(*) as calls
+    from call where organization_id = :organization and created_at >= :since and ended_at is not null group by 1 order by 2 desc, 1
+    """
+)
+_STEPS = ("endpoint", "transcript", "first_token", "first_audio", "first_frame")
+# Turns of the latest calls only: what a turn takes now is asked, and millions of turns need not be read for it.
+_LATENCIES = text(
+    """
+    select step, percentile_cont(0.5) within group (order by ms) as p50, percentile_cont(0.95) within group (order by ms) as p95
+    from (
+        select latencies from call
+        where organization_id = :organization and created_at >= :since and jsonb_array_length(latencies) > 0
+        order by created_at desc limit 500
+    ) as latest, jsonb_array_elements(latencies) as turn,
+    lateral unnest(cast(:steps as text[])) as step, lateral (select (turn ->> (step || '_ms'))::float as ms) as taken
+    where ms is not null group by step
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Why calls ended, or their status where that says it, and how many did."""
+
+    reason: str
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepLatency:
+    """Milliseconds from the caller's last voiced audio to a step of the agent's answer: the median, and what 95 of 100 turns keep below."""
+
+    step: str
+    p50: float
+    p95: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +112,20 @@ async def calls_over_time(session: AsyncSession, days: int) -> list[DayOut]:
     values = {**span.values(organization), "zone": span.zone}
     rows = {row.day: row for row in (await (await session.connection()).execute(_DAYS, values)).all()}
     return [_day(day, rows.get(day)) for day in (span.first + timedelta(days=n) for n in range(days))]
+
+
+async def outcomes(session: AsyncSession, days: int) -> list[Outcome]:
+    """How the period's calls ended, the most frequent first."""
+    span = _span(organization := await session.get_one(Organization, session.info["organization_id"]), days)
+    rows = (await (await session.connection()).execute(_OUTCOMES, span.values(organization))).all()
+    return [Outcome(row.reason, row.calls) for row in rows]
+
+
+async def latencies(session: AsyncSession, days: int) -> list[StepLatency]:
+    """How fast the turns of the period's latest 500 calls were, step by step; only the steps that were reached."""
+    span = _span(organization := await session.get_one(Organization, session.info["organization_id"]), days)
+    rows = (await (await session.connection()).execute(_LATENCIES, {**span.values(organization), "steps": list(_STEPS)})).all()
+    return [StepLatency(row.step, row.p50, row.p95) for step in _STEPS for row in rows if row.step == step]
 
 
 def _span(organization: Organization, days: int) -> _Span:

@@ -38,7 +38,10 @@ class ApiKey(TenantTable, table=True):
 
 
 class User(SQLModel, table=True):
-    """A person who signs in to the dashboard. `email` is lower-case."""
+    """A person who signs in to the dashboard. `email` is lower-case; `failed_sign_ins` counts since the last that succeeded.
+
+    `password_hash` is empty for somebody who signs in through the operator's identity provider only.
+    """
 
     __tablename__ = "user_account"
 
@@ -46,7 +49,25 @@ class User(SQLModel, table=True):
     email: str = Field(unique=True)
     password_hash: str
     is_superadmin: bool = False
+    failed_sign_ins: int = 0
+    locked_until: datetime | None = None
     created_at: datetime = Field(default_factory=now)
+
+
+class UserSession(SQLModel, table=True):
+    """A browser in which somebody is signed in. Only its token's hash is kept. `notice` is shown on the next page, once."""
+
+    __tablename__ = "user_session"
+
+    id: UUID = Field(default_factory=new_id, primary_key=True)
+    user_id: UUID = Field(foreign_key="user_account.id", ondelete="CASCADE", index=True)
+    token_hash: bytes = Field(sa_type=LargeBinary, unique=True)
+    organization_id: UUID | None = Field(default=None, foreign_key="organization.id", ondelete="SET NULL")
+    address: str
+    user_agent: str
+    notice: str | None = None
+    created_at: datetime = Field(default_factory=now)
+    last_seen_at: datetime = Field(default_factory=now)
 
 
 class Membership(TenantTable, table=True):
@@ -60,6 +81,21 @@ class Membership(TenantTable, table=True):
 
     user_id: UUID = Field(foreign_key="user_account.id", ondelete="CASCADE", index=True)
     role: str = "member"
+
+
+class Invitation(TenantTable, table=True):
+    """A link that makes whoever opens it a member. Only the hash of its token is kept; it works once, until it expires."""
+
+    __tablename__ = "invitation"
+    __table_args__ = (
+        UniqueConstraint("organization_id", "email"),
+        CheckConstraint("role in ('owner', 'member')", name="role"),
+    )
+
+    email: str
+    role: str
+    token_hash: bytes = Field(sa_type=LargeBinary, unique=True)
+    expires_at: datetime
 
 
 class AuditEntry(TenantTable, table=True):

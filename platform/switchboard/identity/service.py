@@ -16,7 +16,7 @@ from switchboard.identity.policy import Policy
 from switchboard.web.principal import SCOPES, Principal
 
 OPERATOR = "operator"
-MIN_PASSWORD_LENGTH = 10
+MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH = 10, 1000
 
 
 class IdentityError(Exception):
@@ -85,9 +85,8 @@ async def create_user(
     session: AsyncSession, *, email: str, password: str, superadmin: bool = False, organization_id: UUID | None = None, actor: str = OPERATOR
 ) -> User:
     """Make a user, an owner of the organization where one is named. Raises `IdentityError`."""
-    address = _email(email)
-    if len(password) < MIN_PASSWORD_LENGTH:
-        raise IdentityError(f"a password needs at least {MIN_PASSWORD_LENGTH} characters")
+    address = checked_email(email)
+    check_password(password)
     user = User(email=address, password_hash=PasswordHasher().hash(password), is_superadmin=superadmin)
     session.add(user)
     try:
@@ -101,7 +100,16 @@ async def create_user(
     return user
 
 
-def _email(text: str) -> str:
+def check_password(password: str) -> None:
+    """Raises `IdentityError` for one that is too short, or so long that hashing it would be an attack."""
+    if len(password) < MIN_PASSWORD_LENGTH:
+        raise IdentityError(f"a password needs at least {MIN_PASSWORD_LENGTH} characters")
+    if len(password) > MAX_PASSWORD_LENGTH:
+        raise IdentityError(f"a password has at most {MAX_PASSWORD_LENGTH} characters")
+
+
+def checked_email(text: str) -> str:
+    """An address in lower case. Raises `IdentityError` for what is none."""
     if not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", text) or len(text) > 254:
         raise IdentityError(f"{text} is not an e-mail address")
     return text.lower()

@@ -4,8 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from switchboard.migrations.tenancy import protect
 
-revision = "0016"
-down_revision = "0014"
+revision = "0017"
+down_revision = "0015"
 
 
 def upgrade() -> None:

@@ -1,0 +1,1 @@
+"""The dashboard: pages rendered here, a file and a template folder for each part; they call services, as the API's routes do."""

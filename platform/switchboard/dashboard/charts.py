@@ -1,0 +1,93 @@
+"""Charts as shapes: the templates draw them as SVG, so they need no script and print like everything else."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+WIDTH, HEIGHT, HEADROOM = 720.0, 150.0, 0.92
+WIDEST_BAR = 28.0
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part of a bar; `kind` is its class in the style sheet."""
+
+    kind: str
+    y: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar of blocks, from the bottom up; `x` is its left side within a slot that begins at `slot`."""
+
+    slot: float
+    x: float
+    title: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BarChart:
+    """Bars over days, with the words at the lines and below the first and last bar."""
+
+    title: str
+    bars: tuple[Bar, ...]
+    slot_width: float
+    bar_width: float
+    lines: tuple[tuple[float, str], ...]
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A figure for every day, drawn in the class `kind`."""
+
+    name: str
+    kind: str
+    values: Sequence[float]
+
+
+def bars(title: str, days: Sequence[date], series: Sequence[Series], words: Callable[[float], str]) -> BarChart:
+    """A bar for each day, the series stacked. `words` writes a figure."""
+    most = max((sum(one.values[n] for one in series) for n in range(len(days))), default=0.0)
+    scale = HEIGHT * HEADROOM / most if most else 0.0
+    slot = WIDTH / max(len(days), 1)
+    width = min(slot * 0.72, WIDEST_BAR)
+    made = []
+    for n, day in enumerate(days):
+        said = ", ".join(f"{one.name} {words(one.values[n])}" for one in series)
+        blocks = _stacked([(one.kind, one.values[n] * scale) for one in series])
+        made.append(Bar(round(n * slot, 2), round(n * slot + (slot - width) / 2, 2), f"{_short(day)}: {said}", blocks))
+    lines = tuple((HEIGHT - most * part * scale, words(most * part)) for part in (0.5, 1.0)) if most else ()
+    return BarChart(title, tuple(made), slot, width, lines, _short(days[0]), _short(days[-1]))
+
+
+def _stacked(parts: Sequence[tuple[str, float]]) -> tuple[Block, ...]:
+    blocks, top = [], HEIGHT
+    for kind, height in parts:
+        top -= height
+        if height:
+            blocks.append(Block(kind, round(top, 2), round(height, 2)))
+    return tuple(blocks)
+
+
+def _short(day: date) -> str:
+    return f"{day.day} {day:%b}"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A row of a chart of shares: `width` is out of a hundred, of the largest."""
+
+    name: str
+    figure: str
+    width: float
+    kind: str
+
+
+def shares(rows: Sequence[tuple[str, float, str]], words: Callable[[float], str]) -> list[Share]:
+    """Rows of name, figure and class, each with a bar as long as its part of the largest."""
+    most = max((figure for _, figure, _ in rows), default=0) or 1
+    return [Share(name, words(figure), round(figure / most * 100, 1), kind) for name, figure, kind in rows]

@@ -1,0 +1,42 @@
+"""Parts of pages that change while one looks: rendered here again each second, sent as a server-sent event when they differ.
+
+A template says `<div data-live="{{ url }}">{% include part %}</div>`; `static/js/live.js` puts in what comes.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from quart import Response
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.dashboard.visitor import Visitor, find_visitor
+from switchboard.runtime import current_runtime
+
+EVERY_SECONDS = 1.0
+BREATHS = 15
+
+
+async def live(visitor: Visitor, show: Callable[[AsyncSession], Awaitable[str]]) -> Response:
+    """A stream of what `show` renders. It ends when the browser leaves, or when its session has."""
+
+    async def stream() -> AsyncIterator[bytes]:
+        shown, rounds = "", 0
+        while await find_visitor() is not None:
+            async with current_runtime().database.tenant(visitor.organization_id) as session:
+                fresh = await show(session)
+            if fresh != shown:
+                yield _event(fresh)
+                shown = fresh
+            elif rounds % BREATHS == 0:
+                yield b": still here\n\n"
+            rounds += 1
+            await asyncio.sleep(EVERY_SECONDS)
+        yield b"event: over\ndata:\n\n"
+
+    response = Response(stream(), headers={"X-Accel-Buffering": "no"}, content_type="text/event-stream")
+    response.timeout = None
+    return response
+
+
+def _event(text: str) -> bytes:
+    return "".join(f"data: {line}\n" for line in text.splitlines()).encode() + b"\n"

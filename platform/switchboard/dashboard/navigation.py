@@ -1,0 +1,57 @@
+"""The dashboard's navigation: what there is, where, and who sees it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A page in the navigation; `icon` is a name in `static/icons.svg`, `role` who may open it."""
+
+    name: str
+    path: str
+    icon: str
+    role: str = "member"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Entries that belong together."""
+
+    name: str
+    entries: tuple[Entry, ...]
+
+
+SECTIONS = (
+    Section("", (Entry("Overview", "/dashboard", "overview"), Entry("Live calls", "/dashboard/live", "live"))),
+    Section(
+        "Build",
+        (
+            Entry("Agents", "/dashboard/agents", "agent"),
+            Entry("Knowledge", "/dashboard/knowledge", "book"),
+            Entry("Automations", "/dashboard/automations", "bolt"),
+        ),
+    ),
+    Section(
+        "Talk",
+        (
+            Entry("Calls", "/dashboard/calls", "phone"),
+            Entry("Texts", "/dashboard/texts", "chat"),
+            Entry("Contacts", "/dashboard/contacts", "people"),
+            Entry("Campaigns", "/dashboard/campaigns", "campaign"),
+            Entry("Numbers", "/dashboard/numbers", "hash"),
+        ),
+    ),
+    Section(
+        "Organization",
+        (
+            Entry("Webhooks", "/dashboard/webhooks", "webhook"),
+            Entry("API keys", "/dashboard/keys", "key", "owner"),
+            Entry("Providers", "/dashboard/providers", "plug", "owner"),
+            Entry("Connected apps", "/dashboard/connected-apps", "link"),
+            Entry("Team", "/dashboard/team", "team"),
+            Entry("Usage and billing", "/dashboard/usage", "chart"),
+            Entry("Audit log", "/dashboard/audit", "list", "owner"),
+        ),
+    ),
+    Section("Installation", (Entry("OAuth clients", "/dashboard/oauth-clients", "shield", "superadmin"),)),
+)

@@ -1,0 +1,168 @@
+"""Signing in, and what attackers try at it."""
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import update
+from sqlmodel import col
+from switchboard.database import now
+from switchboard.identity.models import User, UserSession
+from switchboard.identity.sign_in import GUESSES, LOCKED
+from switchboard.runtime import Runtime
+
+from tests.fixtures.app import Caller, Client
+from tests.fixtures.dashboard import PASSWORD, People, Person, make_person
+
+
+@pytest.fixture
+async def owner(runtime: Runtime, client: Client, caller: Caller) -> Person:
+    return await make_person(runtime, client, caller.organization_id)
+
+
+async def test_who_is_not_signed_in_signs_in_first_and_goes_on(owner: Person) -> None:
+    asked = await owner.get("/dashboard/contacts?search=ada")
+    assert (asked.status, asked.location) == (303, "/dashboard/sign-in?after=/dashboard/contacts?search%3Dada")
+    assert (await owner.get(asked.location)).html.count('value="/dashboard/contacts?search=ada"') == 1
+    assert (await owner.sign_in(after="/dashboard/contacts?search=ada")).location == "/dashboard/contacts?search=ada"
+    page = await owner.get("/dashboard")
+    assert page.status == 200
+    assert owner.email in page.html
+
+
+async def test_the_front_door_leads_to_the_dashboard(owner: Person) -> None:
+    assert (await owner.get("/")).location == "/dashboard"
+
+
+async def test_a_wrong_password_and_an_unknown_address_are_told_alike(owner: Person) -> None:
+    wrong = await owner.sign_in("something else entirely")
+    owner.email, known = "nobody@example.com", owner.email
+    unknown = await owner.sign_in()
+    assert wrong.status == unknown.status == 422
+    assert wrong.html.replace(known, "") == unknown.html.replace("nobody@example.com", "")
+    assert (await owner.get("/dashboard")).status == 303
+
+
+async def test_guessing_locks_the_account_for_a_while(owner: Person, runtime: Runtime) -> None:
+    for _ in range(GUESSES):
+        assert (await owner.sign_in("a wrong password")).status == 422
+    refused = await owner.sign_in()
+    assert refused.status == 422
+    assert "Wait 15 minutes" in refused.html
+    async with runtime.database.system() as session:
+        await session.exec(update(User).where(col(User.id) == owner.user_id).values(locked_until=now() - timedelta(seconds=1)))
+    assert timedelta(minutes=15) == LOCKED
+    assert (await owner.sign_in()).status == 303
+
+
+async def test_an_address_that_tries_too_often_waits(owner: Person) -> None:
+    statuses = [(await owner.send("/dashboard/sign-in", {"email": f"{n}@example.com", "password": "x"})).status for n in range(30)]
+    assert statuses[0] == 422
+    assert statuses[-1] == 429
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "https://evil.example/", "//evil.example/", "///evil.example", "/\\evil.example", "\\\\evil.example", "https:evil.example",
+        "javascript:alert(1)",
+        "http:///evil.example", "/\t/evil.example", "/\n//evil.example", "evil.example", " //evil.example", "/%09/../..//\\evil.example\r\nX: y",
+        "data:text/html,x", "",
+    ],
+)  # fmt: skip
+async def test_signing_in_leads_nowhere_but_to_pages_of_ours(owner: Person, after: str) -> None:
+    assert (await owner.sign_in(after=after)).location == "/dashboard"
+
+
+async def test_a_session_that_somebody_planted_is_not_taken_over(owner: Person) -> None:
+    owner.headers["Cookie"] = "switchboard=planted-by-somebody"
+    answer = await owner.sign_in()
+    token = answer.headers["Set-Cookie"].partition("=")[2].partition(";")[0]
+    assert token != "planted-by-somebody"
+    assert (await owner.get("/dashboard")).status == 303, "what was planted is no session"
+    owner.headers["Cookie"] = f"switchboard={token}"
+    again = (await owner.sign_in()).headers["Set-Cookie"]
+    assert token not in again, "each sign-in begins a session of its own"
+
+
+async def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(owner: Person) -> None:
+    cookie = (await owner.sign_in()).headers["Set-Cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Lax" in cookie
+    assert "Path=/" in cookie
+
+
+async def test_only_a_hash_of_the_token_is_kept(owner: Person, runtime: Runtime) -> None:
+    token = (await owner.sign_in()).headers["Set-Cookie"].partition("=")[2].partition(";")[0]
+    async with runtime.database.system() as session:
+        kept = await session.exec(UserSession.__table__.select().where(UserSession.user_id == owner.user_id))  # type: ignore[attr-defined]
+    assert token not in str(kept.all())
+
+
+async def test_signing_out_ends_the_session_also_for_who_kept_the_cookie(owner: Person) -> None:
+    token = (await owner.sign_in()).headers["Set-Cookie"].partition(";")[0]
+    assert (await owner.post("/dashboard/sign-out")).location == "/dashboard/sign-in"
+    owner.headers["Cookie"] = token
+    assert (await owner.get("/dashboard")).status == 303
+
+
+@pytest.mark.parametrize("age", [{"last_seen_at": timedelta(days=15)}, {"created_at": timedelta(days=91)}])
+async def test_a_session_ends_by_itself(owner: Person, runtime: Runtime, age: dict[str, timedelta]) -> None:
+    await owner.sign_in()
+    assert (await owner.get("/dashboard")).status == 200
+    async with runtime.database.system() as session:
+        moved = {name: now() - by for name, by in age.items()}
+        await session.exec(update(UserSession).where(col(UserSession.user_id) == owner.user_id).values(**moved))
+    assert (await owner.get("/dashboard")).status == 303
+
+
+async def test_a_form_of_another_site_is_refused(people: People, caller: Caller) -> None:
+    owner = await people.join(caller.organization_id)
+    fields: dict[str, str | list[str]] = {"phone_number": "+15550100001"}
+    assert (await owner.send("/dashboard/contacts/new", fields)).status == 403, "no token"
+    assert (await owner.send("/dashboard/contacts/new", {**fields, "csrf_token": "0" * 64})).status == 403
+    for origin in ("https://evil.example", "null", "http://127.0.0.1:1", "http://localhost.evil.example"):
+        owner.headers["Origin"] = origin
+        assert (await owner.post("/dashboard/contacts/new", fields)).status == 403, origin
+        assert (await owner.sign_in()).status == 403, f"nobody is signed in by {origin}"
+    del owner.headers["Origin"]
+    assert "No contacts yet" in (await owner.get("/dashboard/contacts")).html
+    assert (await owner.post("/dashboard/contacts/new", fields)).status == 303
+
+
+async def test_a_token_is_worthless_in_another_session_or_organization(people: People, caller: Caller, stranger: Caller) -> None:
+    one, other = await people.join(caller.organization_id), await people.join(caller.organization_id)
+    token = (await one.get("/dashboard/contacts/new")).html.partition('name="csrf_token" value="')[2][:64]
+    fields: dict[str, str | list[str]] = {"phone_number": "+15550100001", "csrf_token": token}
+    assert (await other.send("/dashboard/contacts/new", fields)).status == 403
+    both = await people.join(None, superadmin=True)
+    assert (await both.post(f"/dashboard/organizations/{caller.organization_id}")).status == 303
+    token = (await both.get("/dashboard/contacts/new")).html.partition('name="csrf_token" value="')[2][:64]
+    assert (await both.post(f"/dashboard/organizations/{stranger.organization_id}")).status == 303
+    refused = await both.send("/dashboard/contacts/new", {**fields, "csrf_token": token})
+    assert refused.status == 403
+    assert "another organization" in refused.html
+
+
+async def test_nobody_enters_an_organization_that_is_not_theirs(people: People, caller: Caller, stranger: Caller) -> None:
+    owner = await people.join(caller.organization_id)
+    assert (await owner.post(f"/dashboard/organizations/{stranger.organization_id}")).status == 404
+    assert str(stranger.organization_id) not in (await owner.get("/dashboard/organizations")).html
+
+
+async def test_pages_may_not_be_framed_and_load_nothing_from_elsewhere(people: People, caller: Caller) -> None:
+    owner = await people.join(caller.organization_id)
+    for path in ("/dashboard", "/dashboard/sign-in", "/dashboard/nowhere"):
+        answer = await owner.get(path)
+        policy = answer.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["X-Frame-Options"] == "DENY"
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert "<script>" not in answer.html
+        assert " style=" not in answer.html
+
+
+async def test_the_password_works_in_any_case_of_the_address(owner: Person) -> None:
+    owner.email = owner.email.upper()
+    assert (await owner.sign_in(PASSWORD)).status == 303
