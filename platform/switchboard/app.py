@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from hypercorn.middleware import ProxyFixMiddleware
 from quart import Quart
 from redis.asyncio import Redis
 
@@ -114,8 +115,9 @@ def create_app(parts: Runtime) -> Quart:
 
 
 def asgi(app: Quart, parts: Runtime) -> "ASGIFramework":
-    """The application with its carriers' media sockets, for any ASGI server."""
-    return with_media(app, parts)
+    """The application with its carriers' media sockets, for any ASGI server. Behind proxies it knows the address of who is before them."""
+    hops = parts.settings.trusted_proxies
+    return with_media(ProxyFixMiddleware(app, mode="legacy", trusted_hops=hops) if hops else app, parts)
 
 
 def _run_calls(app: Quart, parts: Runtime) -> None:

@@ -31,6 +31,9 @@ class Settings(BaseSettings):
     public_url: str = Field(
         "", description="The address that providers and browsers reach; empty means http://HOST:PORT.", pattern=r"^(https?://[^/?#]+/?)?$"
     )
+    trusted_proxies: int = Field(
+        0, ge=0, le=10, description="How many proxies of yours stand before the server: so many entries of `X-Forwarded-For` are believed."
+    )
     database_url: str | None = Field(
         None, pattern=r"^postgres(ql)?://", description="A PostgreSQL server of your own (`postgresql://…`); empty means the embedded one."
     )

@@ -22,7 +22,8 @@ PLATFORM = REPOSITORY / "platform" / "switchboard"
 PUBLIC = ("/api/oauth/", "/.well-known/", "/carriers/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/static/")
 # The dashboard's, for who is not signed in or has no organization yet.
 OPEN_PAGES = {
-    "front_door", "nowhere", "static", "sign_in_page", "sign_in_now", "sign_out_now", "organizations_page", "enter_organization",
+    "front_door", "nowhere", "static", "sign_in_page", "sign_in_now", "sign_out_now", "organizations_page", "enter_organization", "invitation_page",
+    "accept_invitation",
 }  # fmt: skip
 # A URL's noun is its folder.
 FOLDERS = {

@@ -12,6 +12,7 @@ from sqlalchemy import func
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, delete, select
 from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.billing.models import Account, LedgerEntry, LedgerHold
 from switchboard.database import new_id, now
@@ -66,6 +67,11 @@ async def balance(session: AsyncSession) -> tuple[Decimal, datetime | None]:
     rows = select(Account).where(col(Account.organization_id) == session.info["organization_id"])
     account = (await session.exec(rows)).one_or_none()
     return (account.balance, account.updated_at) if account else (Decimal(0), None)
+
+
+def entries(session: AsyncSession) -> SelectOfScalar[LedgerEntry]:
+    """Everything that was charged or topped up."""
+    return select(LedgerEntry).where(col(LedgerEntry.organization_id) == session.info["organization_id"])
 
 
 async def _locked(session: AsyncSession) -> Account:

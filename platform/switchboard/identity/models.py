@@ -34,7 +34,15 @@ class ApiKey(TenantTable, table=True):
     hint: str
     scopes: list[str] = Field(sa_type=ARRAY(Text))
     last_used_at: datetime | None = None
+    expires_at: datetime | None = None
     revoked_at: datetime | None = None
+
+    @property
+    def state(self) -> str:
+        """`active`, `expired` or `revoked`."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.expires_at is not None and self.expires_at <= now() else "active"
 
 
 class User(SQLModel, table=True):

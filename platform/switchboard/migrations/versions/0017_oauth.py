@@ -5,7 +5,7 @@ from alembic import op
 from switchboard.migrations.tenancy import protect
 
 revision = "0017"
-down_revision = "0015"
+down_revision = "0016"
 
 
 def upgrade() -> None:
