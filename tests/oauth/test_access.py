@@ -97,26 +97,28 @@ async def test_connected_applications_are_listed_and_disconnected_at_once(applic
     assert [(await holder.get("/v1/agents")).status for holder in holders] == [200, 200, 200]
 
     found = await connections(runtime.database, caller.organization_id)
-    assert [(entry.application, entry.user_id) for entry in found] == [("Calendar sync", colleague), ("Calendar sync", user_id)]
+    assert [(entry.name, entry.user_id) for entry in found] == [("Calendar sync", colleague), ("Calendar sync", user_id)]
     (entry,) = await connections(runtime.database, caller.organization_id, user_id=user_id)
     assert entry.scopes == ("agents:read", "calls:read")
     assert entry.last_used_at is not None
     assert not await connections(runtime.database, uuid4())
 
     parts = runtime.database, runtime.limiter, caller.organization_id
-    await disconnect(*parts, client=application.id, user_id=user_id, actor=f"user:{user_id}")
+    await disconnect(*parts, application=application.id, user_id=user_id, actor=f"user:{user_id}")
     assert [(await holder.get("/v1/agents")).status for holder in holders] == [401, 401, 200]
     assert (await application.redeem(unredeemed)).status == 400
     assert [entry.user_id for entry in await connections(runtime.database, caller.organization_id)] == [colleague]
     with pytest.raises(NotFound):
-        await disconnect(*parts, client=application.id, user_id=user_id, actor=f"user:{user_id}")
+        await disconnect(*parts, application=application.id, user_id=user_id, actor=f"user:{user_id}")
 
 
 async def test_one_organization_neither_sees_nor_ends_what_another_granted(application: Application, stranger: Caller) -> None:
     runtime, tokens = application.runtime, await application.tokens()
     assert not await connections(runtime.database, stranger.organization_id)
     with pytest.raises(NotFound):
-        await disconnect(runtime.database, runtime.limiter, stranger.organization_id, client=application.id, user_id=application.user_id, actor="x")
+        await disconnect(
+            runtime.database, runtime.limiter, stranger.organization_id, application=application.id, user_id=application.user_id, actor="x"
+        )
     async with runtime.database.tenant(stranger.organization_id) as session:
         assert not (await session.exec(select(OAuthGrant))).all()
         assert not (await session.exec(select(OAuthToken))).all()

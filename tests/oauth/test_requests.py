@@ -178,7 +178,7 @@ async def test_the_token_endpoint_is_limited_by_address_and_by_client(applicatio
 
 async def test_a_new_secret_replaces_the_old_one_and_tokens_stay(application: Application) -> None:
     tokens = await application.tokens()
-    old, application.secret = application.secret, await clients.rotate_secret(application.runtime.database, application.id)
+    old, (_, application.secret) = application.secret, await clients.rotate_secret(application.runtime.database, application.id)
     assert (await application.refresh(tokens["refresh_token"])).status == 200
     application.secret = old
     assert (await application.refresh(tokens["refresh_token"])).status == 401

@@ -1,6 +1,22 @@
 """The dashboard with all its pages: each module adds its own to the blueprint."""
 
-from switchboard.dashboard import account, audit, contacts, invitations, keys, overview, sign_in, team, usage
+from switchboard.dashboard import (
+    account,
+    audit,
+    authorize,
+    connected_apps,
+    contacts,
+    invitations,
+    keys,
+    oauth_clients,
+    overview,
+    sign_in,
+    team,
+    usage,
+)
 from switchboard.dashboard.blueprint import dashboard
 
-__all__ = ["account", "audit", "contacts", "dashboard", "invitations", "keys", "overview", "sign_in", "team", "usage"]
+__all__ = [
+    "account", "audit", "authorize", "connected_apps", "contacts", "dashboard", "invitations", "keys", "oauth_clients", "overview", "sign_in", "team",
+    "usage",
+]  # fmt: skip

@@ -23,6 +23,7 @@ logger = structlog.get_logger()
 MOST_REDIRECT_URIS = 20
 THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _URI = re.compile(r"[A-Za-z0-9\-._~:/?\[\]@!$&'()+,;=%]{1,2000}")
+_HOST = re.compile(r"[A-Za-z0-9\-.]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
 _OF_ANSWERS = {"code", "state", "iss", "error", "error_description", "error_uri"}
 _NOBODYS = digest("")
 
@@ -31,6 +32,12 @@ async def listed(database: Database) -> list[OAuthClient]:
     """Every application, by name."""
     async with database.system() as session:
         return list((await session.exec(select(OAuthClient).order_by(OAuthClient.name, col(OAuthClient.id)))).all())
+
+
+async def get(database: Database, client: UUID) -> OAuthClient:
+    """Raises `NotFound`."""
+    async with database.system() as session:
+        return await _get(session, client)
 
 
 async def register(database: Database, *, name: str, redirect_uris: Sequence[str], public: bool = False) -> tuple[OAuthClient, str | None]:
@@ -56,7 +63,7 @@ async def update(database: Database, client: UUID, *, name: str, redirect_uris: 
         found.name, found.redirect_uris = checked
 
 
-async def rotate_secret(database: Database, client: UUID) -> str:
+async def rotate_secret(database: Database, client: UUID) -> tuple[OAuthClient, str]:
     """A new secret, answered once; the old one stops working. Tokens stay. Raises `IdentityError` for a public application, `NotFound`."""
     secret = secrets.token_urlsafe(32)
     async with database.system() as session:
@@ -65,7 +72,7 @@ async def rotate_secret(database: Database, client: UUID) -> str:
             raise IdentityError("A public application has no secret.")
         found.secret_hash = digest(secret)
         logger.info("application has a new secret", client_id=found.client_id)
-    return secret
+    return found, secret
 
 
 async def remove(database: Database, limiter: RateLimiter, client: UUID) -> None:
@@ -127,4 +134,4 @@ def _is_redirect_uri(uri: str) -> bool:
         return False
     secure = uri.startswith("https://") or (uri.startswith("http://") and url.hostname in THIS_MACHINE)
     doubled = _OF_ANSWERS & {name for name, _ in parse_qsl(url.query, keep_blank_values=True)}
-    return secure and bool(url.hostname) and port_fits and "@" not in url.netloc and not doubled
+    return secure and _HOST.fullmatch(url.hostname or "") is not None and port_fits and "@" not in url.netloc and not doubled

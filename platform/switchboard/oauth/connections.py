@@ -17,8 +17,8 @@ from switchboard.web.limits import RateLimiter
 class Connection:
     """An application that acts for a user in an organization; `scopes` are those of all the user's approvals together."""
 
-    client: UUID
-    application: str
+    application: UUID
+    name: str
     user_id: UUID
     email: str
     scopes: tuple[str, ...]
@@ -47,11 +47,11 @@ async def connections(database: Database, organization_id: UUID, *, user_id: UUI
 
 
 def _together(approvals: list[tuple[OAuthGrant, str, str]]) -> Connection:
-    newest, application, email = approvals[0]
+    newest, name, email = approvals[0]
     grants = [grant for grant, _, _ in approvals]
     return Connection(
-        client=newest.client_id,
-        application=application,
+        application=newest.client_id,
+        name=name,
         user_id=newest.user_id,
         email=email,
         scopes=tuple(sorted({scope for grant in grants for scope in grant.scopes})),
@@ -60,11 +60,11 @@ def _together(approvals: list[tuple[OAuthGrant, str, str]]) -> Connection:
     )
 
 
-async def disconnect(database: Database, limiter: RateLimiter, organization_id: UUID, *, client: UUID, user_id: UUID, actor: str) -> None:
+async def disconnect(database: Database, limiter: RateLimiter, organization_id: UUID, *, application: UUID, user_id: UUID, actor: str) -> None:
     """End everything that a user granted an application in an organization: codes too. Raises `NotFound` where there is nothing."""
     mine = select(OAuthGrant).where(
         col(OAuthGrant.organization_id) == organization_id,
-        col(OAuthGrant.client_id) == client,
+        col(OAuthGrant.client_id) == application,
         col(OAuthGrant.user_id) == user_id,
         col(OAuthGrant.revoked_at).is_(None),
     )
@@ -72,10 +72,17 @@ async def disconnect(database: Database, limiter: RateLimiter, organization_id: 
         grants = (await session.exec(mine.with_for_update())).all()
         if not grants:
             raise NotFound
-        application = await session.get_one(OAuthClient, client)
+        client_id = (await session.get_one(OAuthClient, application)).client_id
         for grant in grants:
             grant.revoked_at = now()
-        subject = f"{application.client_id} of user:{user_id}"
+        subject = f"{client_id} of user:{user_id}"
         session.add(AuditEntry(organization_id=organization_id, actor=actor, action="oauth_grant.revoked", subject=subject))
     for grant in grants:
         await limiter.tell_revoked(str(grant.id))
+
+
+async def live_grants(database: Database, organization_id: UUID, user_id: UUID) -> list[UUID]:
+    """The credentials by which applications act for a user. They end with the membership; who ends it tells the rate limiter."""
+    mine = select(OAuthGrant.id).where(col(OAuthGrant.organization_id) == organization_id, col(OAuthGrant.user_id) == user_id)
+    async with database.system() as session:
+        return list((await session.exec(mine.where(col(OAuthGrant.revoked_at).is_(None)))).all())
