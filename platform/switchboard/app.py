@@ -29,10 +29,13 @@ from switchboard.dashboard.routes import dashboard
 from switchboard.database import Database
 from switchboard.do_not_call.routes import blueprint as do_not_call
 from switchboard.health import blueprint as health
-from switchboard.identity.authentication import Authenticator
+from switchboard.identity.authentication import Authenticator, find_api_key
+from switchboard.identity.credentials import ACCESS_TOKEN, API_KEY
 from switchboard.identity.service import note_change
 from switchboard.integrations.routes import blueprint as integrations
 from switchboard.knowledge_bases.routes import blueprint as knowledge_bases
+from switchboard.oauth.crossing import find_access_token
+from switchboard.oauth.routes import blueprint as oauth
 from switchboard.outbound import OutboundClient
 from switchboard.phone_numbers.routes import blueprint as phone_numbers
 from switchboard.plugins.registry import Registry
@@ -55,10 +58,12 @@ if TYPE_CHECKING:
 
 BLUEPRINTS = (
     agents, analytics, automations, billing, browser_calls, calls, campaigns, carriers, contacts, dashboard, do_not_call, health, integrations,
-    knowledge_bases, phone_numbers, reference, simulations, sms, usage, webhooks,
+    knowledge_bases, oauth, phone_numbers, reference, simulations, sms, usage, webhooks,
 )  # fmt: skip
 # Told of each event in the transaction that publishes it.
 LISTENERS = (follow_campaign,)
+# What `Authorization: Bearer` may carry, by its prefix.
+CREDENTIALS = {API_KEY: find_api_key, ACCESS_TOKEN: find_access_token}
 
 
 @asynccontextmanager
@@ -100,7 +105,8 @@ def create_app(parts: Runtime) -> Quart:
     app = Quart("switchboard")
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.extensions[EXTENSION] = parts
-    app.extensions[context.EXTENSION] = context.WebContext(parts.database, parts.limiter, Authenticator(parts.database), parts.keyring, note_change)
+    resolve = Authenticator(parts.database, CREDENTIALS)
+    app.extensions[context.EXTENSION] = context.WebContext(parts.database, parts.limiter, resolve, parts.keyring, note_change)
     problems.install(app)
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint)

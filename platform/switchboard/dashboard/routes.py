@@ -1,6 +1,20 @@
 """The dashboard with all its pages: each module adds its own to the blueprint."""
 
-from switchboard.dashboard import account, audit, contacts, invitations, keys, overview, sign_in, single_sign_on, team, usage
+from switchboard.dashboard import (  # noqa: F401
+    account,
+    audit,
+    authorize,
+    connected_apps,
+    contacts,
+    invitations,
+    keys,
+    oauth_clients,
+    overview,
+    sign_in,
+    single_sign_on,
+    team,
+    usage,
+)
 from switchboard.dashboard.blueprint import dashboard
 
-__all__ = ["account", "audit", "contacts", "dashboard", "invitations", "keys", "overview", "sign_in", "single_sign_on", "team", "usage"]
+__all__ = ["dashboard"]

@@ -13,6 +13,7 @@ from switchboard.dashboard.rendering import render
 from switchboard.dashboard.visitor import Visitor
 from switchboard.identity import members
 from switchboard.identity.members import Role
+from switchboard.oauth.connections import live_grants
 from switchboard.runtime import current_runtime
 from switchboard.web.schemas import RequestBody
 
@@ -66,6 +67,10 @@ async def change_role(visitor: Visitor, user_id: UUID, data: RoleChange) -> Next
 @dashboard.post("/dashboard/team/<user_id>/remove")
 @action(role="owner")
 async def remove_member(visitor: Visitor, user_id: UUID) -> Next:
-    """End a membership."""
-    await members.remove(current_runtime().database, visitor.organization_id, user_id)
+    """End a membership, and what applications were granted with it."""
+    runtime = current_runtime()
+    grants = await live_grants(runtime.database, visitor.organization_id, user_id)
+    await members.remove(runtime.database, visitor.organization_id, user_id)
+    for grant in grants:
+        await runtime.limiter.tell_revoked(str(grant))
     return Next(url_for("dashboard.team_page"), "They no longer belong to the organization.")

@@ -1,7 +1,6 @@
-"""Rules of organizations, keys, users and OAuth clients, used by the command line and the tenant files."""
+"""Rules of organizations, keys and users, used by the command line and the tenant files."""
 
 import re
-import secrets
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -11,11 +10,10 @@ from sqlalchemy.exc import IntegrityError
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
-from yarl import URL
 
 from switchboard.database import now
-from switchboard.identity.credentials import digest, new_api_key
-from switchboard.identity.models import ApiKey, AuditEntry, Membership, OAuthClient, Organization, User
+from switchboard.identity.credentials import API_KEY, digest, new_credential
+from switchboard.identity.models import ApiKey, AuditEntry, Membership, Organization, User
 from switchboard.identity.policy import Policy
 from switchboard.web.principal import SCOPES, Principal
 
@@ -61,7 +59,7 @@ async def create_api_key(
     if not scopes:
         raise IdentityError("a key needs at least one scope")
     await find_organization(session, organization_id)
-    text = new_api_key()
+    text = new_credential(API_KEY)
     key = ApiKey(organization_id=organization_id, name=name, key_hash=digest(text), hint=text[-4:], scopes=sorted(set(scopes)), expires_at=expires_at)
     session.add(key)
     session.add(AuditEntry(organization_id=organization_id, actor=actor, action="api_key.created", subject=f"{key.id} {name}"))
@@ -132,26 +130,6 @@ async def create_user(
         session.add(Membership(organization_id=organization_id, user_id=user.id, role="owner"))
         session.add(AuditEntry(organization_id=organization_id, actor=actor, action="member.added", subject=f"{user.id} owner"))
     return user
-
-
-async def create_oauth_client(session: AsyncSession, *, name: str, redirect_uris: Sequence[str]) -> tuple[OAuthClient, str]:
-    """Register an application; its secret is answered once and not kept. Raises `IdentityError` for a redirect URI that cannot be used."""
-    for uri in redirect_uris:
-        url = URL(uri)
-        if (
-            not url.absolute
-            or url.scheme not in ("https", "http")
-            or url.fragment
-            or (url.scheme == "http" and url.host not in ("localhost", "127.0.0.1", "::1"))
-        ):
-            raise IdentityError(f"{uri} is not a redirect URI: use https (http only on this machine), absolute, without a fragment")
-    if not redirect_uris:
-        raise IdentityError("an OAuth client needs a redirect URI")
-    secret = secrets.token_urlsafe(32)
-    client = OAuthClient(client_id=secrets.token_urlsafe(16), secret_hash=digest(secret), name=name, redirect_uris=list(redirect_uris))
-    session.add(client)
-    await session.flush()
-    return client, secret
 
 
 def check_password(password: str) -> None:
