@@ -17,8 +17,8 @@ from switchboard.billing.routes import blueprint as billing
 from switchboard.browser_calls.routes import blueprint as browser_calls
 from switchboard.calls.heartbeat import heartbeat
 from switchboard.calls.live import listen
-from switchboard.calls.media_socket import with_media
 from switchboard.calls.routes import blueprint as calls
+from switchboard.calls.sockets import with_sockets
 from switchboard.campaigns.outcomes import follow as follow_campaign
 from switchboard.campaigns.routes import blueprint as campaigns
 from switchboard.carriers.routes import blueprint as carriers
@@ -107,8 +107,8 @@ def create_app(parts: Runtime) -> Quart:
 
 
 def asgi(app: Quart, parts: Runtime) -> "ASGIFramework":
-    """The application with its carriers' media sockets, for any ASGI server."""
-    return with_media(app, parts)
+    """The application with its sockets, for any ASGI server."""
+    return with_sockets(app, parts)
 
 
 def _run_calls(app: Quart, parts: Runtime) -> None:
