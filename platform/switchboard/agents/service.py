@@ -48,6 +48,12 @@ async def get(session: AsyncSession, agent_id: UUID) -> Agent:
     return agent
 
 
+async def knowing(session: AsyncSession, knowledge_base_id: UUID) -> list[Agent]:
+    """The agents that use a knowledge base, by name."""
+    rows = listed(session).where(col(Agent.knowledge_base_ids).contains([str(knowledge_base_id)]))
+    return list((await session.exec(rows.order_by(Agent.name))).all())
+
+
 async def create(session: AsyncSession, data: AgentCreate, *, keyring: KeyRing, outbound: OutboundClient, voices: Voices) -> Agent:
     """Make an agent and its first version. Raises `ValidationFailed` for a provider, a voice or an address that cannot be used."""
     organization_id = session.info["organization_id"]
