@@ -1,6 +1,8 @@
 """The dashboard with all its pages: each module adds its own to the blueprint."""
 
 from switchboard.dashboard import contacts, knowledge, overview, sign_in
+from switchboard.dashboard.agents import pages as agents
+from switchboard.dashboard.agents import simulations, trying, versions
 from switchboard.dashboard.blueprint import dashboard
 
-__all__ = ["contacts", "dashboard", "knowledge", "overview", "sign_in"]
+__all__ = ["agents", "contacts", "dashboard", "knowledge", "overview", "sign_in", "simulations", "trying", "versions"]
