@@ -8,6 +8,7 @@ from switchboard.dashboard import (  # noqa: F401
     contacts,
     invitations,
     keys,
+    knowledge,
     oauth_clients,
     overview,
     sign_in,
@@ -15,6 +16,8 @@ from switchboard.dashboard import (  # noqa: F401
     team,
     usage,
 )
+from switchboard.dashboard.agents import pages as agents  # noqa: F401
+from switchboard.dashboard.agents import simulations, trying, versions  # noqa: F401
 from switchboard.dashboard.blueprint import dashboard
 
 __all__ = ["dashboard"]
