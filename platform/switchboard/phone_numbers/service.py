@@ -50,6 +50,12 @@ async def at_carrier(session: AsyncSession, carrier: str) -> list[PhoneNumber]:
     return list((await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id)))).all())
 
 
+async def active(session: AsyncSession) -> list[PhoneNumber]:
+    """The organization's numbers that can be used, in their order."""
+    rows = listed(session).where(col(PhoneNumber.status) == "active")
+    return list((await session.exec(rows.order_by(col(PhoneNumber.phone_number)))).all())
+
+
 async def find_active(session: AsyncSession, number_id: UUID) -> PhoneNumber | None:
     """The organization's number that can be used, None where it has no such one."""
     return (await session.exec(listed(session).where(col(PhoneNumber.id) == number_id, col(PhoneNumber.status) == "active"))).one_or_none()
