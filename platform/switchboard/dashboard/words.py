@@ -22,3 +22,22 @@ ENDED: Final = {
 
 CAPABILITIES: Final = {"telephony": "Carrier", "llm": "Model", "speech_to_text": "Speech to text", "text_to_speech": "Text to speech"}
 """What a provider does for a call."""
+
+OUTSIDE: Final = {
+    "hangup": "Do not take the call",
+    "voicemail": "Let them leave a message",
+    "forward": "Forward it to another number",
+    "webhook": "Ask your webhook",
+}
+"""What happens to a call outside opening hours."""
+
+COUNTRIES: Final = {
+    "US": "United States", "CA": "Canada", "GB": "United Kingdom", "AU": "Australia", "AT": "Austria", "BE": "Belgium", "BR": "Brazil",
+    "BG": "Bulgaria", "CL": "Chile", "CO": "Colombia", "HR": "Croatia", "CY": "Cyprus", "CZ": "Czechia", "DK": "Denmark", "EE": "Estonia",
+    "FI": "Finland", "FR": "France", "DE": "Germany", "GR": "Greece", "HK": "Hong Kong", "HU": "Hungary", "IN": "India", "ID": "Indonesia",
+    "IE": "Ireland", "IL": "Israel", "IT": "Italy", "JP": "Japan", "LV": "Latvia", "LT": "Lithuania", "LU": "Luxembourg", "MY": "Malaysia",
+    "MT": "Malta", "MX": "Mexico", "NL": "Netherlands", "NZ": "New Zealand", "NO": "Norway", "PE": "Peru", "PH": "Philippines", "PL": "Poland",
+    "PT": "Portugal", "PR": "Puerto Rico", "RO": "Romania", "SG": "Singapore", "SK": "Slovakia", "SI": "Slovenia", "ZA": "South Africa",
+    "KR": "South Korea", "ES": "Spain", "SE": "Sweden", "CH": "Switzerland", "TW": "Taiwan", "TH": "Thailand", "TR": "Turkey",
+}  # fmt: skip
+"""Where carriers sell numbers, by ISO 3166."""

@@ -1,5 +1,6 @@
 """When a number is open (api-decisions, "Objects")."""
 
+import re
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo, available_timezones
@@ -9,7 +10,8 @@ from pydantic import AfterValidator, Field, model_validator
 from switchboard.web.schemas import RequestBody
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
-Clock = Annotated[str, Field(pattern=r"^([01]\d|2[0-3]):[0-5]\d$", examples=["09:00"])]
+CLOCK = r"^([01]\d|2[0-3]):[0-5]\d$"
+LOOK_AHEAD = timedelta(days=8)
 DAYS: tuple[Day, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
@@ -25,6 +27,15 @@ def _holiday(text: str) -> str:
     except ValueError:
         raise ValueError(f"{text} is not a date like 2026-12-25") from None
     return text
+
+
+def _clock(text: str) -> str:
+    if not re.fullmatch(CLOCK, text):
+        raise ValueError("must be a time like 09:00")
+    return text
+
+
+Clock = Annotated[str, AfterValidator(_clock), Field(examples=["09:00"], json_schema_extra={"pattern": CLOCK})]
 
 
 class Slot(RequestBody):
@@ -57,6 +68,19 @@ def is_open(schedule: Schedule | None, moment: datetime) -> bool:
         return True
     local = moment.astimezone(ZoneInfo(schedule.timezone)).replace(tzinfo=None)
     return any(_covers(schedule, slot, day, local) for slot in schedule.slots for day in (local.date(), local.date() - timedelta(days=1)))
+
+
+def next_change(schedule: Schedule | None, moment: datetime) -> datetime | None:
+    """When what is open now closes, or what is closed opens, in UTC; None where that is never, or more than `LOOK_AHEAD` away."""
+    if schedule is None or not schedule.enabled:
+        return None
+    now_open, zone = is_open(schedule, moment), ZoneInfo(schedule.timezone)
+    today = moment.astimezone(zone).date()
+    clocks = {time.fromisoformat(clock) for slot in schedule.slots for clock in (slot.start, slot.end)} | {time.min}
+    turns = sorted(
+        datetime.combine(today + timedelta(days=ahead), clock, zone).astimezone(UTC) for ahead in range(LOOK_AHEAD.days + 1) for clock in clocks
+    )
+    return next((turn for turn in turns if turn > moment and is_open(schedule, turn) != now_open), None)
 
 
 def _covers(schedule: Schedule, slot: Slot, day: date, local: datetime) -> bool:
