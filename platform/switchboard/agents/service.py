@@ -5,6 +5,7 @@ from uuid import UUID
 from zoneinfo import available_timezones
 
 from pydantic import ValidationError
+from sqlalchemy import func
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
@@ -36,6 +37,14 @@ def listed(session: AsyncSession, *, agent_type: str | None = None) -> SelectOfS
     """The organization's agents."""
     rows = select(Agent).where(col(Agent.organization_id) == session.info["organization_id"])
     return rows if agent_type is None else rows.where(col(Agent.agent_type) == agent_type)
+
+
+async def names(session: AsyncSession, *, status: str | None = None) -> dict[UUID, str]:
+    """The name of each agent, or of those in one state, in the order of the names."""
+    rows = select(Agent.id, Agent.name).where(col(Agent.organization_id) == session.info["organization_id"])
+    if status is not None:
+        rows = rows.where(col(Agent.status) == status)
+    return dict((await session.exec(rows.order_by(func.lower(Agent.name), col(Agent.id)))).all())
 
 
 async def find(session: AsyncSession, agent_id: UUID) -> Agent | None:

@@ -61,7 +61,7 @@ async def add_knowledge_base(session: AsyncSession, data: KnowledgeBaseCreate) -
 
 @dashboard.get("/dashboard/knowledge/search")
 @page(query=SearchQuery)
-async def search_page(visitor: Visitor, query: SearchQuery) -> str:
+async def search_knowledge_page(visitor: Visitor, query: SearchQuery) -> str:
     """What an agent would find. No transaction is open while the embedding model is asked."""
     runtime, fault, found = current_runtime(), "", []
     async with runtime.database.tenant(visitor.organization_id) as session:

@@ -4,6 +4,7 @@ from switchboard.dashboard import (  # noqa: F401
     account,
     audit,
     authorize,
+    calls,
     connected_apps,
     contacts,
     invitations,
@@ -11,9 +12,11 @@ from switchboard.dashboard import (  # noqa: F401
     knowledge,
     oauth_clients,
     overview,
+    phone_numbers,
     sign_in,
     single_sign_on,
     team,
+    texts,
     usage,
 )
 from switchboard.dashboard.agents import pages as agents  # noqa: F401

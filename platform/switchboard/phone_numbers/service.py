@@ -61,6 +61,12 @@ async def answered_by(session: AsyncSession, agent_ids: Collection[UUID]) -> dic
     return found
 
 
+async def active(session: AsyncSession) -> list[PhoneNumber]:
+    """The organization's numbers that can be used, in their order."""
+    rows = listed(session).where(col(PhoneNumber.status) == "active")
+    return list((await session.exec(rows.order_by(col(PhoneNumber.phone_number)))).all())
+
+
 async def find_active(session: AsyncSession, number_id: UUID) -> PhoneNumber | None:
     """The organization's number that can be used, None where it has no such one."""
     return (await session.exec(listed(session).where(col(PhoneNumber.id) == number_id, col(PhoneNumber.status) == "active"))).one_or_none()
