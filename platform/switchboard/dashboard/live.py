@@ -4,9 +4,9 @@ A template says `<div data-live="{{ url }}">{% include part %}</div>`; `static/j
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
-from quart import Response
+from quart import Response, stream_with_context
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.dashboard.visitor import Visitor, find_visitor
@@ -19,7 +19,8 @@ BREATHS = 15
 async def live(visitor: Visitor, show: Callable[[AsyncSession], Awaitable[str]]) -> Response:
     """A stream of what `show` renders. It ends when the browser leaves, or when its session has."""
 
-    async def stream() -> AsyncIterator[bytes]:
+    @stream_with_context
+    async def stream() -> AsyncGenerator[bytes, None]:
         shown, rounds = "", 0
         while await find_visitor() is not None:
             async with current_runtime().database.tenant(visitor.organization_id) as session:
