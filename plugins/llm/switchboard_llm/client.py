@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from pydantic import SecretStr
-from switchboard.plugins import ProviderError, ProviderSettings
+from pydantic import Field, SecretStr
+from switchboard.plugins import OPERATOR_ONLY, ProviderError, ProviderSettings
 
 from switchboard_llm.vendors import Vendor
 
@@ -24,7 +24,7 @@ class VendorSettings(ProviderSettings):
     """
 
     api_key: SecretStr | None = None
-    base_url: str | None = None
+    base_url: str | None = Field(None, json_schema_extra=OPERATOR_ONLY)
     model: str | None = None
     embedding_model: str | None = None
     api_version: str | None = None
