@@ -44,7 +44,7 @@ class Part:
     capability: Capability
     name: str
     about: str
-    chosen: list[tuple[ProviderConfiguration, str]]
+    chosen: list[tuple[ProviderConfiguration, type[Provider[ProviderSettings]] | None]]
     others: list[type[Provider[ProviderSettings]]]
 
 
@@ -59,9 +59,8 @@ async def providers_page(session: AsyncSession, visitor: Visitor) -> str:
 def _part(capability: Capability, found: list[ProviderConfiguration]) -> Part:
     registry = current_runtime().registry
     rows = [row for row in found if row.capability == capability]
-    titles = {kind.name: kind.title for kind in registry.providers(capability)}
+    chosen = [(row, registry.provider(capability, row.name)) for row in rows]
     taken = {row.name for row in rows}
-    chosen = [(row, titles.get(row.name, "")) for row in rows]
     return Part(capability, *NAMES[capability], chosen, [kind for kind in registry.providers(capability) if kind.name not in taken])
 
 

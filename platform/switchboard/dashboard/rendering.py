@@ -26,7 +26,9 @@ TONES = {
         ("completed", "positive", "succeeded", "passed", "active", "delivered", "sent", "received", "ready", "enabled", "running"), "good"
     ),
     **dict.fromkeys(("failed", "negative", "error", "provider_failed", "undelivered", "disabled", "revoked", "busy", "no-answer", "canceled"), "bad"),
-    **dict.fromkeys(("in-progress", "ringing", "queued", "pending", "processing", "scheduled", "waiting", "paused"), "busy"),
+    **dict.fromkeys(
+        ("in-progress", "ringing", "queued", "pending", "processing", "scheduled", "waiting", "paused", "dialing", "in_progress"), "busy"
+    ),
     "neutral": "calm",
 }
 """How a state looks: a class of the style sheet."""

@@ -20,7 +20,7 @@ Options: TypeAlias = Sequence[tuple[str, str]]
 LONG_TEXT: Final = 1000
 YES_OR_NO: Final = (("true", "Yes"), ("false", "No"))
 WORDS: Final = {
-    "api": "API", "url": "address", "uri": "address", "id": "id", "sid": "SID", "sms": "SMS", "ms": "(ms)", "ios": "iOS", "http": "HTTP",
+    "api": "API", "url": "URL", "uri": "URI", "sid": "SID", "sms": "SMS", "ms": "(ms)", "ios": "iOS", "http": "HTTP",
 }  # fmt: skip
 
 
