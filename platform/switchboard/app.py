@@ -111,7 +111,7 @@ async def runtime(settings: Settings, *, database_url: str, redis_url: str, regi
 def create_app(parts: Runtime) -> Quart:
     """The HTTP application of a process. Its live calls are started and ended with it."""
     app = Quart("switchboard")
-    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
+    app.config["MAX_CONTENT_LENGTH"] = app.config["MAX_FORM_MEMORY_SIZE"] = MAX_BODY_BYTES
     app.extensions[EXTENSION] = parts
     resolve = Authenticator(parts.database, CREDENTIALS)
     app.extensions[context.EXTENSION] = context.WebContext(parts.database, parts.limiter, resolve, parts.keyring, note_change)

@@ -52,6 +52,12 @@ async def find(session: AsyncSession, agent_id: UUID) -> Agent | None:
     return (await session.exec(listed(session).where(col(Agent.id) == agent_id))).one_or_none()
 
 
+async def using(session: AsyncSession, capability: Capability, provider: str) -> list[Agent]:
+    """The organization's agents that name a provider of speech to text, of voices or of language models."""
+    field = next(field for field, served in PROVIDER_FIELDS.items() if served == capability)
+    return list((await session.exec(listed(session).where(col(getattr(Agent, field)) == provider).order_by(col(Agent.created_at)))).all())
+
+
 async def get(session: AsyncSession, agent_id: UUID) -> Agent:
     """Raises `NotFound`."""
     agent = await find(session, agent_id)

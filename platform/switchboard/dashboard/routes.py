@@ -5,6 +5,8 @@ from switchboard.dashboard import (  # noqa: F401
     audit,
     authorize,
     calls,
+    campaign_forms,
+    campaigns,
     connected_apps,
     contacts,
     invitations,
@@ -13,11 +15,13 @@ from switchboard.dashboard import (  # noqa: F401
     oauth_clients,
     overview,
     phone_numbers,
+    providers,
     sign_in,
     single_sign_on,
     team,
     texts,
     usage,
+    webhooks,
 )
 from switchboard.dashboard.agents import pages as agents  # noqa: F401
 from switchboard.dashboard.agents import simulations, trying, versions  # noqa: F401

@@ -37,6 +37,12 @@ def listed(session: AsyncSession) -> SelectOfScalar[KnowledgeBase]:
     return select(KnowledgeBase).where(col(KnowledgeBase.organization_id) == session.info["organization_id"])
 
 
+async def using(session: AsyncSession, embedding_provider: str) -> list[KnowledgeBase]:
+    """The organization's knowledge bases whose vectors a provider has made."""
+    rows = listed(session).where(col(KnowledgeBase.embedding_provider) == embedding_provider)
+    return list((await session.exec(rows.order_by(col(KnowledgeBase.created_at)))).all())
+
+
 async def get(session: AsyncSession, base_id: UUID, *, lock: bool = False) -> KnowledgeBase:
     """Raises `NotFound`."""
     rows = listed(session).where(col(KnowledgeBase.id) == base_id)
