@@ -16,13 +16,15 @@ from switchboard.calls import dialing
 from switchboard.runtime import Runtime
 
 from tests.carriers.lines import PERSON, Line, loopback_line, telnyx_line, text_with, twilio_line
+from tests.carriers.vendor import Vendor
 from tests.fixtures.app import LivePlatform, Organizations
 
 CLOSED = {"enabled": True, "slots": [{"days": ["mon"], "start": "00:00", "end": "00:01"}], "outside_action": "forward"}
 # Whatever the caller is understood to have said.
 CONNECTS = """When the caller says "thank you" or "hello" or "help" or "goodbye": call transfer_call(to_number="+15550100001")
 Otherwise: call transfer_call(to_number="+15550100001")"""
-OTHERS = ("+15550100002", "+15550100003", "+15550100004")
+WHY = "Ada is on the line, about an order of bread."
+OTHERS = ("+15550100002", "+15550100003", "+15550100004", "+15550100005", "+15550100006")
 
 
 CARRIERS = ("loopback", "twilio", "telnyx")
@@ -69,18 +71,21 @@ async def bought(line: Line, area_code: str, **settings: object) -> str:
 
 
 async def test_calls_come_in(line: Line) -> None:
-    """To numbers that were just bought: one is a conversation, one is transferred, and two come outside opening hours: forwarded, and refused."""
+    """To numbers that were just bought: one is a conversation, three are transferred, and two come outside opening hours: forwarded, and refused."""
     taken = await line.live.caller.post("/v1/phone-numbers", {"phone_number": "+13125550199"})
     assert (taken.status, taken.json["code"]) == (502, "provider_error")
     operator = {"name": "Operator", "system_prompt": CONNECTS, "greeting_message": "Hello, to whom do you want to speak?"}
     connects = await bought(line, "212", inbound_agent_id=(await line.live.caller.post("/v1/agents", operator)).json["id"])
     forwards = await bought(line, "312", schedule=CLOSED, forward_number=PERSON)
     refuses = await bought(line, "415", schedule={**CLOSED, "outside_action": "hangup"})
-    talked, transferred, forwarded, refused = await asyncio.gather(
+    introduces, stays = await _operator(line, "213", PERSON), await _operator(line, "313", "+15550100020")
+    talked, transferred, forwarded, refused, introduced, _ = await asyncio.gather(
         line.ring("What are your opening hours?", "Goodbye"),
         line.people.ring(OTHERS[0], connects, ["Thank you"]),
         line.people.ring(OTHERS[1], forwards, ["Thank you"]),
         line.people.ring(OTHERS[2], refuses, ["Thank you"]),
+        line.people.ring(OTHERS[3], introduces, ["Thank you"]),
+        line.people.ring(OTHERS[4], stays, ["Thank you"]),
     )
     call = await call_from(line.live, PERSON, analysed=True)
     assert (call["status"], call["direction"], call["ended_reason"]) == ("completed", "inbound", "agent_hung_up")
@@ -103,6 +108,28 @@ async def test_calls_come_in(line: Line) -> None:
     assert (call["status"], call["ended_reason"], call["transferred_to"]) == ("completed", "transferred", PERSON)
     assert not refused.answered
     assert (await call_from(line.live, OTHERS[2]))["status"] == "failed"
+    await _were_introduced(line, introduced.heard_seconds)
+
+
+async def _operator(line: Line, area_code: str, target: str) -> str:
+    """A number whose agent transfers whoever calls to the target, with an introduction."""
+    prompt = CONNECTS.replace(PERSON, f'{target}", introduction="{WHY}')
+    operator = {"name": "Operator", "system_prompt": prompt, "greeting_message": "Hello, to whom do you want to speak?"}
+    return await bought(line, area_code, inbound_agent_id=(await line.live.caller.post("/v1/agents", operator)).json["id"])
+
+
+async def _were_introduced(line: Line, heard_seconds: float) -> None:
+    """Of two targets of warm transfers one talks with the caller in the end; the other is busy, and that caller has stayed with the agent."""
+    call = await call_from(line.live, OTHERS[3])
+    spoken = await said(line.live, call["id"])
+    assert (call["status"], call["ended_reason"], call["transferred_to"]) == ("completed", "transferred", PERSON), spoken
+    assert heard_seconds > 2
+    call = await call_from(line.live, OTHERS[4])
+    spoken = await said(line.live, call["id"])
+    assert (call["status"], call["ended_reason"], call["transferred_to"]) == ("completed", "caller_hung_up", None), spoken
+    assert ("agent", "I am sorry, that did not work.") in spoken
+    if isinstance(line.people, Vendor):
+        assert set(line.people.introductions) == {WHY}
 
 
 async def _recording_is_whole(line: Line, call_id: object, seconds: float) -> None:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from switchboard.conversation.call import EndedReason
+from switchboard.conversation.call import EndedReason, TargetTold
 from switchboard.conversation.engine import CallEngine
 
 logger = structlog.get_logger()
@@ -16,10 +16,11 @@ RECONNECT_SECONDS = 1.0
 
 
 class LiveMessage(BaseModel):
-    """What a live call is told: to end, and why."""
+    """What a live call is told: to end, and why; or what has become of the target that it is to be transferred to."""
 
     call_id: UUID
-    hang_up: EndedReason
+    hang_up: EndedReason | None = None
+    target: TargetTold | None = None
 
 
 def _channel(node: str) -> str:
@@ -53,4 +54,7 @@ def _pass_on(engine: CallEngine, data: bytes) -> None:
     except ValidationError:
         logger.warning("message to a live call not understood")
         return
-    engine.hang_up(message.call_id, message.hang_up)
+    if message.hang_up is not None:
+        engine.hang_up(message.call_id, message.hang_up)
+    if message.target is not None and (control := engine.control(message.call_id)) is not None:
+        control.told(message.target)

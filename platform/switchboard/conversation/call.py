@@ -18,6 +18,7 @@ from switchboard.plugins import (
     SpeechToTextProvider,
     TextToSpeechProvider,
 )
+from switchboard.plugins.telephony import CallOutcome
 
 Tool: TypeAlias = AgentTool[Any]
 Role: TypeAlias = Literal["user", "agent", "tool", "system"]
@@ -121,11 +122,22 @@ class MediaSocket(Protocol):
     async def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class TargetTold:
+    """What the carrier tells of a warm transfer's target: it waits, or, with an `outcome`, it is gone."""
+
+    target_call_id: str
+    outcome: CallOutcome | None = None
+
+
 class CarrierLeg(Protocol):
     """What can be done to the call at its carrier. Each raises `ProviderError`."""
 
     async def hang_up(self) -> None: ...
     async def transfer(self, to_number: str) -> None: ...
+    async def introduce(self, to_number: str, text: str, language: str) -> str: ...
+    async def connect(self, target_call_id: str) -> None: ...
+    async def hang_up_target(self, target_call_id: str) -> None: ...
     async def send_digits(self, digits: str) -> None: ...
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 import structlog
 
-from switchboard.conversation.call import CallResult, CallUsage, EndedReason, LiveCall, MediaSocket
+from switchboard.conversation.call import CallResult, CallUsage, EndedReason, LiveCall, MediaSocket, TargetTold
 from switchboard.conversation.g711 import Samples, decode
 from switchboard.conversation.session import CallSession, Clock
 from switchboard.conversation.vad import WINDOW, VoiceDetector
@@ -33,6 +33,10 @@ class CallControl:
     def say(self, text: str) -> None:
         """Have the agent say something now."""
         self.session.say(text)
+
+    def told(self, told: TargetTold) -> None:
+        """The carrier has told something about the target of a transfer."""
+        self.session.told(told)
 
 
 class CallEngine:

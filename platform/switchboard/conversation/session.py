@@ -8,7 +8,18 @@ from collections.abc import Callable, Coroutine
 import structlog
 
 from switchboard.conversation import voicemail
-from switchboard.conversation.call import CallResult, CallUsage, EndedReason, LiveCall, MediaSocket, Role, Tool, TranscriptEntry, TurnLatency
+from switchboard.conversation.call import (
+    CallResult,
+    CallUsage,
+    EndedReason,
+    LiveCall,
+    MediaSocket,
+    Role,
+    TargetTold,
+    Tool,
+    TranscriptEntry,
+    TurnLatency,
+)
 from switchboard.conversation.dtmf import tones
 from switchboard.conversation.knowledge import SearchKnowledge, warm_up
 from switchboard.conversation.latency import TurnClock
@@ -18,6 +29,7 @@ from switchboard.conversation.recording import Recording
 from switchboard.conversation.speaking import Reply, Speaker
 from switchboard.conversation.thinking import Thinker, filled
 from switchboard.conversation.tools import EndCall, PressDigits, TransferCall, Wishes
+from switchboard.conversation.transferring import Transfer, TransferWish
 from switchboard.conversation.turns import Digits, Patience, is_interruption
 from switchboard.conversation.vad import STOP_SECONDS, Change, VoiceActivity
 from switchboard.plugins import DigitPressed, Encoding, Frame, JsonObject, MarkReached, MediaStopped, Message, ProviderError
@@ -55,7 +67,7 @@ class CallSession:
         self._last_audio = self._began
         self._turns = 0
         self._held_back = ""
-        self._transferring: str | None = None
+        self._transfer = Transfer(call.leg, agent.stt_language)
         self._digits = Digits()
         self._recording = Recording(call.recording_path, encoding) if call.recording_path else None
         self._recorded_at = self._began
@@ -87,8 +99,11 @@ class CallSession:
             reason, error = await self._ended
             if reason is EndedReason.CALLER_HUNG_UP:
                 await self._last_words()
+            elif reason is EndedReason.TRANSFERRED:
+                await self._transfer.settled()
         finally:
             await self._stop()
+            await self._transfer.call_off()
         if reason not in (EndedReason.CALLER_HUNG_UP, EndedReason.TRANSFERRED):
             await self._hang_up()
         await self._socket.close()
@@ -99,7 +114,7 @@ class CallSession:
     def end(self, reason: EndedReason, error: str | None = None) -> None:
         """End the call; the first reason counts."""
         if not self._ended.done():
-            if reason is EndedReason.CALLER_HUNG_UP and self._transferring is not None:
+            if reason is EndedReason.CALLER_HUNG_UP and self._transfer.leaving is not None:
                 reason = EndedReason.TRANSFERRED
             self._ended.set_result((reason, error))
 
@@ -109,6 +124,10 @@ class CallSession:
         reply = self._speaker.begin()
         self._speaker.say(reply, text)
         reply.whole = True
+
+    def told(self, told: TargetTold) -> None:
+        """The carrier has told something about the target of a transfer."""
+        self._transfer.told(told)
 
     def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
@@ -163,7 +182,7 @@ class CallSession:
             latencies=tuple(self._log.latencies),
             usage=usage,
             recording_path=self.call.recording_path,
-            transferred_to=self._transferring if reason is EndedReason.TRANSFERRED else None,
+            transferred_to=self._transfer.leaving if reason is EndedReason.TRANSFERRED else None,
         )
 
     # --- what comes in ---
@@ -288,7 +307,7 @@ class CallSession:
             self._answering.cancel()
             self._answering = None
         if self._speaker.reply is not None:
-            self._wishes.hang_up, self._wishes.transfer_to = False, None
+            self._wishes.hang_up, self._wishes.transfer = False, None
             self._speaker.interrupt()
 
     def _spoken(self, reply: Reply, heard: str, interrupted: bool) -> None:
@@ -304,9 +323,9 @@ class CallSession:
             self._afterwards()
 
     def _afterwards(self) -> None:
-        if self._wishes.transfer_to is not None:
-            self._start(self._transfer(self._wishes.transfer_to))
-            self._wishes.transfer_to = None
+        wish, self._wishes.transfer = self._wishes.transfer, None
+        if wish is not None and not self._transfer.under_way:
+            self._start(self._make(wish))
         elif self._wishes.hang_up:
             self.end(EndedReason.AGENT_HUNG_UP)
         elif self._held_back:
@@ -315,12 +334,10 @@ class CallSession:
         elif self.call.voicemail and not self._log.has("user"):
             self._playout.add(voicemail.beep(self.encoding))
 
-    async def _transfer(self, to_number: str) -> None:
-        self._transferring = to_number
+    async def _make(self, wish: TransferWish) -> None:
         try:
-            await self.call.leg.transfer(to_number)
+            await self._transfer.make(wish)
         except ProviderError as error:
-            self._transferring = None
             self._thinker.history.append(Message("system", f"The transfer did not work: {error.message}. Tell the caller."))
             self._answer()
             return
@@ -347,7 +364,7 @@ class CallSession:
             self._speech_stopped()
         if (digits := self._digits.idle(now)) is not None:
             self._pressed(digits)
-        if self._speaker.is_talking() or self._is_thinking() or self.activity.speaking or self._transferring is not None:
+        if self._speaker.is_talking() or self._is_thinking() or self.activity.speaking or self._transfer.under_way:
             self._patience.touch(now)
         if (reason := self._patience.exhausted(now)) is not None:
             self.end(EndedReason.VOICEMAIL if self.call.voicemail else reason)

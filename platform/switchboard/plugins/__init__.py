@@ -17,14 +17,13 @@ from switchboard.plugins.llm import (
     ToolSpec,
 )
 from switchboard.plugins.media import DigitPressed, Frame, MarkReached, MediaCodec, MediaEvent, MediaStarted, MediaStopped
+from switchboard.plugins.numbering import AvailableNumber, BoughtNumber
 from switchboard.plugins.provider import OutcomeUnknown, Provider, ProviderError, ProviderSettings
 from switchboard.plugins.simulated_carrier import CallProgress, SimulatedCall, SimulatedCarrier, SpokenLine
 from switchboard.plugins.sip import sip_failure
 from switchboard.plugins.speech_to_text import SpeechToTextProvider, SpeechToTextStream, Transcript, TranscriptionRequest
 from switchboard.plugins.telephony import (
     INVALID_NUMBER,
-    AvailableNumber,
-    BoughtNumber,
     BrowserCall,
     BrowserToken,
     CallAccepted,
@@ -40,6 +39,7 @@ from switchboard.plugins.telephony import (
     ForwardCall,
     IncomingCall,
     Instruction,
+    Introduction,
     InvalidCallback,
     MachineDetected,
     Received,
@@ -47,6 +47,8 @@ from switchboard.plugins.telephony import (
     RecordingReady,
     RecordingStream,
     RejectCall,
+    TargetGone,
+    TargetReady,
     TelephonyCapabilities,
     TelephonyProvider,
     TextOrder,
@@ -96,6 +98,7 @@ __all__ = [
     "Frame",
     "IncomingCall",
     "Instruction",
+    "Introduction",
     "InvalidCallback",
     "JsonObject",
     "LLMProvider",
@@ -124,6 +127,8 @@ __all__ = [
     "SpeechToTextProvider",
     "SpeechToTextStream",
     "SpokenLine",
+    "TargetGone",
+    "TargetReady",
     "TelephonyCapabilities",
     "TelephonyProvider",
     "TextDelta",

@@ -32,6 +32,7 @@ EVERYDAY: tuple[Rule, ...] = (
     Rule(("no", "no thank you"), "All right. Is there anything else?", ()),
 )
 QUESTIONS = ("what are your opening hours", "when are you open", "where are you", "how much does it cost", "can i speak to a human")
+FAILED = "I am sorry, that did not work."
 OTHERWISE = "I am not sure that I understood. Could you say that in other words?"
 
 
@@ -70,6 +71,8 @@ def _answer(prompt: str, knowledge: str, request: ChatRequest) -> tuple[str, lis
     last = request.messages[-1]
     if last.role == "tool":
         return _after_tool(request.messages), []
+    if last.role == "system":
+        return FAILED, []
     said = last.content if last.role == "user" else ""
     rule = _rule(prompt, knowledge, said)
     offered = {tool.name for tool in request.tools}
@@ -99,7 +102,7 @@ def _after_tool(messages: Sequence[Message]) -> str:
     """What was said with the call stands; a tool that was called in silence is answered for, and a failure is owned up to."""
     result: JsonObject = json.loads(messages[-1].content)
     if "error" in result:
-        return "I am sorry, that did not work."
+        return FAILED
     asked = next((message for message in reversed(messages) if message.tool_calls), None)
     if asked is None or asked.content:
         return ""
