@@ -302,6 +302,22 @@ async def test_a_recording_holds_both_voices_on_their_channels(engine: CallEngin
     assert np.abs(samples[:, 1]).max() > 1000
 
 
+async def test_a_call_that_is_taken_late_is_recorded_from_its_beginning(engine: CallEngine, tmp_path: Path) -> None:
+    """What the caller says while the call is being prepared comes in one burst; it stays in its place, and so does all that follows."""
+    socket, path, before = Socket(), tmp_path / "call.wav", voice("Hello, is there anybody?")
+    await socket.say(before)
+    holding = asyncio.create_task(hold(engine, call(Model(), Transcriber(), recording=path), socket))
+    await socket.say(voice("Goodbye"))
+    socket.hang_up()
+    result, seconds = await holding, asyncio.get_running_loop().time() - socket.opened
+    assert abs(result.duration_seconds - seconds) < 0.5
+    with wave.open(str(path)) as recorded:
+        assert abs(recorded.getnframes() / 8000 - result.duration_seconds) < 0.5
+        caller = np.abs(np.frombuffer(recorded.readframes(recorded.getnframes()), dtype="<i2")[::2])
+    assert (caller[:4000].max() > 1000, caller[-12000:].max() > 1000) == (True, True)
+    assert caller[len(before) + 1000 : len(before) + 3500].max() < 1000, "between the two nothing was said"
+
+
 async def test_an_answering_machine_greets_beeps_and_listens(engine: CallEngine) -> None:
     socket = Socket()
     live = replace(call(Model(), Transcriber("please call me back")), voicemail=True)

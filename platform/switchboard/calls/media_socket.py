@@ -6,6 +6,7 @@ it spares each frame Quart's share of the work.
 
 import asyncio
 import contextlib
+import time
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -30,6 +31,7 @@ class AsgiMediaSocket:
     def __init__(self, receive: "ASGIReceiveCallable", send: "ASGISendCallable") -> None:
         self._receive = receive
         self._send = send
+        self.opened = time.monotonic()
         self._open = True
         self._gone = False
 

@@ -115,8 +115,13 @@ class CallResult:
 
 
 class MediaSocket(Protocol):
-    """The carrier's WebSocket. `receive` answers None once it is closed; `send` raises `ConnectionError` then."""
+    """The carrier's WebSocket. `receive` answers None once it is closed; `send` raises `ConnectionError` then.
 
+    `opened` is when it was opened, in seconds of the engine's clock: from then on the carrier sends audio, whenever it is listened to.
+    """
+
+    @property
+    def opened(self) -> float: ...
     async def receive(self) -> Frame | None: ...
     async def send(self, message: Frame) -> None: ...
     async def close(self) -> None: ...

@@ -15,6 +15,8 @@ RATE = 8000
 HEADER = struct.Struct("<4sI4s4sIHHIIHH4sI")
 MAX_DRIFT = RATE // 2
 """How far the caller's audio may lag behind the clock (a carrier that sends nothing while muted) before silence is put in."""
+HELD_BACK = 2 * RATE
+"""What is not written before the call's end: audio that was delayed on its way to us still finds its place there."""
 
 
 def wav_header(frames: int) -> bytes:
@@ -30,6 +32,7 @@ class Recording:
         self._path = path
         self._encoding = encoding
         self._caller = bytearray()
+        self._silence = (0, 0)
         self._agent: deque[tuple[int, Samples]] = deque()
         self._written = 0
         self._file: BinaryIO | None = None
@@ -38,11 +41,21 @@ class Recording:
         self._closed = False
 
     def caller(self, audio: bytes, position: int) -> None:
-        """What came from the caller at a position."""
-        lag = position - self._written - len(self._caller)
-        if lag > MAX_DRIFT:
-            self._caller += bytes([0xFF if self._encoding == "mulaw" else 0xD5]) * lag
+        """What came from the caller by a position; it has been said before."""
+        gap = position - len(audio) - self._written - len(self._caller)
+        if gap > MAX_DRIFT:
+            self._silence = len(self._caller), gap
+            self._caller += bytes([0xFF if self._encoding == "mulaw" else 0xD5]) * gap
+        elif gap < 0:
+            self._take_back(-gap)
         self._caller += audio
+
+    def _take_back(self, count: int) -> None:
+        """Nobody was muted, the audio was late, and what comes now belongs where silence was put in."""
+        start, length = self._silence
+        late = min(count, length)
+        del self._caller[start : start + late]
+        self._silence = start, length - late
 
     def agent(self, audio: bytes, position: int) -> None:
         """What the caller will hear of the agent from a position on."""
@@ -56,8 +69,11 @@ class Recording:
             start, samples = self._agent[-1]
             self._agent[-1] = (start, samples[: max(0, position - start)])
 
-    async def write(self, until: int) -> None:
-        """Write all up to a position."""
+    async def write(self, now: int) -> None:
+        """Write what is known for good by a position."""
+        await self._write(now - HELD_BACK)
+
+    async def _write(self, until: int) -> None:
         async with self._writing:
             count = until - self._written
             if count <= 0 or self._closed:
@@ -69,7 +85,7 @@ class Recording:
 
     async def close(self, until: int) -> None:
         """Write the rest and close the file; harmless when done twice."""
-        await self.write(until)
+        await self._write(until)
         async with self._writing:
             # The engine's clock may ask for another write while the call is being put away: it would begin the file anew.
             self._closed = True
@@ -88,6 +104,8 @@ class Recording:
         heard = decode(bytes(self._caller[:count]), self._encoding)
         frames[: len(heard), 0] = heard
         del self._caller[:count]
+        silent_from, silent_to = (max(0, edge - count) for edge in (self._silence[0], sum(self._silence)))
+        self._silence = silent_from, silent_to - silent_from
         start, end = self._written, self._written + count
         while self._agent and self._agent[0][0] < end:
             position, samples = self._agent.popleft()

@@ -55,7 +55,7 @@ class CallSession:
         self.activity = VoiceActivity(confidence=agent.vad_confidence, start_seconds=agent.vad_start_secs, min_volume=agent.vad_min_volume)
         self._socket = socket
         self._clock = clock
-        self._began = clock()
+        self._began = socket.opened
         self._wishes = Wishes()
         self._ended: asyncio.Future[tuple[EndedReason, str | None]] = asyncio.get_running_loop().create_future()
         self._tasks: set[asyncio.Task[None]] = set()
