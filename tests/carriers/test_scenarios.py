@@ -7,18 +7,25 @@ import asyncio
 import io
 import wave
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, TypeAlias
+from uuid import UUID
 
 import numpy as np
 import pytest
 import pytest_asyncio
-from switchboard.calls import dialing
+from switchboard.calls import callbacks, dialing
+from switchboard.calls import service as calls
+from switchboard.calls.sweep import sweep
+from switchboard.database import now
+from switchboard.plugins import CallOrder, ProviderSettings, TelephonyProvider
+from switchboard.plugins.telephony import CallEvent
 from switchboard.runtime import Runtime
 
 from tests.carriers.lines import PERSON, Line, loopback_line, telnyx_line, text_with, twilio_line
 from tests.carriers.vendor import Vendor
 from tests.fixtures.app import LivePlatform, Organizations
 
+Provider: TypeAlias = TelephonyProvider[ProviderSettings]
 CLOSED = {"enabled": True, "slots": [{"days": ["mon"], "start": "00:00", "end": "00:01"}], "outside_action": "forward"}
 # Whatever the caller is understood to have said.
 CONNECTS = """When the caller says "thank you" or "hello" or "help" or "goodbye": call transfer_call(to_number="+15550100001")
@@ -163,6 +170,39 @@ async def test_calls_go_out(line: Line, monkeypatch: pytest.MonkeyPatch) -> None
     greeting, whole = (await said(line.live, placed["60"]["id"]))[0][1], "Hello Ada, this is the bakery on the corner."
     assert whole.startswith(greeting), "who breaks in stops the agent"
     assert 0 < len(greeting) < len(whole)
+
+
+async def test_a_crash_between_claim_and_answer_is_reconciled(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The carrier has the call, the platform does not know it, and no callback has come: whoever can be asked says so, and nobody is rung twice."""
+    live, crashed, asked = line.live, asyncio.Event(), asyncio.Event()
+    async with live.runtime.providers.telephony(live.caller.organization_id, line.carrier) as provider:
+        kind = type(provider)
+    place, apply = kind.place_call, callbacks.apply
+
+    async def place_and_crash(provider: Provider, order: CallOrder) -> str:
+        assert not crashed.is_set(), "a call is placed once"
+        await place(provider, order)
+        crashed.set()
+        raise RuntimeError("the worker has crashed")
+
+    async def apply_late(runtime: Runtime, organization_id: UUID, carrier: str, event: CallEvent, *, call_id: UUID | None) -> None:
+        await asked.wait()
+        await apply(runtime, organization_id, carrier, event, call_id=call_id)
+
+    monkeypatch.setattr(kind, "place_call", place_and_crash)
+    monkeypatch.setattr(callbacks, "apply", apply_late)
+    call_id = UUID(str((await live.place("+15550100020"))["id"]))
+    async with asyncio.timeout(10):
+        await crashed.wait()
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        call = await calls.get(session, call_id, lock=True)
+        assert (call.status, call.carrier_call_id) == ("queued", None)
+        call.watch_at = now()
+    await sweep(live.runtime)
+    asked.set()
+    ended = await live.ended(call_id)
+    # Twilio cannot be asked: what its callbacks then tell of is nobody's call any more.
+    assert (ended["status"], ended["error_message"]) == (("failed", dialing.FORGOTTEN) if line.carrier == "twilio" else ("busy", None))
 
 
 async def test_texts_go_out_and_come_in(line: Line) -> None:
