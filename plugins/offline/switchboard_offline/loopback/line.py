@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 import aiohttp
+from switchboard.plugins.json_media import Digit, Dtmf, Mark, Named, Stop
 
-from switchboard_offline.loopback.codec import Clear, Digit, Dtmf, Mark, Media, Named, Start, Stop, StreamStart, media, read_command, write
+from switchboard_offline.loopback.codec import Clear, Media, Start, StreamStart, media, read_command, write
 from switchboard_offline.loopback.g711 import FRAME_BYTES, SILENCE, frames
 from switchboard_offline.loopback.phone import FRAME_SECONDS, Phone
 
