@@ -25,7 +25,7 @@ from switchboard.database import now
 from switchboard.do_not_call import service as do_not_call
 from switchboard.identity.service import policy_of
 from switchboard.knowledge_bases.conversation import agent_knowledge
-from switchboard.plugins import ModelUsage, ProviderError, ProviderSettings, TelephonyProvider, ToolError
+from switchboard.plugins import CallbackUrls, Introduction, ModelUsage, ProviderError, ProviderSettings, TelephonyProvider, ToolError
 from switchboard.providers.conversation import conversation_providers
 from switchboard.providers.failover import ServiceRecord
 from switchboard.runtime import Runtime
@@ -53,12 +53,30 @@ class Leg:
     async def transfer(self, to_number: str) -> None:
         if not self.carrier.capabilities.transfer:
             raise ProviderError(f"{self.carrier.title} cannot transfer calls", retryable=False)
-        callbacks = call_callbacks(self.runtime.settings, carrier=self.call.carrier, organization_id=self.call.organization_id, call_id=self.call.id)
-        own_number = self.call.to_number if self.call.direction == "inbound" else self.call.from_number
-        await self.carrier.transfer(await self._carrier_call_id(), to_number=to_number, caller_id=own_number, callbacks=callbacks)
+        await self.carrier.transfer(await self._carrier_call_id(), to_number=to_number, caller_id=self._own_number, callbacks=self._callbacks)
+
+    async def introduce(self, to_number: str, text: str, language: str) -> str:
+        if not self.carrier.capabilities.warm_transfer:
+            raise ProviderError(f"{self.carrier.title} can transfer calls without an introduction only", retryable=False)
+        introduction = Introduction(to_number, self._own_number, text, language)
+        return await self.carrier.introduce(await self._carrier_call_id(), introduction, self._callbacks)
+
+    async def connect(self, target_call_id: str) -> None:
+        await self.carrier.connect(await self._carrier_call_id(), target_call_id)
+
+    async def hang_up_target(self, target_call_id: str) -> None:
+        await self.carrier.hang_up(target_call_id)
 
     async def send_digits(self, digits: str) -> None:
         await self.carrier.send_digits(await self._carrier_call_id(), digits)
+
+    @property
+    def _own_number(self) -> str:
+        return self.call.to_number if self.call.direction == "inbound" else self.call.from_number
+
+    @property
+    def _callbacks(self) -> CallbackUrls:
+        return call_callbacks(self.runtime.settings, carrier=self.call.carrier, organization_id=self.call.organization_id, call_id=self.call.id)
 
     async def _carrier_call_id(self) -> str:
         """The carrier may name a call, by callback, after it has opened its media socket."""

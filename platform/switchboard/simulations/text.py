@@ -51,8 +51,8 @@ class _Conversation:
                 return
             self._played.add("user", line)
             said = await self._answer(line)
-            if self._tools.wishes.transfer_to is not None or self._tools.wishes.hang_up:
-                self._played.ended_by = "agent" if self._tools.wishes.transfer_to is None else "transfer"
+            if self._tools.wishes.transfer is not None or self._tools.wishes.hang_up:
+                self._played.ended_by = "agent" if self._tools.wishes.transfer is None else "transfer"
                 return
         self._played.ended_by = "caller"
 

@@ -18,6 +18,7 @@ from switchboard.plugins import (
     CarrierRequest,
     IncomingCall,
     Instruction,
+    Introduction,
     InvalidCallback,
     MediaCodec,
     ProviderError,
@@ -35,7 +36,7 @@ from switchboard.plugins import (
 from switchboard_offline.loopback import browser, signatures, stock, texts
 from switchboard_offline.loopback.callbacks import Calling, TextCame, Undelivered, reply, translate
 from switchboard_offline.loopback.codec import LoopbackCodec
-from switchboard_offline.loopback.exchange import CallGone, Exchange, Order
+from switchboard_offline.loopback.exchange import CallGone, Consultation, Exchange, Order
 from switchboard_offline.loopback.persons import Directory
 from switchboard_offline.loopback.simulation import Simulation, render
 
@@ -56,7 +57,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
     name: ClassVar[str] = "loopback"
     title: ClassVar[str] = "Loopback (a carrier in this machine)"
     Settings: ClassVar[type[ProviderSettings]] = LoopbackSettings
-    capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(recordings=False)
+    capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(warm_transfer=True, recordings=False)
 
     def __init__(self, settings: LoopbackSettings) -> None:
         super().__init__(settings)
@@ -110,6 +111,18 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
     async def transfer(self, carrier_call_id: str, *, to_number: str, caller_id: str, callbacks: CallbackUrls) -> None:
         await self._order_live(carrier_call_id, Order("transfer", to_number))
 
+    async def introduce(self, carrier_call_id: str, introduction: Introduction, callbacks: CallbackUrls) -> str:
+        try:
+            target = self._exchange.beside(carrier_call_id)
+        except CallGone:
+            raise _gone() from None
+        wanted = Consultation(target, introduction.to_number, introduction.ring_seconds, introduction.text, callbacks.events)
+        await self._order_live(carrier_call_id, Order("introduce", consultation=wanted))
+        return target
+
+    async def connect(self, carrier_call_id: str, target_call_id: str) -> None:
+        await self._order_live(carrier_call_id, Order("join", target_call_id))
+
     async def send_digits(self, carrier_call_id: str, digits: str) -> None:
         await self._order_live(carrier_call_id, Order("digits", digits))
 
@@ -117,7 +130,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         try:
             await self._exchange.order(carrier_call_id, order)
         except CallGone:
-            raise ProviderError("the call is over", code="call_gone", retryable=False) from None
+            raise _gone() from None
 
     # texts
 
@@ -176,3 +189,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         except Undelivered as error:
             raise ProviderError(str(error)) from error
         return text.text_id
+
+
+def _gone() -> ProviderError:
+    return ProviderError("the call is over", code="call_gone", retryable=False)
