@@ -86,7 +86,8 @@ async def test_calls_come_in(line: Line) -> None:
     assert (call["status"], call["direction"], call["ended_reason"]) == ("completed", "inbound", "agent_hung_up")
     assert call["call_successful"] is True
     assert call["latencies"]
-    assert call["served_by"] == {"telephony": line.carrier, "speech_to_text": "pocketsphinx", "text_to_speech": "espeak", "llm": "scripted"}
+    offline = {"speech_to_text": "pocketsphinx", "text_to_speech": "espeak", "llm": "scripted", "analysis": "scripted"}
+    assert call["served_by"] == {"telephony": line.carrier, **offline}
     assert talked.first_reply_ms is not None
     spoken = [entry for entry in await said(line.live, call["id"]) if entry[0] != "tool"]
     assert spoken[0] == ("agent", "Hello , this is the bakery on the corner.")

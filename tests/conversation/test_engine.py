@@ -2,7 +2,7 @@
 
 import asyncio
 import wave
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,6 +53,32 @@ async def test_a_turn_is_heard_answered_and_timed(engine: CallEngine) -> None:
     assert latency.endpoint_ms is not None
     assert latency.first_frame_ms is not None
     assert latency.endpoint_ms <= latency.first_frame_ms < latency.endpoint_ms + 500
+
+
+class Shelf:
+    """Knows one thing, and how often it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.asked_for_bread = asyncio.Event()
+
+    async def passages(self, question: str, *, limit: int) -> Sequence[str]:
+        self.asked.append(question)
+        if "bread" in question:
+            self.asked_for_bread.set()
+        return ["On the shelf."]
+
+
+async def test_knowledge_is_looked_for_before_the_final_transcript_comes_and_once(engine: CallEngine) -> None:
+    shelf, socket, model = Shelf(), Socket(), Model("Certainly.")
+    transcriber = Transcriber("Where is the bread?", final_after=shelf.asked_for_bread)
+    holding = asyncio.create_task(hold(engine, replace(call(model, transcriber), knowledge=shelf), socket))
+    await socket.say(voice("Where is the bread?"))
+    await socket.spoke.wait()
+    socket.hang_up()
+    assert ("user", "Where is the bread?") in said(await holding)
+    assert shelf.asked[1:] == ["where is the bread?"], "the first warms up"
+    assert model.asked[0].messages[1].content.endswith("On the shelf.")
 
 
 async def test_what_is_written_is_read_aloud_in_words_and_kept_as_written(engine: CallEngine) -> None:

@@ -23,7 +23,7 @@ PUBLIC = ("/api/oauth/", "/.well-known/", "/carriers/", "/healthz", "/readyz", "
 # The dashboard's, for who is not signed in or has no organization yet.
 OPEN_PAGES = {
     "front_door", "nowhere", "static", "sign_in_page", "sign_in_now", "sign_out_now", "organizations_page", "enter_organization", "invitation_page",
-    "accept_invitation", "authorize_page", "decide",
+    "accept_invitation", "authorize_page", "begin_single_sign_on", "decide", "finish_single_sign_on",
 }  # fmt: skip
 # A URL's noun is its folder.
 FOLDERS = {

@@ -19,7 +19,7 @@ from switchboard.database import new_id, now
 from switchboard.identity.service import policy_of
 from switchboard.web.errors import InsufficientBalance
 
-Spending = Literal["call", "analysis", "text", "number"]
+Spending = Literal["call", "analysis", "text", "number", "embedding", "simulation"]
 
 
 async def hold(session: AsyncSession, reference: UUID, amount: Decimal) -> None:

@@ -24,9 +24,10 @@ from switchboard.conversation.tools import OptOut, SendSms
 from switchboard.database import now
 from switchboard.do_not_call import service as do_not_call
 from switchboard.identity.service import policy_of
-from switchboard.knowledge_bases.conversation import AgentKnowledge
-from switchboard.plugins import ProviderError, ProviderSettings, TelephonyProvider, ToolError
+from switchboard.knowledge_bases.conversation import agent_knowledge
+from switchboard.plugins import ModelUsage, ProviderError, ProviderSettings, TelephonyProvider, ToolError
 from switchboard.providers.conversation import conversation_providers
+from switchboard.providers.failover import ServiceRecord
 from switchboard.runtime import Runtime
 from switchboard.settings import Settings
 from switchboard.web.errors import NotFound
@@ -104,10 +105,11 @@ async def _take(runtime: Runtime, organization_id: UUID, call_id: UUID, carrier:
 
 
 async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket: MediaSocket) -> None:
-    served: dict[str, str] = {"telephony": call.carrier}
+    embeddings: list[ModelUsage] = []
+    record = ServiceRecord({"telephony": call.carrier})
     log = DatabaseCallLog(runtime.database, call)
     address = media_url(runtime.settings, runtime.keyring, call)
-    async with conversation_providers(runtime.database, runtime.providers, call.organization_id, agent, served=served) as providers, log:
+    async with conversation_providers(runtime.database, runtime.providers, call.organization_id, agent, record=record) as providers, log:
         live = LiveCall(
             call_id=call.id,
             organization_id=call.organization_id,
@@ -127,10 +129,12 @@ async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket
             hints=tuple(providers.llm.expected_phrases(agent.system_prompt)),
             voicemail=call.voicemail,
             digits_as_tones=not leg.carrier.capabilities.send_digits,
-            knowledge=AgentKnowledge(runtime, call.organization_id, agent.knowledge_base_ids) if agent.knowledge_base_ids else None,
+            knowledge=agent_knowledge(runtime, call.organization_id, agent.knowledge_base_ids, embeddings),
         )
         result = await runtime.engine.hold(live, socket)
-    await _write_down(runtime, call, result, served)
+    result.usage.embeddings.extend(embeddings)
+    result.usage.text_to_speech_characters += record.overtaken_characters
+    await _write_down(runtime, call, result, record.served)
 
 
 async def _tools(runtime: Runtime, call: Call, agent: Agent) -> list[Tool]:

@@ -96,6 +96,7 @@ class CallUsage:
     speech_to_text_seconds: float = 0.0
     text_to_speech_characters: int = 0
     models: list[ModelUsage] = field(default_factory=list)
+    embeddings: list[ModelUsage] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

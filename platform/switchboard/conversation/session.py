@@ -222,6 +222,7 @@ class CallSession:
         self._last_voice = self._clock() - STOP_SECONDS
         self._patience.touch(self._clock())
         self._listener.finalize()
+        self._foresee()
 
     def _transcribed(self, text: str, finished: bool) -> None:
         self._patience.touch(self._clock())
@@ -229,7 +230,10 @@ class CallSession:
         if text and busy and is_interruption(self.call.agent, text):
             self._interrupt()
             busy = False
+        self._thinker.recall.hearing = "" if finished else text
         if not finished:
+            if not self.activity.speaking:
+                self._foresee()
             return
         if not text:
             self._answer_if_owed()
@@ -237,6 +241,11 @@ class CallSession:
             self._turn(text)
         elif not self.call.agent.allow_interruptions:
             self._held_back = f"{self._held_back} {text}".strip()
+
+    def _foresee(self) -> None:
+        """The caller has stopped: what is known of their words by now is probably all of them."""
+        if (work := self._thinker.recall.foresee()) is not None:
+            self._start(work)
 
     # --- what the agent does ---
 

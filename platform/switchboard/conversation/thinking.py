@@ -9,7 +9,7 @@ from typing import TypeAlias
 import structlog
 
 from switchboard.conversation.call import LiveCall, Tool
-from switchboard.conversation.knowledge import recalled
+from switchboard.conversation.knowledge import Recall
 from switchboard.conversation.latency import TurnClock
 from switchboard.conversation.speaking import Reply, Speaker
 from switchboard.conversation.toolbox import MAX_TOOL_ROUNDS, Toolbox
@@ -57,6 +57,7 @@ class Thinker:
         context = ToolContext(call.organization_id, call.agent.agent_id, call.call_id, call.from_number, call.to_number)
         self._toolbox = Toolbox(tools, context)
         self._failures = 0
+        self.recall = Recall(call.knowledge)
         self.history: list[Message] = [Message("system", filled(call.agent.system_prompt, call.variables))]
         self.usage: list[ModelUsage] = []
         self.on_tool_used: Callable[[str, JsonObject], None] = lambda _name, _result: None
@@ -87,7 +88,7 @@ class Thinker:
 
     async def _think(self, reply: Reply, turn: TurnClock, now: Clock) -> None:
         last = self.history[-1]
-        known = await recalled(self._call.knowledge, last.content if last.role == "user" else "")
+        known = await self.recall.recalled(last.content if last.role == "user" else "")
         for _ in range(MAX_TOOL_ROUNDS):
             calls = await self._round(reply, known, turn, now)
             if not calls:

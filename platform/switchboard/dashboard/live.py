@@ -4,9 +4,9 @@ A template says `<div data-live="{{ url }}">{% include part %}</div>`; `static/j
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
-from quart import Response
+from quart import Response, stream_with_context
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.dashboard.visitor import Visitor, find_visitor
@@ -16,10 +16,17 @@ EVERY_SECONDS = 1.0
 BREATHS = 15
 
 
-async def live(visitor: Visitor, show: Callable[[AsyncSession], Awaitable[str]]) -> Response:
-    """A stream of what `show` renders. It ends when the browser leaves, or when its session has."""
+class Last(str):
+    """What a part shows when nothing more is to come: the stream ends with it."""
 
-    async def stream() -> AsyncIterator[bytes]:
+    __slots__ = ()
+
+
+async def live(visitor: Visitor, show: Callable[[AsyncSession], Awaitable[str]]) -> Response:
+    """A stream of what `show` renders. It ends when the browser leaves, when its session has, or with a `Last`."""
+
+    @stream_with_context
+    async def stream() -> AsyncGenerator[bytes, None]:
         shown, rounds = "", 0
         while await find_visitor() is not None:
             async with current_runtime().database.tenant(visitor.organization_id) as session:
@@ -29,6 +36,8 @@ async def live(visitor: Visitor, show: Callable[[AsyncSession], Awaitable[str]])
                 shown = fresh
             elif rounds % BREATHS == 0:
                 yield b": still here\n\n"
+            if isinstance(fresh, Last):
+                break
             rounds += 1
             await asyncio.sleep(EVERY_SECONDS)
         yield b"event: over\ndata:\n\n"

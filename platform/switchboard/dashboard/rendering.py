@@ -48,14 +48,9 @@ async def render(template: str, **values: object) -> str:
     notice = await _notice(visitor)
     theme = request.cookies.get("theme", "")
     shell = Shell(visitor, _sections(visitor), request.path, notice, theme if theme in THEMES else "")
-    return await render_template(
-        template,
-        shell=shell,
-        csrf_token=visitor.csrf if visitor else "",
-        request_id=g.request_id,
-        base_url=current_runtime().settings.base_url,
-        **values,
-    )
+    settings = current_runtime().settings
+    own = {"request_id": g.request_id, "base_url": settings.base_url, "single_sign_on": bool(settings.oidc_issuer)}
+    return await render_template(template, shell=shell, csrf_token=visitor.csrf if visitor else "", **own, **values)
 
 
 def _sections(visitor: Visitor | None) -> list[Section]:

@@ -11,12 +11,13 @@ from switchboard.dashboard import (
     oauth_clients,
     overview,
     sign_in,
+    single_sign_on,
     team,
     usage,
 )
 from switchboard.dashboard.blueprint import dashboard
 
 __all__ = [
-    "account", "audit", "authorize", "connected_apps", "contacts", "dashboard", "invitations", "keys", "oauth_clients", "overview", "sign_in", "team",
-    "usage",
+    "account", "audit", "authorize", "connected_apps", "contacts", "dashboard", "invitations", "keys", "oauth_clients", "overview", "sign_in",
+    "single_sign_on", "team", "usage",
 ]  # fmt: skip

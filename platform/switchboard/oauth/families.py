@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
+import structlog
 from sqlalchemy.orm import Session
 from sqlmodel import col, select
 
@@ -16,6 +17,7 @@ from switchboard.identity.credentials import ACCESS_TOKEN, REFRESH_TOKEN, digest
 from switchboard.identity.models import AuditEntry, User
 from switchboard.oauth.models import OAuthClient, OAuthGrant, OAuthToken
 
+logger = structlog.get_logger()
 CODE_LIFETIME = timedelta(minutes=10)
 ACCESS_LIFETIME = timedelta(hours=1)
 REFRESH_LIFETIME = timedelta(days=30)
@@ -125,6 +127,7 @@ class Families:
         grant.revoked_at = now()
         self._session.add(AuditEntry(organization_id=grant.organization_id, actor=actor, action="oauth_grant.revoked", subject=why))
         self.ended.append(grant.id)
+        logger.warning("an application's access was ended", organization_id=str(grant.organization_id), actor=actor, why=why)
 
     def _is_live(self, grant: OAuthGrant) -> bool:
         if grant.revoked_at is not None or grant.expires_at <= now():

@@ -18,9 +18,12 @@ from sqlmodel import col, select
 
 from switchboard.agents import service as agents
 from switchboard.agents.models import Agent
+from switchboard.billing import ledger
+from switchboard.billing.costs import embedding_cost, model_cost
 from switchboard.database import now
 from switchboard.events.catalog import SimulationCompleted, SimulationCriterion
 from switchboard.events.outbox import publish
+from switchboard.identity.service import policy_of
 from switchboard.plugins import ProviderError
 from switchboard.runtime import Runtime
 from switchboard.simulations import audio, service, text
@@ -123,6 +126,9 @@ async def _conclude(
         simulation.transcript = [asdict(entry) for entry in played.spoken]
         simulation.turns, simulation.duration_seconds, simulation.call_id = played.turns, round(seconds), played.call_id
         simulation.ended_by, simulation.error_message, simulation.due_at, simulation.completed_at = played.ended_by, fault, None, now()
+        prices = (await policy_of(session, simulation.organization_id)).prices
+        cost = model_cost(prices, played.models) + embedding_cost(prices, played.embeddings)
+        await ledger.settle(session, "simulation", simulation.id, cost)
         await publish(session, _told(simulation))
 
 

@@ -7,13 +7,20 @@
 export function keepLive(within) {
   for (const part of within.querySelectorAll("[data-live]")) {
     const events = new EventSource(part.dataset.live);
+    let waiting = null;
+    const show = () => {
+      // What somebody is about to use stays under their finger, until they leave it.
+      if (waiting === null || part.matches(":focus-within:not(:focus)")) return;
+      part.innerHTML = waiting;
+      waiting = null;
+      part.dispatchEvent(new CustomEvent("live", { bubbles: true }));
+    };
     events.addEventListener("message", (event) => {
       if (!part.isConnected) return events.close();
-      // What somebody is about to use stays under their finger.
-      if (part.contains(document.activeElement) && document.activeElement !== part) return;
-      part.innerHTML = event.data;
-      part.dispatchEvent(new CustomEvent("live", { bubbles: true }));
+      waiting = event.data;
+      show();
     });
+    part.addEventListener("focusout", () => setTimeout(show));
     events.addEventListener("over", () => events.close());
   }
 }

@@ -4,8 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from switchboard.migrations.tenancy import protect
 
-revision = "0017"
-down_revision = "0016"
+revision = "0019"
+down_revision = "0018"
 
 
 def upgrade() -> None:
