@@ -198,7 +198,8 @@ async def test_a_membership_ends_while_its_applications_refresh(application: App
         application.user_id = await make_user(application.runtime, caller.organization_id)
         families = [await application.tokens() for _ in range(6)]
         removal = members.remove(application.runtime.database, caller.organization_id, application.user_id)
-        *answers, _ = await asyncio.gather(*(application.refresh(tokens["refresh_token"]) for tokens in families), removal)
+        refreshes = asyncio.gather(*(application.refresh(tokens["refresh_token"]) for tokens in families))
+        answers, _ = await asyncio.gather(refreshes, removal)
         assert {answer.status for answer in answers} <= {200, 400}
         for tokens in families:
             assert not await connections(application.runtime.database, caller.organization_id, user_id=application.user_id)
