@@ -9,17 +9,23 @@ from switchboard.calls.media import recording_path
 from switchboard.calls.models import Call
 from switchboard.plugins import ProviderError, RecordingStream
 from switchboard.runtime import Runtime
+from switchboard.settings import Settings
 from switchboard.web.errors import NotFound, ProviderFailed
 
 
 async def stream(runtime: Runtime, call: Call) -> Response:
     """Raises `NotFound` where the call has no recording (yet), `ProviderFailed` where the carrier does not give it."""
-    path = recording_path(runtime.settings, call)
-    if call.has_recording and path.exists():
+    if (path := own_file(runtime.settings, call)) is not None:
         return await _file(path)
     if call.carrier_recording_id is not None:
         return await _carrier_stream(runtime, call, call.carrier_recording_id)
     raise NotFound("The call has no recording.")
+
+
+def own_file(settings: Settings, call: Call) -> Path | None:
+    """Where a call's recording is, None where we have none of our own."""
+    path = recording_path(settings, call)
+    return path if call.has_recording and path.exists() else None
 
 
 async def _file(path: Path) -> Response:

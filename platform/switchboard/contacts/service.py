@@ -1,5 +1,6 @@
 """Rules of contacts."""
 
+from collections.abc import Collection
 from uuid import UUID
 
 from sqlalchemy import update as update_rows
@@ -45,6 +46,13 @@ async def name_of(session: AsyncSession, phone_number: str) -> str | None:
     """The name of whoever has an E.164 number, None where nobody is known by it."""
     contact = await find_by_number(session, phone_number)
     return (contact.name or None) if contact else None
+
+
+async def names_of(session: AsyncSession, phone_numbers: Collection[str]) -> dict[str, str]:
+    """The name of each of these E.164 numbers that somebody is known by."""
+    rows = select(Contact.phone_number, Contact.name).where(col(Contact.organization_id) == session.info["organization_id"])
+    found = await session.exec(rows.where(col(Contact.phone_number).in_(phone_numbers)))
+    return {number: name for number, name in found.all() if name}
 
 
 async def create(session: AsyncSession, data: ContactCreate) -> Contact:

@@ -34,9 +34,17 @@ SENTENCE_END = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|\n+")
 LONG_SENTENCE = 240
 
 
+PLACEHOLDER = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
+
+
 def filled(text: str, variables: Mapping[str, str]) -> str:
     """A prompt with its `{{name}}` filled in; a name without a value becomes nothing."""
-    return re.sub(r"\{\{\s*([\w.-]+)\s*\}\}", lambda match: variables.get(match[1], ""), text)
+    return PLACEHOLDER.sub(lambda match: variables.get(match[1], ""), text)
+
+
+def placeholders(*texts: str) -> list[str]:
+    """The names that stand in prompts, each once, in their order."""
+    return list(dict.fromkeys(name for text in texts for name in PLACEHOLDER.findall(text)))
 
 
 def split_sentences(text: str) -> tuple[list[str], str]:
@@ -70,6 +78,10 @@ class Thinker:
         """The agent was heard to say something."""
         if text:
             self.history.append(Message("assistant", text))
+
+    def note(self, text: str) -> None:
+        """Something that the agent is to know, and nobody said."""
+        self.history.append(Message("system", text))
 
     async def answer(self, turn: TurnClock, now: Clock) -> None:
         """Answer what was heard. Raises `ProviderError` when the model has failed several times in a row."""

@@ -1,23 +1,30 @@
 """The dashboard with all its pages: each module adds its own to the blueprint."""
 
-from switchboard.dashboard import (
+from switchboard.dashboard import (  # noqa: F401
     account,
     audit,
     authorize,
+    calls,
+    campaign_forms,
+    campaigns,
     connected_apps,
     contacts,
     invitations,
     keys,
+    knowledge,
     oauth_clients,
     overview,
+    phone_numbers,
+    providers,
     sign_in,
     single_sign_on,
     team,
+    texts,
     usage,
+    webhooks,
 )
+from switchboard.dashboard.agents import pages as agents  # noqa: F401
+from switchboard.dashboard.agents import simulations, trying, versions  # noqa: F401
 from switchboard.dashboard.blueprint import dashboard
 
-__all__ = [
-    "account", "audit", "authorize", "connected_apps", "contacts", "dashboard", "invitations", "keys", "oauth_clients", "overview", "sign_in",
-    "single_sign_on", "team", "usage",
-]  # fmt: skip
+__all__ = ["dashboard"]

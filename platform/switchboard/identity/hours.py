@@ -1,15 +1,25 @@
 """Hours of a week on a wall clock, as opening hours and calling hours have them."""
 
+import re
 from collections.abc import Collection
 from datetime import date, datetime, time, timedelta
 from typing import Annotated, Literal, Protocol
 from zoneinfo import ZoneInfo
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
-Clock = Annotated[str, Field(pattern=r"^([01]\d|2[0-3]):[0-5]\d$", examples=["09:00"])]
 DAYS: tuple[Day, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+CLOCK = r"^([01]\d|2[0-3]):[0-5]\d$"
+
+
+def _clock(text: str) -> str:
+    if not re.fullmatch(CLOCK, text):
+        raise ValueError("must be a time like 09:00")
+    return text
+
+
+Clock = Annotated[str, AfterValidator(_clock), Field(examples=["09:00"], json_schema_extra={"pattern": CLOCK})]
 
 
 class Hours(Protocol):

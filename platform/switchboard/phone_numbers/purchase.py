@@ -1,24 +1,35 @@
-"""Buying a number: the intent is committed, the carrier is asked, the outcome is committed. A crash in between is repaired by the clock."""
+"""Finding a number and buying it: the intent is committed, the carrier asked, the outcome committed. The clock repairs what a crash cut in two."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import structlog
 
 from switchboard.phone_numbers import service as numbers
 from switchboard.phone_numbers.models import PhoneNumber
-from switchboard.phone_numbers.schemas import PhoneNumberBuy
-from switchboard.plugins import CallbackUrls, ProviderError
+from switchboard.phone_numbers.schemas import NumberSearch, PhoneNumberBuy
+from switchboard.plugins import AvailableNumber, CallbackUrls, ProviderError
 from switchboard.plugins.registry import Capability
 from switchboard.providers import service as providers
 from switchboard.runtime import Runtime
 from switchboard.web.errors import ProviderFailed
 
 logger = structlog.get_logger()
+SEARCH_LIMIT = 20
 
 
 def callback_urls(runtime: Runtime, organization_id: UUID, carrier: str) -> CallbackUrls:
     """Where a carrier reaches an organization about anything that is not a call of ours."""
     return CallbackUrls(events=f"{runtime.settings.base_url}/carriers/{carrier}/{organization_id}/events")
+
+
+async def search(runtime: Runtime, organization_id: UUID, data: NumberSearch) -> Sequence[AvailableNumber]:
+    """Numbers that the organization's first carrier sells. Raises `ProviderFailed` with the carrier's message."""
+    try:
+        async with runtime.providers.telephony(organization_id) as carrier:
+            return await carrier.search_numbers(country=data.country, area_code=data.area_code, limit=SEARCH_LIMIT)
+    except ProviderError as error:
+        raise ProviderFailed(error.message) from error
 
 
 async def buy(runtime: Runtime, organization_id: UUID, data: PhoneNumberBuy) -> PhoneNumber:

@@ -8,7 +8,6 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from switchboard.phone_numbers import purchase
 from switchboard.phone_numbers import service as numbers
 from switchboard.phone_numbers.schemas import AvailableNumberOut, AvailableNumbers, NumberSearch, PhoneNumberBuy, PhoneNumberOut, PhoneNumberUpdate
-from switchboard.plugins import ProviderError
 from switchboard.runtime import current_runtime
 from switchboard.web.endpoint import endpoint
 from switchboard.web.errors import Conflict, InsufficientBalance, InvalidState, ProviderFailed
@@ -17,7 +16,6 @@ from switchboard.web.principal import Principal
 from switchboard.web.schemas import Page, PageQuery
 
 blueprint = Blueprint("phone_numbers", __name__)
-SEARCH_LIMIT = 20
 
 
 @blueprint.get("/v1/phone-numbers")
@@ -44,11 +42,7 @@ async def buy_phone_number(principal: Principal, data: PhoneNumberBuy) -> PhoneN
 @endpoint(scope="phone-numbers:read", body=NumberSearch, answer=AvailableNumbers, errors=[ProviderFailed])
 async def search_phone_numbers(principal: Principal, data: NumberSearch) -> AvailableNumbers:
     """Search numbers that can be bought."""
-    try:
-        async with current_runtime().providers.telephony(principal.organization_id) as carrier:
-            found = await carrier.search_numbers(country=data.country, area_code=data.area_code, limit=SEARCH_LIMIT)
-    except ProviderError as error:
-        raise ProviderFailed(error.message) from error
+    found = await purchase.search(current_runtime(), principal.organization_id, data)
     return AvailableNumbers(items=[AvailableNumberOut.of(number) for number in found])
 
 

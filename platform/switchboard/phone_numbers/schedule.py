@@ -1,6 +1,6 @@
 """When a number is open (api-decisions, "Objects")."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -8,6 +8,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from switchboard.identity.hours import Clock, Day, began_on
 from switchboard.web.schemas import RequestBody
+
+LOOK_AHEAD = timedelta(days=8)
 
 
 def _timezone(name: str) -> str:
@@ -54,6 +56,19 @@ def is_open(schedule: Schedule | None, moment: datetime) -> bool:
         return True
     began = (began_on(slot, moment, ZoneInfo(schedule.timezone)) for slot in schedule.slots)
     return any(day is not None and day.isoformat() not in schedule.holidays for day in began)
+
+
+def next_change(schedule: Schedule | None, moment: datetime) -> datetime | None:
+    """When what is open now closes, or what is closed opens, in UTC; None where that is never, or more than `LOOK_AHEAD` away."""
+    if schedule is None or not schedule.enabled:
+        return None
+    now_open, zone = is_open(schedule, moment), ZoneInfo(schedule.timezone)
+    today = moment.astimezone(zone).date()
+    clocks = {time.fromisoformat(clock) for slot in schedule.slots for clock in (slot.start, slot.end)} | {time.min}
+    turns = sorted(
+        datetime.combine(today + timedelta(days=ahead), clock, zone).astimezone(UTC) for ahead in range(LOOK_AHEAD.days + 1) for clock in clocks
+    )
+    return next((turn for turn in turns if turn > moment and is_open(schedule, turn) != now_open), None)
 
 
 def next_period_end(bought_at: datetime, moment: datetime) -> datetime:

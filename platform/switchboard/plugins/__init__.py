@@ -2,6 +2,7 @@
 
 from switchboard.plugins.actions import ActionContext, ActionError, ActionParams, ActionPostponed, AutomationAction
 from switchboard.plugins.audio import PHONE_MULAW, PHONE_PCM, AudioFormat, Encoding, Word
+from switchboard.plugins.browser_phone import BrowserPhone, BrowserSocket
 from switchboard.plugins.embeddings import EmbeddingProvider, Embeddings
 from switchboard.plugins.hooks import PublishedEvent, hookimpl
 from switchboard.plugins.llm import (
@@ -17,7 +18,7 @@ from switchboard.plugins.llm import (
     ToolSpec,
 )
 from switchboard.plugins.media import DigitPressed, Frame, MarkReached, MediaCodec, MediaEvent, MediaStarted, MediaStopped
-from switchboard.plugins.provider import OutcomeUnknown, Provider, ProviderError, ProviderSettings
+from switchboard.plugins.provider import OPERATOR_ONLY, OutcomeUnknown, Provider, ProviderError, ProviderSettings
 from switchboard.plugins.simulated_carrier import CallProgress, SimulatedCall, SimulatedCarrier, SpokenLine
 from switchboard.plugins.sip import sip_failure
 from switchboard.plugins.speech_to_text import SpeechToTextProvider, SpeechToTextStream, Transcript, TranscriptionRequest
@@ -60,6 +61,7 @@ from switchboard.plugins.vector_stores import Chunk, ChunkMatch, VectorStore
 __all__ = [
     "INVALID_NUMBER",
     "KNOWLEDGE",
+    "OPERATOR_ONLY",
     "PHONE_MULAW",
     "PHONE_PCM",
     "ActionContext",
@@ -72,6 +74,8 @@ __all__ = [
     "AvailableNumber",
     "BoughtNumber",
     "BrowserCall",
+    "BrowserPhone",
+    "BrowserSocket",
     "BrowserToken",
     "CallAccepted",
     "CallAnswered",

@@ -23,6 +23,7 @@ class SmsConversation(TenantTable, table=True):
         UniqueConstraint("organization_id", "id"),
         UniqueConstraint("organization_id", "phone_number_id", "contact_number"),
         Index(None, "organization_id", "created_at", "id"),
+        Index(None, "organization_id", "last_message_at", "id"),
         Index("ix_sms_conversation_reply_due", "reply_due_at", postgresql_where=text("reply_due_at is not null")),
         ForeignKeyConstraint(["organization_id", "phone_number_id"], ["phone_number.organization_id", "phone_number.id"], ondelete="CASCADE"),
         CheckConstraint("status in ('open', 'closed')", name="status"),
@@ -38,7 +39,8 @@ class SmsConversation(TenantTable, table=True):
 
 
 class SmsMessage(TenantTable, table=True):
-    """A text. `author` is who wrote it: the contact, a client of the API, an agent, an automation, or the platform itself (to STOP, START and HELP).
+    """A text. `author` is who wrote it: the contact, a client of the API, an agent, an automation, a person in the
+    dashboard, or the platform itself (to STOP, START and HELP).
 
     `watch_at` is when the sweep looks after it if it has not left by then; None once the carrier's word alone counts. `cause_depth` is how many
     automations' doings led to it, which its events carry on.
@@ -59,7 +61,7 @@ class SmsMessage(TenantTable, table=True):
         ForeignKeyConstraint(["organization_id", "conversation_id"], ["sms_conversation.organization_id", "sms_conversation.id"], ondelete="CASCADE"),
         CheckConstraint("direction in ('inbound', 'outbound')", name="direction"),
         CheckConstraint("status in ('queued', 'sending', 'sent', 'delivered', 'undelivered', 'failed', 'received')", name="status"),
-        CheckConstraint("author in ('contact', 'api', 'agent', 'automation', 'platform')", name="author"),
+        CheckConstraint("author in ('contact', 'api', 'agent', 'automation', 'person', 'platform')", name="author"),
     )
 
     conversation_id: UUID

@@ -26,6 +26,12 @@ class SmsCreate(RequestBody):
     body: Body
 
 
+class Reply(RequestBody):
+    """A person's answer in a conversation."""
+
+    body: Body
+
+
 class SmsMessageQuery(PageQuery):
     """Which part of a conversation."""
 
@@ -44,7 +50,9 @@ class SmsMessageOut(Answer):
     status: str
     segments: int = Field(description="What carriers count; an addition.")
     cost: Dollars = Field(description="Its segments, once the carrier has taken it, and the model that wrote it; an addition.")
-    author: str = Field(description="`contact`, `api`, `agent`, `automation`, or `platform` for the answers to STOP, START and HELP; an addition.")
+    author: str = Field(
+        description="`contact`, `api`, `agent`, `automation`, `person`, or `platform` for the answers to STOP, START and HELP; an addition."
+    )
     media_urls: list[str] = Field(description="Pictures and files that came with it, at the carrier; an addition.")
     error_message: str | None = Field(description="Why it failed or was not delivered; an addition.")
     created_at: Moment

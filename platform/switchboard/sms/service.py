@@ -24,7 +24,7 @@ from switchboard.sms.segments import segments
 from switchboard.web.errors import InvalidState, NotFound, RecipientOptedOut, ValidationFailed
 from switchboard.work import wake
 
-Author = Literal["api", "agent", "automation", "platform"]
+Author = Literal["api", "agent", "automation", "person", "platform"]
 QUEUE_PATIENCE = timedelta(seconds=3)
 
 

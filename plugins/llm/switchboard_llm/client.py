@@ -9,8 +9,8 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from pydantic import SecretStr
-from switchboard.plugins import ProviderError, ProviderSettings
+from pydantic import Field, SecretStr
+from switchboard.plugins import OPERATOR_ONLY, ProviderError, ProviderSettings
 
 from switchboard_llm.vendors import Vendor
 
@@ -25,7 +25,7 @@ class VendorSettings(ProviderSettings):
     """
 
     api_key: SecretStr | None = None
-    base_url: str | None = None
+    base_url: str | None = Field(None, json_schema_extra=OPERATOR_ONLY)
     model: str | None = None
     embedding_model: str | None = None
     api_version: str | None = None

@@ -1,0 +1,195 @@
+"""Calls: the list, one call with its recording, transcript, speed and costs, and placing one."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from pydantic import Field, JsonValue
+from quart import Response, url_for
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.agents import service as agents
+from switchboard.calls import peaks, recordings
+from switchboard.calls import service as calls
+from switchboard.calls.models import Call, TranscriptLine
+from switchboard.calls.schemas import CallCreate, CallQuery
+from switchboard.calls.states import is_over
+from switchboard.contacts import service as contacts
+from switchboard.dashboard import charts, waveform
+from switchboard.dashboard.blueprint import dashboard
+from switchboard.dashboard.forms import Form
+from switchboard.dashboard.live import Last, live
+from switchboard.dashboard.pages import Next, action, page
+from switchboard.dashboard.rendering import dollars, phone, render, render_part, rows
+from switchboard.dashboard.turns import STEPS, turns
+from switchboard.dashboard.visitor import Visitor
+from switchboard.dashboard.words import CAPABILITIES, ENDED
+from switchboard.phone_numbers import service as numbers
+from switchboard.runtime import current_runtime
+from switchboard.web.errors import NotFound
+from switchboard.web.schemas import Query
+
+STATUSES = ("queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled")
+
+
+class NewCallQuery(Query):
+    """What the form of a new call begins with."""
+
+    to_number: str = Field("", max_length=20)
+    agent_id: str = Field("", max_length=64)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Something that was said, or a tool that was called, with its result as indented JSON."""
+
+    entry: TranscriptLine
+    tool: str = ""
+    result: str = ""
+
+
+@dashboard.get("/dashboard/calls")
+@page(query=CallQuery)
+async def calls_page(session: AsyncSession, query: CallQuery) -> str:
+    """The calls, the latest first."""
+    found = await rows(session, calls.listed(session, query), query)
+    return await render(
+        "dashboard/calls/list.html",
+        calls=found,
+        query=query,
+        statuses=STATUSES,
+        agents=await agents.names(session),
+        names=await contacts.names_of(session, {number for call in found.items for number in (call.from_number, call.to_number)}),
+    )
+
+
+@dashboard.get("/dashboard/calls/new")
+@page(query=NewCallQuery)
+async def new_call_page(session: AsyncSession, query: NewCallQuery, form: Form) -> str:
+    """The form of a new call."""
+    form.starting_with(query.model_dump())
+    own = await numbers.active(session)
+    return await render(
+        "dashboard/calls/new.html",
+        form=form,
+        agents=await agents.names(session, status="active"),
+        numbers=[(number.id, f"{phone(number.phone_number)} · {number.friendly_name}") for number in own],
+    )
+
+
+@dashboard.post("/dashboard/calls/new")
+@action(form=CallCreate, invalid=new_call_page)
+async def place_call(session: AsyncSession, data: CallCreate) -> Next:
+    """Have an agent call somebody."""
+    call = await calls.place(session, data)
+    return Next(url_for("dashboard.call_page", call_id=call.id))
+
+
+@dashboard.get("/dashboard/calls/<call_id>")
+@page()
+async def call_page(session: AsyncSession, call_id: UUID) -> str:
+    """One call."""
+    call = await calls.get(session, call_id)
+    return await render("dashboard/calls/call.html", **(await _talk(session, call) | await _about(session, call)))
+
+
+@dashboard.get("/dashboard/calls/<call_id>/talk")
+@page()
+async def call_talk(visitor: Visitor, session: AsyncSession, call_id: UUID) -> Response:
+    """What is said in a call, while it goes on; at its end, with its recording."""
+    await calls.get(session, call_id)
+
+    async def show(session: AsyncSession) -> str:
+        call = await calls.get(session, call_id)
+        shown = await render_part("dashboard/calls/talk.html", **await _talk(session, call))
+        return Last(shown) if is_over(call) else shown
+
+    return await live(visitor, show)
+
+
+@dashboard.get("/dashboard/calls/<call_id>/about")
+@page()
+async def call_about(visitor: Visitor, session: AsyncSession, call_id: UUID) -> Response:
+    """What is known of a call, while it goes on and until it is analysed."""
+    await calls.get(session, call_id)
+
+    async def show(session: AsyncSession) -> str:
+        call = await calls.get(session, call_id)
+        shown = await render_part("dashboard/calls/about.html", **await _about(session, call))
+        return shown if _changes(call) else Last(shown)
+
+    return await live(visitor, show)
+
+
+@dashboard.get("/dashboard/calls/<call_id>/recording")
+@page()
+async def call_recording(session: AsyncSession, call_id: UUID) -> Response:
+    """A call's recording, for the player: the same as the API's, ranges included."""
+    return await recordings.stream(current_runtime(), await calls.get(session, call_id))
+
+
+@dashboard.get("/dashboard/calls/<call_id>/waveform")
+@page()
+async def call_waveform(session: AsyncSession, call_id: UUID) -> str:
+    """The drawing of a recording of our own."""
+    path = recordings.own_file(current_runtime().settings, await calls.get(session, call_id))
+    if path is None:
+        raise NotFound("The call has no recording of ours.")
+    drawn = waveform.draw(await peaks.measure(path, waveform.PARTS))
+    return await render_part("dashboard/calls/waveform.html", drawn=drawn, width=waveform.WIDTH, height=waveform.HEIGHT)
+
+
+def _changes(call: Call) -> bool:
+    """Whether more will be known of the call by itself."""
+    return not is_over(call) or call.analysis_due_at is not None
+
+
+async def _talk(session: AsyncSession, call: Call) -> dict[str, object]:
+    own = recordings.own_file(current_runtime().settings, call)
+    return {
+        "call": call,
+        "is_live": not is_over(call),
+        "has_recording": is_over(call) and (own is not None or call.carrier_recording_id is not None),
+        "has_waveform": own is not None,
+        "lines": _lines(await calls.transcript(session, call.id)),
+    }
+
+
+async def _about(session: AsyncSession, call: Call) -> dict[str, object]:
+    other = call.from_number if call.direction == "inbound" else call.to_number
+    names = await agents.names(session)
+    parts = sorted(((name.replace("_", " "), float(cost), "accent") for name, cost in call.cost_parts.items()), key=lambda part: -part[1])
+    return {
+        "call": call,
+        "changes": _changes(call),
+        "agent_name": names.get(call.agent_id) if call.agent_id else None,
+        "contact": await contacts.find_by_number(session, other),
+        "other": other,
+        "ended": ENDED.get(call.ended_reason or "", call.ended_reason),
+        "served_by": [(CAPABILITIES.get(name, name), provider) for name, provider in call.served_by.items()],
+        "costs": charts.shares(parts, dollars),
+        "turns": turns(call.latencies),
+        "steps": STEPS,
+        "extracted": _plain(call.extracted_data),
+        "metadata": _plain(call.call_metadata),
+    }
+
+
+def _lines(entries: Sequence[TranscriptLine]) -> list[Line]:
+    return [_tool(entry) if entry.role == "tool" else Line(entry) for entry in entries]
+
+
+def _tool(entry: TranscriptLine) -> Line:
+    try:
+        used = json.loads(entry.content)
+    except ValueError:
+        used = None
+    if not isinstance(used, dict) or "tool" not in used:
+        return Line(entry, tool="tool", result=entry.content)
+    return Line(entry, tool=str(used["tool"]), result=json.dumps(used.get("result"), indent=2, ensure_ascii=False))
+
+
+def _plain(data: dict[str, JsonValue]) -> list[tuple[str, str]]:
+    """Pairs for people: texts as they are, everything else as JSON."""
+    return [(name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) for name, value in data.items()]

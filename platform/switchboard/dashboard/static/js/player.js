@@ -1,0 +1,114 @@
+// A call's recording: the waveform to seek in, and the transcript in step with what is heard.
+// Without this module the browser's own player stands here.
+
+const STEP_SECONDS = 5;
+
+/** @param {number} seconds */
+function clock(seconds) {
+  const whole = Math.max(0, Math.floor(seconds || 0));
+  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
+}
+
+/**
+ * Give a player its own controls.
+ * @param {HTMLElement} player
+ */
+function start(player) {
+  const audio = player.querySelector("audio");
+  const play = player.querySelector("[data-play]");
+  const lines = [...document.querySelectorAll("[data-transcript] [data-end]")];
+  const wave = player.querySelector("[data-wave]");
+  player.dataset.started = "true";
+  audio.controls = false;
+  player.querySelector("[data-player-bar]").hidden = false;
+
+  const length = () => (Number.isFinite(audio.duration) ? audio.duration : Number(wave.dataset.seconds) || 0);
+  const seek = (seconds) => {
+    audio.currentTime = Math.min(Math.max(0, seconds), length() || seconds);
+  };
+  const toggle = () => (audio.paused ? audio.play() : audio.pause());
+
+  function show() {
+    const now = audio.currentTime;
+    player.querySelector("[data-time]").textContent = clock(now);
+    if (length()) player.querySelector("[data-length]").textContent = clock(length());
+    wave.querySelector("[data-played]")?.setAttribute("width", `${(now / (length() || 1)) * 100}%`);
+    wave.setAttribute("aria-valuenow", String(Math.round(now)));
+    wave.setAttribute("aria-valuemax", String(Math.round(length())));
+    wave.setAttribute("aria-valuetext", `${clock(now)} of ${clock(length())}`);
+    const said = audio.paused && now === 0 ? undefined : lines.findLast((line) => Number(line.dataset.start) <= now * 1000 + 50);
+    for (const line of lines) line.toggleAttribute("aria-current", line === said);
+  }
+
+  function follow() {
+    show();
+    if (!audio.paused) requestAnimationFrame(follow);
+  }
+
+  for (const event of ["seeked", "loadedmetadata", "timeupdate", "pause", "ended"]) audio.addEventListener(event, show);
+  audio.addEventListener("play", follow);
+  for (const event of ["play", "pause", "ended"]) {
+    audio.addEventListener(event, () => {
+      play.classList.toggle("playing", !audio.paused);
+      play.setAttribute("aria-label", audio.paused ? "Play" : "Pause");
+    });
+  }
+  play.addEventListener("click", toggle);
+  player.querySelector("[data-speed]").addEventListener("change", (event) => {
+    audio.playbackRate = Number(event.target.value);
+  });
+  for (const line of lines) {
+    line.addEventListener("click", () => {
+      if (String(getSelection())) return;
+      seek(Number(line.dataset.start) / 1000);
+      audio.play();
+    });
+  }
+  if (player.dataset.waveform) draw(player.dataset.waveform, wave, { seek, toggle, show, length, now: () => audio.currentTime });
+  show();
+}
+
+/**
+ * Fetch the waveform and have it seek, by pointer and keys.
+ * @param {string} address
+ * @param {HTMLElement} wave
+ * @param {{seek: (seconds: number) => void, toggle: () => void, show: () => void, length: () => number, now: () => number}} audio
+ */
+async function draw(address, wave, audio) {
+  const answer = await fetch(address);
+  if (!answer.ok) return;
+  wave.innerHTML = await answer.text();
+  wave.dataset.seconds = wave.firstElementChild.dataset.seconds;
+  for (const [name, value] of Object.entries({ role: "slider", tabindex: "0", "aria-label": "Position in the recording", "aria-valuemin": "0" })) {
+    wave.setAttribute(name, value);
+  }
+  const at = (event) => {
+    const box = wave.getBoundingClientRect();
+    audio.seek(((event.clientX - box.left) / box.width) * audio.length());
+  };
+  wave.addEventListener("pointerdown", (event) => {
+    wave.setPointerCapture(event.pointerId);
+    at(event);
+  });
+  wave.addEventListener("pointermove", (event) => wave.hasPointerCapture(event.pointerId) && at(event));
+  const keys = {
+    ArrowLeft: () => audio.seek(audio.now() - STEP_SECONDS),
+    ArrowRight: () => audio.seek(audio.now() + STEP_SECONDS),
+    Home: () => audio.seek(0),
+    End: () => audio.seek(audio.length()),
+    " ": audio.toggle,
+  };
+  wave.addEventListener("keydown", (event) => {
+    if (!keys[event.key]) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
+  audio.show();
+}
+
+function startAll() {
+  for (const player of document.querySelectorAll("[data-player]:not([data-started])")) start(player);
+}
+
+document.addEventListener("live", startAll);
+startAll();

@@ -1,0 +1,6 @@
+// Ctrl or Command with Enter sends an answer.
+document.getElementById("field-body")?.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+  event.preventDefault();
+  event.target.form.requestSubmit();
+});

@@ -1,0 +1,139 @@
+"""The pages of calls."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from switchboard.calls.models import Call, TranscriptLine
+from switchboard.runtime import Runtime
+
+from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform
+from tests.fixtures.calls import add_call, record
+from tests.fixtures.dashboard import People, Window
+
+PARTS = ("", "/talk", "/about", "/recording", "/waveform")
+
+
+async def spoken_call(runtime: Runtime, caller: Caller, **fields: object) -> Call:
+    """A call with a recording of a second each, in which a tool was used."""
+    call = await add_call(runtime, caller, datetime.now(UTC), has_recording=True, ended_at=datetime.now(UTC), duration_seconds=2, **fields)
+    record(runtime, call, caller=1.0, agent=1.0)
+    said = (
+        ("user", "Are you open <now>?", 100, 900),
+        ("tool", '{"tool": "look_up", "result": {"open": true}}', 950, 950),
+        ("agent", "We are.", 1000, 1900),
+    )
+    async with runtime.database.tenant(caller.organization_id) as session:
+        for position, (role, content, begins, ends) in enumerate(said):
+            session.add(
+                TranscriptLine(
+                    organization_id=call.organization_id, call_id=call.id, position=position, role=role, content=content, timestamp_ms=begins,
+                    ended_ms=ends,
+                )
+            )  # fmt: skip
+    return call
+
+
+async def test_somebody_is_called_and_what_was_said_is_heard_again(window: Window, live: LivePlatform) -> None:
+    page = window.page
+    await window.open("/dashboard/calls")
+    await page.get_by_role("link", name="Call somebody").click()
+    # Who hangs up a second into what the agent says.
+    await page.get_by_label("Number to call").fill("+15550100040")
+    await window.check_accessibility()
+    await page.get_by_role("button", name="Call", exact=True).click()
+    await page.get_by_text("Hello , this is").or_(page.get_by_text("Hello")).first.wait_for()
+    slider = page.get_by_role("slider", name="Position in the recording")
+    await slider.wait_for()
+    await page.get_by_text("The other side hung up").wait_for()
+    await slider.press("End")
+    await slider.press("Home")
+    assert await slider.get_attribute("aria-valuenow") == "0"
+    assert await page.locator(".said[aria-current]").count() == 0
+    await page.locator(".said.agent").first.click()
+    await page.locator(".said.agent[aria-current]").wait_for()
+    await page.wait_for_function("Number(document.querySelector('[data-played]').getAttribute('width').slice(0, -1)) > 5")
+    await window.check_accessibility()
+    await window.open("/dashboard/calls")
+    await page.get_by_label("Direction").select_option("inbound")
+    await page.get_by_text("No calls like these").wait_for()
+    await page.get_by_label("Direction").select_option("outbound")
+    await page.get_by_role("link", name="+1 555-010-0040").wait_for()
+    await window.check_accessibility()
+
+
+async def test_a_call_shows_what_was_said_found_out_and_paid(people: People, caller: Caller, runtime: Runtime) -> None:
+    call = await spoken_call(
+        runtime, caller, call_summary="They asked for the hours.", call_successful=True, user_sentiment="positive", extracted_data={"wants": "bread"},
+        call_metadata={"customer": "Ada"}, cost_parts={"carriage": 0.01}, ended_reason="caller_hung_up", error_message="Half a failure.",
+        served_by={"llm": "scripted"}, latencies=[{"turn": 1, "endpoint_ms": 300, "transcript_ms": 350, "first_frame_ms": 700}],
+    )  # fmt: skip
+    owner = await people.join(caller.organization_id)
+    html = (await owner.get(f"/dashboard/calls/{call.id}")).html
+    for shown in (
+        "They asked for the hours.", "positive", "success", "bread", "Ada", "$0.0100", "The other side hung up", "Half a failure.", "scripted",
+        "700 ms", "making speech", "Are you open &lt;now&gt;?", "used look up", "&#34;open&#34;: true", "data-player",
+    ):  # fmt: skip
+        assert shown in html, shown
+    assert "data-live" not in html
+
+
+async def test_an_ended_calls_stream_shows_the_last_word_and_ends(people: People, caller: Caller, runtime: Runtime) -> None:
+    call = await spoken_call(runtime, caller)
+    owner = await people.join(caller.organization_id)
+    talk = await owner.get(f"/dashboard/calls/{call.id}/talk")
+    assert talk.headers["Content-Type"].startswith("text/event-stream")
+    assert "We are." in talk.html
+    assert talk.html.rstrip().endswith("event: over\ndata:")
+    assert "Why it ended" not in (await owner.get(f"/dashboard/calls/{call.id}/about")).html
+
+
+async def test_the_waveform_has_the_caller_above_and_the_agent_below(people: People, caller: Caller, runtime: Runtime) -> None:
+    call = await spoken_call(runtime, caller)
+    owner = await people.join(caller.organization_id)
+    drawn = (await owner.get(f"/dashboard/calls/{call.id}/waveform")).html
+    above, below = (re.search(rf'class="{side}" d="([^"]+)"', drawn) for side in ("caller", "agent"))
+    assert above
+    assert below
+    up = [float(height) for height in re.findall(r"v(-?[\d.]+)h-", above[1])]
+    down = [float(height) for height in re.findall(r"v(-?[\d.]+)h-", below[1])]
+    half = len(up) // 2
+    assert max(up[: half - 1]) < -40
+    assert min(up[half + 1 :]) == -1.0
+    assert max(down[: half - 1]) == 1.0
+    assert min(down[half + 1 :]) > 40
+    assert 'data-seconds="2.0"' in drawn
+
+
+async def test_a_part_of_a_recording_is_sent_alone(people: People, caller: Caller, runtime: Runtime) -> None:
+    call = await spoken_call(runtime, caller)
+    owner = await people.join(caller.organization_id)
+    owner.headers["Range"] = "bytes=0-99"
+    part = await owner.get(f"/dashboard/calls/{call.id}/recording")
+    assert (part.status, part.headers["Content-Range"]) == (206, f"bytes 0-99/{44 + 2 * 8000 * 4}")
+
+
+async def test_a_call_without_a_recording_has_no_player(people: People, caller: Caller, runtime: Runtime) -> None:
+    call = await add_call(runtime, caller, datetime.now(UTC), ended_at=datetime.now(UTC))
+    owner = await people.join(caller.organization_id)
+    html = (await owner.get(f"/dashboard/calls/{call.id}")).html
+    assert "data-player" not in html
+    assert "Nothing was said." in html
+    assert (await owner.get(f"/dashboard/calls/{call.id}/waveform")).status == 404
+
+
+async def test_a_refused_call_keeps_what_was_typed(people: People, live: LivePlatform) -> None:
+    owner = await people.join(live.caller.organization_id)
+    refused = await owner.post("/dashboard/calls/new", {"to_number": "555", "agent_id": live.agent_id, "from_number_id": live.number_id})
+    assert refused.status == 422
+    assert "must be an E.164 phone number" in refused.html
+    assert 'value="555"' in refused.html
+
+
+@pytest.mark.parametrize("part", PARTS)
+async def test_nobody_sees_another_organizations_call(people: People, caller: Caller, stranger: Caller, runtime: Runtime, part: str) -> None:
+    theirs = await spoken_call(runtime, stranger)
+    owner = await people.join(caller.organization_id)
+    assert (await owner.get(f"/dashboard/calls/{theirs.id}{part}")).status == 404
+    assert (await owner.get(f"/dashboard/calls/{UNKNOWN_ID}{part}")).status == 404
+    assert str(theirs.id) not in (await owner.get("/dashboard/calls")).html
