@@ -3,10 +3,15 @@
 import base64
 import hmac
 import json
+from dataclasses import replace
 from urllib.parse import urlencode
 
 import pytest
+from switchboard import app
+from switchboard.embedded import DataDirectory
 from switchboard.oauth import clients, exchange
+from switchboard.oauth.consent import RequestRefused
+from switchboard.plugins.registry import Registry
 from switchboard.web.principal import Limit
 
 from tests.fixtures.app import Answer, Client
@@ -178,3 +183,13 @@ async def test_a_new_secret_replaces_the_old_one_and_tokens_stay(application: Ap
     assert (await application.refresh(tokens["refresh_token"])).status == 200
     application.secret = old
     assert (await application.refresh(tokens["refresh_token"])).status == 401
+
+
+async def test_without_https_nothing_is_asked_or_given(application: Application, servers: DataDirectory, registry: Registry) -> None:
+    settings = application.runtime.settings.model_copy(update={"public_url": "http://switchboard.example.com"})
+    urls = {"database_url": servers.database_url, "redis_url": servers.redis_url}
+    async with app.runtime(settings, **urls, registry=registry) as runtime:
+        plain = replace(application, runtime=runtime, client=app.create_app(runtime).test_client())
+        with pytest.raises(RequestRefused, match="https"):
+            await plain.code()
+        assert (await plain.refresh("svcr_made_up")).json["error"] == "insecure_transport"
