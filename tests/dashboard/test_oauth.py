@@ -180,6 +180,14 @@ async def test_members_see_and_end_their_own_connections_and_owners_all(consent:
     assert ("oauth_grant.revoked") in {action for _, action, _ in await people.audit(caller.organization_id)}
 
 
+async def test_the_audit_log_says_who_did_it_through_which_application(consent: Consent, people: People, caller: Caller) -> None:
+    given = await consent.application.redeem(answered((await consent.allow(scope="agents:write")).location)["code"])
+    holder = consent.application.holder({"access_token": str(given.json["access_token"])})
+    assert (await holder.post("/v1/agents", {"name": "Made by an application"})).status == 201
+    owner = await people.join(caller.organization_id)
+    assert f"{consent.person.email} via Calendar sync</a>" in (await owner.get("/dashboard/audit?action=create_agent")).html
+
+
 async def test_a_member_who_is_removed_takes_their_applications_along_at_once(consent: Consent, people: People, caller: Caller) -> None:
     holder = consent.application.holder(await consent.tokens())
     assert (await holder.get("/v1/agents")).status == 200

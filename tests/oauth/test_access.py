@@ -1,5 +1,6 @@
 """Access tokens on the API: one organization, the granted scopes, and an end that is felt at once."""
 
+import asyncio
 from datetime import timedelta
 from uuid import uuid4
 
@@ -7,6 +8,7 @@ import pytest
 from sqlmodel import col, delete, select, update
 from switchboard import housekeeping
 from switchboard.embedded import DataDirectory
+from switchboard.identity import members
 from switchboard.identity.models import AuditEntry, Membership, User
 from switchboard.oauth import clients
 from switchboard.oauth.connections import connections, disconnect
@@ -189,3 +191,16 @@ async def test_no_secret_is_in_the_database_or_the_logs(
     for secret in secrets:
         assert secret not in logged
         assert secret.encode().hex() not in logged
+
+
+async def test_a_membership_ends_while_its_applications_refresh(application: Application, caller: Caller) -> None:
+    for _ in range(5):
+        application.user_id = await make_user(application.runtime, caller.organization_id)
+        families = [await application.tokens() for _ in range(6)]
+        removal = members.remove(application.runtime.database, caller.organization_id, application.user_id)
+        refreshes = asyncio.gather(*(application.refresh(tokens["refresh_token"]) for tokens in families))
+        answers, _ = await asyncio.gather(refreshes, removal)
+        assert {answer.status for answer in answers} <= {200, 400}
+        for tokens in families:
+            assert not await connections(application.runtime.database, caller.organization_id, user_id=application.user_id)
+            assert (await application.holder(tokens).get("/v1/agents")).status == 401

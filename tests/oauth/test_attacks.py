@@ -99,9 +99,9 @@ async def test_another_application_cannot_give_ones_token_back(application: Appl
     assert await is_live(application, tokens)
 
 
-@pytest.mark.parametrize("redirect_uri", [None, "https://app.example.com/cb2", "https://app.example.com/cb/", "https://evil.example.com/cb"])
-async def test_a_code_is_redeemed_with_the_redirect_uri_it_was_sent_to(application: Application, redirect_uri: str | None) -> None:
-    refused(await application.redeem(await application.code(), redirect_uri=redirect_uri), "invalid_grant")
+async def test_a_code_is_redeemed_with_the_redirect_uri_it_was_sent_to(application: Application) -> None:
+    for redirect_uri in (None, "https://app.example.com/cb2", "https://app.example.com/cb/", "https://evil.example.com/cb"):
+        refused(await application.redeem(await application.code(), redirect_uri=redirect_uri), "invalid_grant")
 
 
 async def test_a_code_expires_after_ten_minutes(application: Application) -> None:
@@ -113,9 +113,8 @@ async def test_a_code_expires_after_ten_minutes(application: Application) -> Non
     refused(await application.redeem(late), "invalid_grant")
 
 
-@pytest.mark.parametrize(
-    ("proof", "verifier", "error"),
-    [
+async def test_a_proof_cannot_be_left_out_exchanged_or_made_up(application: Application) -> None:
+    attempts: list[tuple[dict[str, str], str | None, str]] = [
         (PROOF, None, "invalid_request"),
         (PROOF, "another-verifier-of-forty-three-characters-at-least", "invalid_grant"),
         (PROOF, CHALLENGE, "invalid_grant"),
@@ -123,33 +122,28 @@ async def test_a_code_expires_after_ten_minutes(application: Application) -> Non
         (PROOF, VERIFIER + "!", "invalid_request"),
         (PROOF, "x" * 129, "invalid_request"),
         ({}, VERIFIER, "invalid_request"),
-    ],
-)
-async def test_a_proof_cannot_be_left_out_exchanged_or_made_up(
-    application: Application, proof: dict[str, str], verifier: str | None, error: str
-) -> None:
-    code = await application.code(**proof)
-    refused(await application.redeem(code, code_verifier=verifier), error)
+    ]
+    for proof, verifier, error in attempts:
+        refused(await application.redeem(await application.code(**proof), code_verifier=verifier), error)
 
 
-@pytest.mark.parametrize(
-    "proof",
-    [
+async def test_a_public_application_cannot_do_with_less_than_s256(public_application: Application) -> None:
+    proofs: list[dict[str, str]] = [
         {},
         {"code_challenge": CHALLENGE},
         {"code_challenge": VERIFIER, "code_challenge_method": "plain"},
         {"code_challenge": CHALLENGE, "code_challenge_method": "s256"},
         {"code_challenge_method": "S256"},
         {"code_challenge": "short", "code_challenge_method": "S256"},
-    ],
-)
-async def test_a_public_application_cannot_do_with_less_than_s256(public_application: Application, proof: dict[str, str]) -> None:
-    assert (await sent_back(public_application, **proof))["error"] == "invalid_request"
+    ]
+    for proof in proofs:
+        assert (await sent_back(public_application, **proof))["error"] == "invalid_request", proof
 
 
-@pytest.mark.parametrize("proof", [{"code_challenge": VERIFIER, "code_challenge_method": "plain"}, {"code_challenge": CHALLENGE}])
-async def test_an_application_with_a_secret_cannot_use_plain_either(application: Application, proof: dict[str, str]) -> None:
-    assert (await sent_back(application, **proof))["error"] == "invalid_request"
+async def test_an_application_with_a_secret_cannot_use_plain_either(application: Application) -> None:
+    plain = {"code_challenge": VERIFIER, "code_challenge_method": "plain"}
+    for proof in (plain, {"code_challenge": CHALLENGE}, {"code_challenge_method": "S256"}):
+        assert (await sent_back(application, **proof))["error"] == "invalid_request", proof
 
 
 async def test_a_used_refresh_token_always_fails_and_later_ends_its_family(application: Application) -> None:
@@ -183,10 +177,10 @@ async def test_an_access_token_lasts_an_hour(application: Application) -> None:
     assert (await application.refresh(tokens["refresh_token"])).status == 200
 
 
-@pytest.mark.parametrize("scope", ["agents:read agents:write", "agents:write", "contacts:read", "everything", "AGENTS:READ", "agents:*"])
-async def test_a_refresh_cannot_widen_the_scopes(application: Application, scope: str) -> None:
+async def test_a_refresh_cannot_widen_the_scopes(application: Application) -> None:
     tokens = await application.tokens(scope="agents:read calls:read")
-    refused(await application.refresh(tokens["refresh_token"], scope=scope), "invalid_scope")
+    for scope in ("agents:read agents:write", "agents:write", "contacts:read", "everything", "AGENTS:READ", "agents:*"):
+        refused(await application.refresh(tokens["refresh_token"], scope=scope), "invalid_scope")
     assert (await application.refresh(tokens["refresh_token"])).json["scope"] == "agents:read calls:read"
 
 
@@ -197,9 +191,8 @@ async def test_a_scope_at_the_token_endpoint_adds_nothing_to_a_code(application:
     assert (await holder.post("/v1/agents", {"name": "Mine"})).status == 403
 
 
-@pytest.mark.parametrize(
-    ("changes", "error"),
-    [
+async def test_a_faulty_request_is_sent_back_with_its_state_and_the_issuer(application: Application) -> None:
+    requests: list[tuple[dict[str, str | None], str]] = [
         ({"state": None}, "invalid_request"),
         ({"state": ""}, "invalid_request"),
         ({"response_type": None}, "invalid_request"),
@@ -213,20 +206,16 @@ async def test_a_scope_at_the_token_endpoint_adds_nothing_to_a_code(application:
         ({"scope": "agents:read,calls:read"}, "invalid_scope"),
         ({"scope": "openid"}, "invalid_scope"),
         ({"scope": 'agents:read "\\'}, "invalid_scope"),
-    ],
-)
-async def test_a_faulty_request_is_sent_back_with_its_state_and_the_issuer(
-    application: Application, changes: dict[str, str | None], error: str
-) -> None:
-    told = await sent_back(application, **changes)
-    assert (told["error"], told["iss"]) == (error, application.issuer)
-    assert told.get("state") == (changes["state"] or None if "state" in changes else "s-1")
-    assert "code" not in told
+    ]
+    for changes, error in requests:
+        told = await sent_back(application, **changes)
+        assert (told["error"], told["iss"]) == (error, application.issuer), changes
+        assert told.get("state") == (changes["state"] or None if "state" in changes else "s-1")
+        assert "code" not in told
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
+async def test_without_a_known_application_and_address_nobody_is_sent_anywhere(application: Application) -> None:
+    requests: list[dict[str, str | None]] = [
         {"client_id": None},
         {"client_id": "nobody"},
         {"client_id": "a\0b"},
@@ -234,20 +223,19 @@ async def test_a_faulty_request_is_sent_back_with_its_state_and_the_issuer(
         {"redirect_uri": None},
         {"state": "a\nb"},
         {"scope": "ü"},
-    ],
-)
-async def test_without_a_known_application_and_address_nobody_is_sent_anywhere(application: Application, changes: dict[str, str | None]) -> None:
-    with pytest.raises(RequestRefused):
-        await consent.examine(application.runtime.database, application.issuer, application.request(**changes))
-    with pytest.raises(RequestRefused):
-        await consent.decline(application.runtime.database, application.issuer, application.request(**changes))
+    ]
+    for changes in requests:
+        with pytest.raises(RequestRefused):
+            await consent.examine(application.runtime.database, application.issuer, application.request(**changes))
+        with pytest.raises(RequestRefused):
+            await consent.decline(application.runtime.database, application.issuer, application.request(**changes))
 
 
-@pytest.mark.parametrize("name", ["client_id", "redirect_uri", "scope", "state", "response_type", "code_challenge"])
-async def test_a_parameter_that_comes_twice_is_refused(application: Application, name: str) -> None:
-    doubled = [*application.request(code_challenge=CHALLENGE, code_challenge_method="S256"), (name, "x")]
-    with pytest.raises(RequestRefused, match="more than once"):
-        await consent.examine(application.runtime.database, application.issuer, doubled)
+async def test_a_parameter_that_comes_twice_is_refused(application: Application) -> None:
+    for name in ("client_id", "redirect_uri", "scope", "state", "response_type", "code_challenge"):
+        doubled = [*application.request(code_challenge=CHALLENGE, code_challenge_method="S256"), (name, "x")]
+        with pytest.raises(RequestRefused, match="more than once"):
+            await consent.examine(application.runtime.database, application.issuer, doubled)
 
 
 async def test_only_who_belongs_to_an_organization_grants_access_to_it(application: Application, stranger: Caller) -> None:
@@ -287,9 +275,9 @@ async def test_a_redemption_and_a_disconnection_at_once_leave_nothing_alive(appl
         refused(await application.refresh(given.json["refresh_token"]), "invalid_grant")
 
 
-@pytest.mark.parametrize("token", ["", "svcr_short", "svcr_" + "0" * 49, "svc_live_" + "0" * 49])
-async def test_a_made_up_refresh_token_is_refused(application: Application, token: str) -> None:
-    refused(await application.refresh(token), "invalid_request" if not token else "invalid_grant")
+async def test_a_made_up_refresh_token_is_refused(application: Application) -> None:
+    for token in ("", "svcr_short", "svcr_" + "0" * 49, "svc_live_" + "0" * 49):
+        refused(await application.refresh(token), "invalid_request" if not token else "invalid_grant")
 
 
 async def test_an_access_token_refreshes_nothing_and_a_refresh_token_opens_nothing(application: Application) -> None:

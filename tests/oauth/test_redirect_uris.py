@@ -60,6 +60,46 @@ TRICKS = [
     "urn:ietf:wg:oauth:2.0:oob",
 ]
 
+MISREAD = [
+    "http://app.example.com/cb",
+    "http://localhost.example.com/cb",
+    "http://127.0.0.1.example.com/cb",
+    "http://localhost@evil.example.com/cb",
+    "http://[::2]/cb",
+    "HTTPS://app.example.com/cb",
+    "https:app.example.com/cb",
+    "https:///cb",
+    "https://",
+    "https://:443/cb",
+    "https://app.example.com:0/cb",
+    "https://app.example.com:99999/cb",
+    "https://app.example.com:x/cb",
+    "https://[::1/cb",
+    "https://user@app.example.com/cb",
+    "https://user:pass@app.example.com/cb",
+    "https://app.example.com/cb#",
+    "https://app.example.com/cb#part",
+    "https://*.example.com/cb",
+    "https://app.example.com/*",
+    "https://app.example.com\\@evil.example.com/cb",
+    "https://app.example.com/cb?code=mine",
+    "https://app.example.com/cb?a=1&state=mine",
+    "https://app.example.com/cb?iss=mine",
+    "https://app.example.com/c b",
+    "https://app.example.com/cb\n",
+    "https://аpp.example.com/cb",
+    "javascript:alert(1)",
+    "app.example.com/cb",
+    "//app.example.com/cb",
+    "/cb",
+    "",
+    "https://app.example.com/" + "x" * 2000,
+    "https://a;script-src/cb",
+    "https://a'b/cb",
+    "https://a,b.example/cb",
+    "https://%61pp.example.com/cb",
+]
+
 
 async def test_whatever_is_not_the_registered_address_is_sent_nowhere(application: Application) -> None:
     for trick in TRICKS:
@@ -70,47 +110,10 @@ async def test_whatever_is_not_the_registered_address_is_sent_nowhere(applicatio
                 await consent.decline(application.runtime.database, application.issuer, application.request(redirect_uri=trick, **changes))
 
 
-@pytest.mark.parametrize(
-    "uri",
-    [
-        "http://app.example.com/cb",
-        "http://localhost.example.com/cb",
-        "http://127.0.0.1.example.com/cb",
-        "http://localhost@evil.example.com/cb",
-        "http://[::2]/cb",
-        "HTTPS://app.example.com/cb",
-        "https:app.example.com/cb",
-        "https:///cb",
-        "https://",
-        "https://:443/cb",
-        "https://app.example.com:0/cb",
-        "https://app.example.com:99999/cb",
-        "https://app.example.com:x/cb",
-        "https://[::1/cb",
-        "https://user@app.example.com/cb",
-        "https://user:pass@app.example.com/cb",
-        "https://app.example.com/cb#",
-        "https://app.example.com/cb#part",
-        "https://*.example.com/cb",
-        "https://app.example.com/*",
-        "https://app.example.com\\@evil.example.com/cb",
-        "https://app.example.com/cb?code=mine",
-        "https://app.example.com/cb?a=1&state=mine",
-        "https://app.example.com/cb?iss=mine",
-        "https://app.example.com/c b",
-        "https://app.example.com/cb\n",
-        "https://аpp.example.com/cb",
-        "javascript:alert(1)",
-        "app.example.com/cb",
-        "//app.example.com/cb",
-        "/cb",
-        "",
-        "https://app.example.com/" + "x" * 2000,
-    ],
-)
-async def test_an_address_that_could_be_misread_is_not_registered(runtime: Runtime, uri: str) -> None:
-    with pytest.raises(IdentityError, match="is not a redirect URI"):
-        await clients.register(runtime.database, name="App", redirect_uris=["https://app.example.com/cb", uri])
+async def test_an_address_that_could_be_misread_is_not_registered(runtime: Runtime) -> None:
+    for uri in MISREAD:
+        with pytest.raises(IdentityError, match="is not a redirect URI"):
+            await clients.register(runtime.database, name="App", redirect_uris=["https://app.example.com/cb", uri])
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,47 @@
 import base64
 import hmac
 import json
+from dataclasses import replace
 from urllib.parse import urlencode
 
 import pytest
+from switchboard import app
+from switchboard.embedded import DataDirectory
 from switchboard.oauth import clients, exchange
+from switchboard.oauth.consent import RequestRefused
+from switchboard.plugins.registry import Registry
 from switchboard.web.principal import Limit
 
 from tests.fixtures.app import Answer, Client
 from tests.fixtures.oauth import PROOF, VERIFIER, Application
 
 FORM = "application/x-www-form-urlencoded"
+FAULTY_BODIES = [
+    (b"", "application/json"),
+    (b"{", "application/json"),
+    (b"[]", "application/json"),
+    (b'[["grant_type", "refresh_token"]]', "application/json"),
+    (b'"x"', "application/json"),
+    (b"null", "application/json"),
+    (b"\xff\xfe", "application/json"),
+    (b"[" * 16_000, "application/json"),
+    (b'{"grant_type": "refresh_token", "grant_type": "refresh_token"}', "application/json"),
+    (b'{"client_id": 5}', "application/json"),
+    (b'{"client_id": "a\\u0000b"}', "application/json"),
+    (b'{"client_id": "\\ud800"}', "application/json"),
+    (b'{"refresh_token": {"a": "b"}, "client_id": "x"}', "application/json"),
+    (b'{"code": ["x"], "client_id": "x"}', "application/json"),
+    (b'{"code": true, "client_id": "x"}', "application/json"),
+    (b'{"x": "' + b"x" * 20_000 + b'"}', "application/json"),
+    (b"client_id=a&client_id=b", FORM),
+    (b"client_id=%00", FORM),
+    (b"client_id=%FF", FORM),
+    (b"client_id=\xff", FORM),
+    ("&".join(f"a{number}=b" for number in range(60)).encode(), FORM),
+    (b"grant_type=refresh_token", "text/plain"),
+    (b"grant_type=refresh_token", "multipart/form-data; boundary=x"),
+    (b"<x/>", "application/xml"),
+]
 
 
 async def send(http: Client, body: str | bytes, mimetype: str = "application/json", **headers: str) -> Answer:
@@ -46,39 +77,11 @@ async def test_a_public_application_sends_its_id_alone(public_application: Appli
         assert (await send(client, body, **headers)).status == 200
 
 
-@pytest.mark.parametrize(
-    ("body", "mimetype"),
-    [
-        (b"", "application/json"),
-        (b"{", "application/json"),
-        (b"[]", "application/json"),
-        (b'[["grant_type", "refresh_token"]]', "application/json"),
-        (b'"x"', "application/json"),
-        (b"null", "application/json"),
-        (b"\xff\xfe", "application/json"),
-        (b"[" * 16_000, "application/json"),
-        (b'{"grant_type": "refresh_token", "grant_type": "refresh_token"}', "application/json"),
-        (b'{"client_id": 5}', "application/json"),
-        (b'{"client_id": "a\\u0000b"}', "application/json"),
-        (b'{"client_id": "\\ud800"}', "application/json"),
-        (b'{"refresh_token": {"a": "b"}, "client_id": "x"}', "application/json"),
-        (b'{"code": ["x"], "client_id": "x"}', "application/json"),
-        (b'{"code": true, "client_id": "x"}', "application/json"),
-        (b'{"x": "' + b"x" * 20_000 + b'"}', "application/json"),
-        (b"client_id=a&client_id=b", FORM),
-        (b"client_id=%00", FORM),
-        (b"client_id=%FF", FORM),
-        (b"client_id=\xff", FORM),
-        ("&".join(f"a{number}=b" for number in range(60)).encode(), FORM),
-        (b"grant_type=refresh_token", "text/plain"),
-        (b"grant_type=refresh_token", "multipart/form-data; boundary=x"),
-        (b"<x/>", "application/xml"),
-    ],
-)
-async def test_a_faulty_body_is_an_invalid_request(client: Client, body: bytes, mimetype: str) -> None:
-    answer = await send(client, body, mimetype)
-    assert (answer.status, answer.json["error"]) == (400, "invalid_request"), answer.body
-    assert answer.headers["Cache-Control"] == "no-store"
+async def test_a_faulty_body_is_an_invalid_request(client: Client) -> None:
+    for body, mimetype in FAULTY_BODIES:
+        answer = await send(client, body, mimetype)
+        assert (answer.status, answer.json["error"]) == (400, "invalid_request"), (body, answer.body)
+        assert answer.headers["Cache-Control"] == "no-store"
 
 
 async def test_a_client_must_authenticate_as_it_is_registered(application: Application, public_application: Application, client: Client) -> None:
@@ -111,9 +114,8 @@ async def test_a_client_must_authenticate_as_it_is_registered(application: Appli
     assert (other.status, other.json["error"]) == (400, "invalid_request")
 
 
-@pytest.mark.parametrize(
-    ("fields", "error"),
-    [
+async def test_what_is_missing_or_unknown_is_named(application: Application) -> None:
+    requests: list[tuple[dict[str, str | None], str]] = [
         ({}, "invalid_request"),
         ({"grant_type": "authorization_code"}, "invalid_request"),
         ({"grant_type": "refresh_token"}, "invalid_request"),
@@ -123,12 +125,11 @@ async def test_a_client_must_authenticate_as_it_is_registered(application: Appli
         ({"grant_type": 'a"\\b'}, "unsupported_grant_type"),
         ({"grant_type": "authorization_code", "code": "made up"}, "invalid_grant"),
         ({"grant_type": "authorization_code", "code": "' or 1=1 --"}, "invalid_grant"),
-    ],
-)
-async def test_what_is_missing_or_unknown_is_named(application: Application, fields: dict[str, str | None], error: str) -> None:
-    answer = await application.post("/api/oauth/token", application.authenticated(fields))
-    assert (answer.status, answer.json["error"]) == (400, error)
-    assert all(character not in str(answer.json["error_description"]) for character in '"\\')
+    ]
+    for fields, error in requests:
+        answer = await application.post("/api/oauth/token", application.authenticated(fields))
+        assert (answer.status, answer.json["error"]) == (400, error), fields
+        assert all(character not in str(answer.json["error_description"]) for character in '"\\')
 
 
 async def test_parameters_in_the_query_are_not_read(application: Application) -> None:
@@ -182,3 +183,13 @@ async def test_a_new_secret_replaces_the_old_one_and_tokens_stay(application: Ap
     assert (await application.refresh(tokens["refresh_token"])).status == 200
     application.secret = old
     assert (await application.refresh(tokens["refresh_token"])).status == 401
+
+
+async def test_without_https_nothing_is_asked_or_given(application: Application, servers: DataDirectory, registry: Registry) -> None:
+    settings = application.runtime.settings.model_copy(update={"public_url": "http://switchboard.example.com"})
+    urls = {"database_url": servers.database_url, "redis_url": servers.redis_url}
+    async with app.runtime(settings, **urls, registry=registry) as runtime:
+        plain = replace(application, runtime=runtime, client=app.create_app(runtime).test_client())
+        with pytest.raises(RequestRefused, match="https"):
+            await plain.code()
+        assert (await plain.refresh("svcr_made_up")).json["error"] == "insecure_transport"

@@ -10,6 +10,7 @@ from switchboard.dashboard.visitor import Visitor
 from switchboard.identity import members
 from switchboard.identity import service as identity
 from switchboard.identity.models import ApiKey
+from switchboard.oauth import connections
 from switchboard.runtime import current_runtime
 from switchboard.web.schemas import PageQuery
 
@@ -29,4 +30,5 @@ async def audit_page(session: AsyncSession, visitor: Visitor, query: AuditQuery)
     people = await members.members(current_runtime().database, visitor.organization_id)
     keys: list[ApiKey] = list((await session.exec(identity.api_keys(session))).all())
     names = {f"user:{person.user_id}": person.email for person in people} | {f"key:{key.id}": f"key {key.name}" for key in keys}
+    names |= await connections.application_names(current_runtime().database, visitor.organization_id)
     return await render("dashboard/audit/list.html", entries=entries, query=query, names=names)

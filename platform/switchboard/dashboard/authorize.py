@@ -50,7 +50,7 @@ async def authorize_page() -> ResponseReturnValue:
         form=Form(chosen),
         application=asked.application,
         host=urlsplit(asked.redirect_uri).netloc,
-        scopes=[SCOPES[scope] for scope in asked.scopes],
+        scopes=[(scope, SCOPES[scope]) for scope in asked.scopes],
         organizations=[(str(organization.id), organization.name) for organization in organizations],
     )
     policy = content_security_policy(form_action=f"'self' {_reached(asked.redirect_uri)}")

@@ -168,8 +168,9 @@ async def _membership(session: AsyncSession, organization_id: UUID, user_id: UUI
 
 
 async def _membership_or_404(session: AsyncSession, organization_id: UUID, user_id: UUID) -> Membership:
-    # The organization's row is the lock: two owners who remove each other must not both succeed.
-    await session.exec(select(Organization.id).where(col(Organization.id) == organization_id).with_for_update())
+    # The organization's row is the lock: two owners who remove each other must not both succeed. Its key stays free for whoever writes a row of the
+    # organization: a token that is being issued would wait for us, and we for its approval, which goes with the membership.
+    await session.exec(select(Organization.id).where(col(Organization.id) == organization_id).with_for_update(key_share=True))
     membership = await _membership(session, organization_id, user_id)
     if membership is None:
         raise NotFound

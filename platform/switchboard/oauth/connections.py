@@ -81,6 +81,14 @@ async def disconnect(database: Database, limiter: RateLimiter, organization_id: 
         await limiter.tell_revoked(str(grant.id))
 
 
+async def application_names(database: Database, organization_id: UUID) -> dict[str, str]:
+    """What the applications are called that have had access to an organization, by their client ids."""
+    mine = select(OAuthGrant.client_id).where(col(OAuthGrant.organization_id) == organization_id)
+    async with database.system() as session:
+        rows = await session.exec(select(OAuthClient.client_id, OAuthClient.name).where(col(OAuthClient.id).in_(mine)))
+        return dict(rows.all())
+
+
 async def live_grants(database: Database, organization_id: UUID, user_id: UUID) -> list[UUID]:
     """The credentials by which applications act for a user. They end with the membership; who ends it tells the rate limiter."""
     mine = select(OAuthGrant.id).where(col(OAuthGrant.organization_id) == organization_id, col(OAuthGrant.user_id) == user_id)

@@ -73,7 +73,8 @@ async def decline(database: Database, issuer: str, parameters: Parameters) -> st
 
 async def _approval(session: AsyncSession, user_id: UUID, organization_id: UUID) -> Approval:
     mine = select(Membership.id).where(col(Membership.user_id) == user_id, col(Membership.organization_id) == organization_id)
-    membership_id = (await session.exec(mine)).one_or_none()
+    # Whoever removes the member meanwhile waits for the approval, and takes it along.
+    membership_id = (await session.exec(mine.with_for_update(read=True, key_share=True))).one_or_none()
     if membership_id is None:
         user = await session.get(User, user_id)
         if user is None or not user.is_superadmin or await session.get(Organization, organization_id) is None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
+import structlog
 from sqlalchemy.orm import Session
 from sqlmodel import col, select
 
@@ -16,6 +17,7 @@ from switchboard.identity.credentials import ACCESS_TOKEN, REFRESH_TOKEN, digest
 from switchboard.identity.models import AuditEntry, User
 from switchboard.oauth.models import OAuthClient, OAuthGrant, OAuthToken
 
+logger = structlog.get_logger()
 CODE_LIFETIME = timedelta(minutes=10)
 ACCESS_LIFETIME = timedelta(hours=1)
 REFRESH_LIFETIME = timedelta(days=30)
@@ -29,15 +31,6 @@ class Approval:
     user_id: UUID
     organization_id: UUID
     membership_id: UUID | None
-
-
-@dataclass(frozen=True, slots=True)
-class Issued:
-    """A pair of tokens, as the client gets them, once."""
-
-    access_token: str
-    refresh_token: str
-    scopes: list[str]
 
 
 class Families:
@@ -88,12 +81,12 @@ class Families:
         if grant is None:
             return None
         # Read under the lock: whoever held it before may have used the token.
-        token = self._session.scalars(select(OAuthToken).where(col(OAuthToken.refresh_hash) == digest(text))).one()
-        if token.used_at is not None:
-            if token.used_at < now() - GRACE:
-                self.end(grant, actor="system", why=f"{client.client_id} sent a used refresh token")
+        token = self._session.scalars(select(OAuthToken).where(col(OAuthToken.refresh_hash) == digest(text))).one_or_none()
+        if token is not None and token.used_at is not None and token.used_at < now() - GRACE:
+            self.end(grant, actor="system", why=f"{client.client_id} sent a used refresh token")
+        if token is None or token.used_at is not None or token.expires_at <= now() or not self._is_live(grant):
             return None
-        return (grant, token) if token.expires_at > now() and self._is_live(grant) else None
+        return grant, token
 
     def of_token(self, text: str) -> OAuthGrant | None:
         """The approval, locked, that an access or refresh token came of, whoever holds it and in whatever state."""
@@ -101,22 +94,22 @@ class Families:
         family = select(OAuthToken.grant_id).where((col(OAuthToken.access_hash) == kept) | (col(OAuthToken.refresh_hash) == kept))
         return self._session.scalars(select(OAuthGrant).where(col(OAuthGrant.id).in_(family)).with_for_update()).one_or_none()
 
-    def issue(self, grant: OAuthGrant, scopes: list[str]) -> Issued:
-        """A fresh pair of tokens; the family lives as long as its newest refresh token."""
-        issued = Issued(new_credential(ACCESS_TOKEN), new_credential(REFRESH_TOKEN), scopes)
+    def issue(self, grant: OAuthGrant, scopes: list[str]) -> tuple[str, str]:
+        """A fresh access and refresh token, told this once; the family lives as long as its newest refresh token."""
+        access_token, refresh_token = new_credential(ACCESS_TOKEN), new_credential(REFRESH_TOKEN)
         grant.expires_at = now() + REFRESH_LIFETIME
         self._session.add(
             OAuthToken(
                 organization_id=grant.organization_id,
                 grant_id=grant.id,
                 scopes=scopes,
-                access_hash=digest(issued.access_token),
+                access_hash=digest(access_token),
                 access_expires_at=now() + ACCESS_LIFETIME,
-                refresh_hash=digest(issued.refresh_token),
+                refresh_hash=digest(refresh_token),
                 expires_at=grant.expires_at,
             )
         )
-        return issued
+        return access_token, refresh_token
 
     def end(self, grant: OAuthGrant, *, actor: str, why: str) -> None:
         """End an approval with all its tokens; harmless when done twice."""
@@ -125,6 +118,7 @@ class Families:
         grant.revoked_at = now()
         self._session.add(AuditEntry(organization_id=grant.organization_id, actor=actor, action="oauth_grant.revoked", subject=why))
         self.ended.append(grant.id)
+        logger.warning("an application's access was ended", organization_id=str(grant.organization_id), actor=actor, why=why)
 
     def _is_live(self, grant: OAuthGrant) -> bool:
         if grant.revoked_at is not None or grant.expires_at <= now():

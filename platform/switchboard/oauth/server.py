@@ -127,11 +127,11 @@ class Server(AuthorizationServer):
         """It was kept as it was made."""
 
     def _issue(self, *, user: OAuthGrant, scope: str, **_: object) -> Token:
-        issued = self.families.issue(user, scope.split())
+        access_token, refresh_token = self.families.issue(user, scope.split())
         return {
-            "access_token": issued.access_token,
+            "access_token": access_token,
             "token_type": "Bearer",
             "expires_in": int(ACCESS_LIFETIME.total_seconds()),
-            "refresh_token": issued.refresh_token,
+            "refresh_token": refresh_token,
             "scope": scope,
         }
