@@ -4,6 +4,7 @@ from switchboard.dashboard import (  # noqa: F401
     account,
     audit,
     authorize,
+    automations,
     calls,
     campaign_forms,
     campaigns,
