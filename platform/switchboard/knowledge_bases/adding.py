@@ -6,6 +6,7 @@ from uuid import UUID
 from sqlmodel import col
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.billing import ledger
 from switchboard.database import new_id, now
 from switchboard.knowledge_bases import processing
 from switchboard.knowledge_bases import service as knowledge
@@ -22,10 +23,11 @@ async def add(
 ) -> KnowledgeDocument:
     """A new document, `ready`, or `failed` where a provider did. The same request with the same key finds the document that it made.
 
-    Raises `NotFound` for the knowledge base, and `ValidationFailed` for a content that is not what its type says.
+    Raises `NotFound` for the knowledge base, `InsufficientBalance`, and `ValidationFailed` for a content that is not what its type says.
     """
     async with runtime.database.tenant(organization_id) as session:
         await knowledge.get(session, base_id)
+        await ledger.demand_solvency(session)
     try:
         extracted = await extract(data.filename, data.content, data.content_type)
     except InvalidDocument as error:
