@@ -52,6 +52,10 @@ async def test_another_carrier_places_the_call_that_twilio_fails_to_place(at_twi
     stray = CallRecord(new_sid("CA"), "outbound-api", live.number, PERSON, status_callback=_status_url(live, call), status_events=("ringing",))
     await twilio.post(stray).status("ringing")
     assert (twilio.requests[-1][1].rpartition("/")[2], twilio.requests[-1][2]) == (f"{stray.sid}.json", [("Status", "completed")]), "hung up there"
+    target = CallRecord(new_sid("CA"), "outbound-api", live.number, PERSON)
+    url = f"{_status_url(live, call).rpartition('/')[0]}/introduced"
+    await twilio.post(target).form_post(url, target.form(twilio.account_sid, "in-progress"))
+    assert twilio.requests[-1][1].endswith(f"{target.sid}.json"), "who waits for a call that is over is hung up too"
     assert (await live.ended(call["id"]))["status"] == "completed"
 
 

@@ -8,13 +8,14 @@ from uuid import UUID
 
 import pytest
 from switchboard.conversation.knowledge import Question, SearchKnowledge, recalled
+from switchboard.identity.policy import Policy
 from switchboard.phone_numbers.purchase import callback_urls
 from switchboard.plugins import KNOWLEDGE, Embeddings, ProviderError, SimulatedCarrier, ToolContext, ToolError
 from switchboard.runtime import Runtime
 from switchboard.simulations import running
 from switchboard_offline.minilm import MiniLMEmbedding
 
-from tests.fixtures.app import UNKNOWN_ID, Caller, Json, LivePlatform
+from tests.fixtures.app import UNKNOWN_ID, Caller, Json, LivePlatform, Organizations
 
 ANSWER = "The dough of our bread rests for thirty six hours before it is baked."
 QUESTION = "How long does the bread rest?"
@@ -96,6 +97,20 @@ async def test_what_documents_searches_and_simulations_embed_is_charged(runtime:
         await running.run(runtime, caller.organization_id, UUID(str(agent)), UUID(str(simulation)))
         assert await balance(caller) == -1.0  # one for what is recalled, one for the tool
     assert (await caller.get("/v1/usage")).json["cost"] == 1.0
+
+
+async def test_who_pays_beforehand_and_owes_embeds_and_simulates_no_more(runtime: Runtime, organizations: Organizations, dear: None) -> None:
+    caller = await organizations.make(policy=Policy(billing_mode="prepaid"))
+    base, agent = [(await caller.post(path, {"name": "Bakery"})).json["id"] for path in ("/v1/knowledge-bases", "/v1/agents")]
+    document = {"filename": "bread.txt", "content": ANSWER}
+    assert (await caller.post(f"/v1/knowledge-bases/{base}/documents", document)).status == 201, "nothing is owed yet"
+    simulation = {"name": "Test", "lines": [QUESTION], "assertions": [{"type": "said", "text": "x"}]}
+    for path, body in (
+        (f"/v1/knowledge-bases/{base}/documents", document), ("/v1/knowledge-bases/search", {"query": QUESTION}),
+        (f"/v1/agents/{agent}/simulations", simulation),
+    ):  # fmt: skip
+        answer = await caller.post(path, body)
+        assert (answer.status, answer.json["code"]) == (402, "insufficient_balance"), path
 
 
 async def test_an_agent_knows_only_its_organizations_knowledge_bases(caller: Caller, stranger: Caller) -> None:

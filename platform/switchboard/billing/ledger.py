@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Literal
 from uuid import UUID
 
-from sqlalchemy import func
+from sqlalchemy import ColumnElement, func
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, delete, select
 from sqlmodel.ext.asyncio.session import AsyncSession
@@ -30,13 +30,18 @@ async def hold(session: AsyncSession, reference: UUID, amount: Decimal) -> None:
     if (await policy_of(session, session.info["organization_id"])).billing_mode != "prepaid":
         return
     account = await _locked(session)
-    others = select(func.coalesce(func.sum(col(LedgerHold.amount)), 0)).where(
-        col(LedgerHold.organization_id) == account.organization_id, col(LedgerHold.id) != reference
-    )
-    if account.balance - (await session.exec(others)).one() < amount:
+    if account.balance - await _set_aside(session, col(LedgerHold.id) != reference) < amount:
         raise InsufficientBalance
     row = LedgerHold(id=reference, organization_id=account.organization_id, amount=amount).model_dump()
     await session.exec(insert(LedgerHold).values(row).on_conflict_do_update(index_elements=["id"], set_={"amount": amount}))
+
+
+async def demand_solvency(session: AsyncSession) -> None:
+    """Refuse what is charged once it has been used to a prepaid organization that owes already. Raises `InsufficientBalance`."""
+    if (await policy_of(session, session.info["organization_id"])).billing_mode != "prepaid":
+        return
+    if (await balance(session))[0] < await _set_aside(session):
+        raise InsufficientBalance
 
 
 async def settle(session: AsyncSession, kind: Spending, reference: UUID, amount: Decimal) -> None:
@@ -72,6 +77,11 @@ async def balance(session: AsyncSession) -> tuple[Decimal, datetime | None]:
 def entries(session: AsyncSession) -> SelectOfScalar[LedgerEntry]:
     """Everything that was charged or topped up."""
     return select(LedgerEntry).where(col(LedgerEntry.organization_id) == session.info["organization_id"])
+
+
+async def _set_aside(session: AsyncSession, *which: ColumnElement[bool]) -> Decimal:
+    rows = select(func.coalesce(func.sum(col(LedgerHold.amount)), 0)).where(col(LedgerHold.organization_id) == session.info["organization_id"])
+    return (await session.exec(rows.where(*which))).one()
 
 
 async def _locked(session: AsyncSession) -> Account:

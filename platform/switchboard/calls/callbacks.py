@@ -12,7 +12,7 @@ from switchboard.calls.live import LiveMessage, tell
 from switchboard.calls.models import Call
 from switchboard.calls.states import accept, finish, is_over, ring, start
 from switchboard.conversation.call import EndedReason, TargetTold
-from switchboard.plugins import CallAccepted, CallAnswered, CallEnded, CallRinging, MachineDetected, RecordingReady, TargetGone
+from switchboard.plugins import CallAccepted, CallAnswered, CallEnded, CallRinging, MachineDetected, RecordingReady, TargetGone, TargetReady
 from switchboard.plugins.telephony import CallEvent, TransferEvent
 from switchboard.runtime import Runtime
 
@@ -38,11 +38,14 @@ async def apply(runtime: Runtime, organization_id: UUID, carrier: str, event: Ca
         await tell(runtime.redis, holder, LiveMessage(call_id=call.id, hang_up=EndedReason.VOICEMAIL))
 
 
-async def tell_of_target(runtime: Runtime, organization_id: UUID, event: TransferEvent, *, call_id: UUID | None) -> None:
-    """Tell the call that is to be transferred; one that is over has let its target go."""
+async def tell_of_target(runtime: Runtime, organization_id: UUID, carrier: str, event: TransferEvent, *, call_id: UUID | None) -> None:
+    """Tell the call that is to be transferred. Who waits for one that nobody holds any more, because its server died, is let go."""
     async with runtime.database.tenant(organization_id) as session:
         call = (await session.exec(calls.listed(session).where(col(Call.id) == call_id))).one_or_none()
-    if call is not None and call.holder is not None:
+    abandoned = call is None or (is_over(call) and call.ended_reason != EndedReason.TRANSFERRED)
+    if abandoned and isinstance(event, TargetReady):
+        await end_leg(runtime, organization_id, carrier, event.target_call_id)
+    elif call is not None and call.holder is not None:
         told = TargetTold(event.target_call_id, event.outcome if isinstance(event, TargetGone) else None)
         await tell(runtime.redis, call.holder, LiveMessage(call_id=call.id, target=told))
 

@@ -105,7 +105,7 @@ async def _apply(runtime: Runtime, organization_id: UUID, carrier: str, event: C
     elif isinstance(event, TextStatus):
         await text_callbacks.apply(runtime, organization_id, carrier, event, message_id=subject_id)
     elif isinstance(event, TargetReady | TargetGone):
-        await call_callbacks.tell_of_target(runtime, organization_id, event, call_id=subject_id)
+        await call_callbacks.tell_of_target(runtime, organization_id, carrier, event, call_id=subject_id)
     elif not isinstance(event, IncomingCall):
         await call_callbacks.apply(runtime, organization_id, carrier, event, call_id=subject_id)
 

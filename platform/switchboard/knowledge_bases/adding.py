@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlmodel import col
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.billing import ledger
 from switchboard.database import new_id, now
 from switchboard.knowledge_bases import processing
 from switchboard.knowledge_bases import service as knowledge
@@ -24,7 +25,7 @@ async def add(
 ) -> KnowledgeDocument:
     """A new document, `ready`, or `failed` where a provider did. The same request with the same key finds the document that it made.
 
-    Raises `NotFound` for the knowledge base, and `ValidationFailed` for a content that is not what its type says.
+    Raises `NotFound` for the knowledge base, `InsufficientBalance`, and `ValidationFailed` for a content that is not what its type says.
     """
     extracted = await _read(runtime, organization_id, base_id, extract(data.filename, data.content, data.content_type))
     async with runtime.database.tenant(organization_id) as session:
@@ -39,7 +40,7 @@ async def add(
 async def add_file(runtime: Runtime, organization_id: UUID, base_id: UUID, filename: str, data: bytes) -> KnowledgeDocument:
     """A new document from a file of at most 5 MiB, `processing`: a worker goes on with it.
 
-    Raises `NotFound` for the knowledge base, and `ValidationFailed` for a file that cannot be read.
+    Raises `NotFound` for the knowledge base, `InsufficientBalance`, and `ValidationFailed` for a file that cannot be read.
     """
     extracted = await _read(runtime, organization_id, base_id, extract_file(filename, data))
     return await _handed_over(runtime, organization_id, base_id, filename, extracted)
@@ -55,6 +56,7 @@ async def _read(runtime: Runtime, organization_id: UUID, base_id: UUID, reading:
     with closing(reading):
         async with runtime.database.tenant(organization_id) as session:
             await knowledge.get(session, base_id)
+            await ledger.demand_solvency(session)
         try:
             return await reading
         except InvalidDocument as error:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from sqlmodel import col
 
+from switchboard.billing import ledger
 from switchboard.knowledge_bases import service as knowledge
 from switchboard.knowledge_bases.embedding import Embedded, EmbeddingModel, charge, embed, model_of
 from switchboard.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
@@ -53,10 +54,11 @@ async def search(
 ) -> list[Passage]:
     """The best passages of these knowledge bases, or of all, best first; only of documents that are there. The organization is charged.
 
-    Raises `ValidationFailed` for an id that is not one of the organization's knowledge bases, and `ProviderError`.
+    Raises `ValidationFailed` for an id that is not one of the organization's knowledge bases, `InsufficientBalance`, and `ProviderError`.
     """
     async with runtime.database.tenant(organization_id) as session:
         bases = await knowledge.chosen(session, knowledge_base_ids)
+        await ledger.demand_solvency(session)
     found = await search_in(runtime, organization_id, query, bases, everywhere=knowledge_base_ids is None, limit=limit)
     await charge(runtime, organization_id, found.usage)
     return found.passages
