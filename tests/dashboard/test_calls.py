@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime
 
 import pytest
+from playwright.async_api import expect
 from switchboard.calls.models import Call, TranscriptLine
 from switchboard.runtime import Runtime
 
@@ -48,7 +49,7 @@ async def test_somebody_is_called_and_what_was_said_is_heard_again(window: Windo
     await page.get_by_text("The other side hung up").wait_for()
     await slider.press("End")
     await slider.press("Home")
-    assert await slider.get_attribute("aria-valuenow") == "0"
+    await expect(slider).to_have_attribute("aria-valuenow", "0")
     assert await page.locator(".said[aria-current]").count() == 0
     await page.locator(".said.agent").first.click()
     await page.locator(".said.agent[aria-current]").wait_for()

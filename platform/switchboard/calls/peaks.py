@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from switchboard.conversation.g711 import Samples
-from switchboard.conversation.recording import HEADER, RATE
+from switchboard.conversation.recording import HEADER
+from switchboard.conversation.timeline import RATE
 
 LOUDEST = 32768
 
