@@ -49,7 +49,7 @@ async def test_somebody_is_called_and_what_was_said_is_heard_again(window: Windo
     await page.get_by_text("The other side hung up").wait_for()
     await slider.press("End")
     await slider.press("Home")
-    assert await slider.get_attribute("aria-valuenow") == "0"
+    await expect(slider).to_have_attribute("aria-valuenow", "0")
     assert await page.locator(".said[aria-current]").count() == 0
     await page.locator(".said.agent").first.click()
     await page.locator(".said.agent[aria-current]").wait_for()

@@ -1,7 +1,6 @@
 """Calls: the list, one call with its recording, transcript, speed and costs, and placing one."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -152,7 +151,7 @@ async def _talk(session: AsyncSession, call: Call) -> dict[str, object]:
         "is_live": not is_over(call),
         "has_recording": is_over(call) and (own is not None or call.carrier_recording_id is not None),
         "has_waveform": own is not None,
-        "lines": _lines(await calls.transcript(session, call.id)),
+        "lines": await said(session, call.id),
     }
 
 
@@ -176,8 +175,9 @@ async def _about(session: AsyncSession, call: Call) -> dict[str, object]:
     }
 
 
-def _lines(entries: Sequence[TranscriptLine]) -> list[Line]:
-    return [_tool(entry) if entry.role == "tool" else Line(entry) for entry in entries]
+async def said(session: AsyncSession, call_id: UUID) -> list[Line]:
+    """A call's transcript, for `calls/lines.html`. Raises `NotFound`."""
+    return [_tool(entry) if entry.role == "tool" else Line(entry) for entry in await calls.transcript(session, call_id)]
 
 
 def _tool(entry: TranscriptLine) -> Line:

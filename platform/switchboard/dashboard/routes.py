@@ -13,6 +13,7 @@ from switchboard.dashboard import (  # noqa: F401
     invitations,
     keys,
     knowledge,
+    live_calls,
     oauth_clients,
     overview,
     phone_numbers,

@@ -1,0 +1,125 @@
+"""The pages of live calls: the desk in Chromium, whose microphone speaks, with a caller on the line."""
+
+import asyncio
+import wave
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from playwright.async_api import expect
+from sqlmodel import col, select
+from switchboard.calls.models import Call
+from switchboard.events.models import Event
+from switchboard.runtime import Runtime
+from switchboard_offline.espeak import speak
+
+from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform
+from tests.fixtures.calls import add_call
+from tests.fixtures.dashboard import People, owners_window
+from tests.fixtures.monitors import Samples, Telephone, telephone, voice
+
+PERSON = "Good afternoon. How are you?"
+QUESTION = "What are your opening hours?"
+ANSWER = "We are open from seven to six every day of the week."
+RATE = 48_000
+PAUSE_SECONDS = 1.5
+PIECE = 400
+ALIKE = 0.7
+
+
+def spoken(path: Path, text: str) -> Path:
+    """A microphone's file: a text and a pause, which Chromium plays over and over."""
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(RATE)
+        file.writeframes(speak(text, sample_rate=RATE) + bytes(int(2 * RATE * PAUSE_SECONDS)))
+    return path
+
+
+def envelope(samples: Samples) -> npt.NDArray[np.float64]:
+    """How loud it is in each 50 ms; the root brings what a browser's microphone makes louder or quieter closer together."""
+    pieces = samples[: len(samples) // PIECE * PIECE].astype(np.float64).reshape(-1, PIECE)
+    return np.asarray(np.mean(np.square(pieces), axis=1) ** 0.25)
+
+
+def rhythm_of(wanted: Samples, heard: Samples) -> float:
+    """How much like a voice the most similar part of what was heard is, out of 1. Browsers change a voice's samples, not its rhythm."""
+    pattern = envelope(wanted)
+    parts = [envelope(heard)[at : at + len(pattern)] for at in range(len(heard) // PIECE - len(pattern) + 1)]
+    return max((float(np.corrcoef(pattern, part)[0, 1]) for part in parts if part.any()), default=0.0)
+
+
+async def heard(caller: Telephone, text: str, *, since: int) -> None:
+    """Wait until the caller has heard it since then. A browser on a busy machine leaves gaps in what it sends, and says it again."""
+    async with asyncio.timeout(20):
+        while await asyncio.to_thread(rhythm_of, voice(text), caller.heard()[since:]) < ALIKE:
+            await caller.phone.wait(0.3)
+
+
+async def test_a_person_listens_takes_over_speaks_and_hands_back(live: LivePlatform, tmp_path: Path) -> None:
+    async with owners_window(live, microphone=spoken(tmp_path / "person.wav", PERSON)) as window, telephone(live) as caller:
+        page = window.page
+        await window.open("/dashboard/live")
+        await page.get_by_role("link", name="Listen to").click()
+        await page.get_by_role("button", name="Listen").click()
+        await expect(page.locator("[data-state]")).to_have_text("The agent listens.")
+        await page.get_by_label("Whisper to the agent").fill("Be brief.")
+        await page.get_by_role("button", name="Whisper").click()
+        await page.locator(".said.system").filter(has_text="Be brief.").wait_for()
+        await window.check_accessibility()
+        await page.get_by_role("button", name="Take over").click()
+        await expect(page.locator("[data-state]")).to_have_text("You have the call.")
+        await expect(page.get_by_role("button", name="Hand back")).to_be_focused()
+        taken_over_at = len(caller.heard())
+        await heard(caller, PERSON, since=taken_over_at)
+        await page.locator(".said.agent").filter(has_text="Person").filter(has_text="how are you").first.wait_for()
+        await window.check_accessibility()
+        await page.get_by_role("button", name="Hand back").click()
+        await expect(page.locator("[data-state]")).to_contain_text("The agent")
+        handed_back_at = len(caller.heard())
+        await caller.say(QUESTION)
+        await page.locator(".said.user").filter(has_text="opening hours").wait_for()
+        await page.locator(".said.agent").filter(has_text=ANSWER).wait_for()
+        assert rhythm_of(voice(PERSON), caller.heard()[handed_back_at:]) < ALIKE
+        await caller.hang_up()
+        await page.wait_for_url(f"**/dashboard/calls/{caller.call_id}")
+        await page.get_by_role("slider", name="Position in the recording").wait_for()
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        assert (await session.exec(select(Event).where(col(Event.name) == "call.takeover"))).one()
+
+
+async def test_who_has_the_call_hangs_up(live: LivePlatform, tmp_path: Path) -> None:
+    async with owners_window(live, microphone=spoken(tmp_path / "person.wav", PERSON)) as window, telephone(live) as caller:
+        page = window.page
+        await window.open(f"/dashboard/live/{caller.call_id}")
+        await page.get_by_role("button", name="Listen").click()
+        await page.get_by_role("button", name="Take over").click()
+        page.once("dialog", lambda dialog: dialog.accept())
+        await page.get_by_role("button", name="Hang up").click()
+        await page.wait_for_url(f"**/dashboard/calls/{caller.call_id}")
+        await page.get_by_text("A person had taken it over").wait_for()
+
+
+async def test_a_call_that_is_not_on_the_line_is_shown_as_any(people: People, caller: Caller, runtime: Runtime) -> None:
+    call = await _over(runtime, caller)
+    owner = await people.join(caller.organization_id)
+    assert (await owner.get(f"/dashboard/live/{call.id}")).location == f"/dashboard/calls/{call.id}"
+    refused = await owner.post(f"/dashboard/live/{call.id}/ticket")
+    assert refused.status == 409
+    assert refused.html.startswith("The call is not live")
+    assert "Nobody is on the line" in (await owner.get("/dashboard/live")).html
+
+
+async def test_nobody_follows_another_organizations_call(people: People, caller: Caller, stranger: Caller, runtime: Runtime) -> None:
+    theirs = await _over(runtime, stranger)
+    owner = await people.join(caller.organization_id)
+    for call_id in (theirs.id, UNKNOWN_ID):
+        assert (await owner.get(f"/dashboard/live/{call_id}")).status == 404
+        assert (await owner.get(f"/dashboard/live/{call_id}/said")).status == 404
+        assert (await owner.post(f"/dashboard/live/{call_id}/ticket")).status == 404
+
+
+async def _over(runtime: Runtime, caller: Caller) -> Call:
+    return await add_call(runtime, caller, datetime.now(UTC))
