@@ -13,7 +13,7 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, Scope
 from switchboard.calls.media_socket import AsgiMediaSocket
-from switchboard.conversation.call import AgentSettings, LiveCall, TranscriptEntry, TurnLatency
+from switchboard.conversation.call import AgentSettings, LiveCall, Person, TranscriptEntry, TurnLatency
 from switchboard.conversation.engine import CallEngine
 from switchboard.plugins import (
     ChatEvent,
@@ -107,6 +107,9 @@ class Nowhere:
 
     def latency(self, latency: TurnLatency) -> None:
         """Not kept."""
+
+    def taken_over(self, person: Person | None) -> None:
+        """By nobody."""
 
 
 async def main(port: int, core: int) -> None:

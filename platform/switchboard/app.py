@@ -14,11 +14,17 @@ from switchboard.agents.routes import blueprint as agents
 from switchboard.analytics.routes import blueprint as analytics
 from switchboard.automations.routes import blueprint as automations
 from switchboard.billing.routes import blueprint as billing
+from switchboard.browser_calls.phone_socket import browser
 from switchboard.browser_calls.routes import blueprint as browser_calls
+from switchboard.browser_calls.service import PREFIX as BROWSER
 from switchboard.calls.heartbeat import heartbeat
 from switchboard.calls.live import listen
-from switchboard.calls.media_socket import with_media
+from switchboard.calls.live_tickets import PREFIX as LIVE
+from switchboard.calls.media_socket import PREFIX as MEDIA
+from switchboard.calls.media_socket import media
+from switchboard.calls.monitor_socket import monitor
 from switchboard.calls.routes import blueprint as calls
+from switchboard.calls.sockets import with_sockets
 from switchboard.campaigns.outcomes import follow as follow_campaign
 from switchboard.campaigns.routes import blueprint as campaigns
 from switchboard.carriers.routes import blueprint as carriers
@@ -56,6 +62,8 @@ BLUEPRINTS = (
     agents, analytics, automations, billing, browser_calls, calls, campaigns, carriers, contacts, dashboard, do_not_call, health, integrations,
     knowledge_bases, phone_numbers, reference, simulations, sms, usage, webhooks,
 )  # fmt: skip
+# By the beginning of the path.
+SOCKETS = {MEDIA: media, LIVE: monitor, BROWSER: browser}
 # Told of each event in the transaction that publishes it.
 LISTENERS = (follow_campaign,)
 
@@ -108,8 +116,8 @@ def create_app(parts: Runtime) -> Quart:
 
 
 def asgi(app: Quart, parts: Runtime) -> "ASGIFramework":
-    """The application with its carriers' media sockets, for any ASGI server."""
-    return with_media(app, parts)
+    """The application with its sockets, for any ASGI server."""
+    return with_sockets(app, parts, SOCKETS)
 
 
 def _run_calls(app: Quart, parts: Runtime) -> None:

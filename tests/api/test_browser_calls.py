@@ -1,5 +1,13 @@
-"""Tokens for calling from a browser, and the numbers to call from."""
+"""Calling from a browser: tokens, the numbers to call from, and whole calls over the loopback carrier's socket."""
 
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import aiohttp
+import numpy as np
 import pytest
 from switchboard.phone_numbers import purchase
 from switchboard.phone_numbers.schemas import PhoneNumberBuy
@@ -8,7 +16,8 @@ from switchboard.providers.configuration import Wanted, configure
 from switchboard.runtime import Runtime
 from switchboard.tenants.defaults import embedded_providers
 
-from tests.fixtures.app import Caller, Organizations, fresh_number
+from tests.fixtures.app import Caller, Json, LivePlatform, Organizations, fresh_number
+from tests.fixtures.monitors import voice
 
 TWILIO = {
     "account_sid": "AC" + "a" * 32, "auth_token": "secret", "api_sid": "SK" + "b" * 32, "api_secret": "c" * 32, "application_sid": "AP" + "d" * 32,
@@ -16,10 +25,10 @@ TWILIO = {
 
 
 async def with_twilio(runtime: Runtime, caller: Caller) -> None:
-    """Twilio is the second carrier, so numbers are still bought from the loopback one."""
-    loopback, *others = embedded_providers(runtime.registry)
+    """Twilio is the first carrier, before the loopback one."""
+    wanted = [Wanted(Capability.TELEPHONY, "twilio", TWILIO), *embedded_providers(runtime.registry)]
     async with runtime.database.tenant(caller.organization_id) as session:
-        await configure(session, runtime.registry, runtime.keyring, [loopback, Wanted(Capability.TELEPHONY, "twilio", TWILIO), *others])
+        await configure(session, runtime.registry, runtime.keyring, wanted)
 
 
 @pytest.mark.parametrize("platform", ["web", "ios", "android"])
@@ -41,7 +50,9 @@ async def test_the_platform_is_web_unless_it_is_named(runtime: Runtime, caller: 
         assert (await caller.post(f"/v1/browser-call/token?{query}")).status == 422, query
 
 
-async def test_without_a_carrier_for_it_there_is_no_browser_calling(caller: Caller) -> None:
+async def test_without_a_carrier_for_it_there_is_no_browser_calling(runtime: Runtime, caller: Caller) -> None:
+    async with runtime.database.tenant(caller.organization_id) as session:
+        await configure(session, runtime.registry, runtime.keyring, [Wanted(Capability.LLM, "scripted", {})])
     answer = await caller.post("/v1/browser-call/token")
     assert (answer.status, answer.json["code"]) == (409, "invalid_state")
     assert (await caller.get("/v1/browser-call/phone-numbers")).json == {"items": []}
@@ -63,3 +74,122 @@ async def test_scopes(organizations: Organizations) -> None:
     reader = await organizations.make(scopes=["phone-numbers:read"])
     assert (await reader.post("/v1/browser-call/token")).status == 403
     assert (await reader.get("/v1/browser-call/phone-numbers")).status == 200
+
+
+@dataclass(slots=True)
+class Browser:
+    """A page that calls: what it was told, and what it heard."""
+
+    socket: aiohttp.ClientWebSocketResponse
+    told: list[Json] = field(default_factory=list)
+    heard: bytearray = field(default_factory=bytearray)
+
+    async def until(self, *, event: str = "", voiced: bool = False, silent: bool = False) -> None:
+        """Listen, sending silence as a microphone does, until a message or sound has come, or no sound for half a second."""
+        del self.heard[:]
+        async with asyncio.timeout(20):
+            while not (event and self.told and self.told[-1]["event"] == event):
+                message = await self.socket.receive()
+                if message.type is aiohttp.WSMsgType.TEXT:
+                    self.told.append(json.loads(message.data))
+                    continue
+                assert message.type is aiohttp.WSMsgType.BINARY, message
+                self.heard += message.data
+                await self.socket.send_bytes(bytes(320))
+                if voiced and self.peak(0.02) > 1000:
+                    return
+                if silent and len(self.heard) > 8000 and self.peak(0.5) < 300:
+                    return
+
+    def peak(self, seconds: float) -> int:
+        return int(np.abs(np.frombuffer(bytes(self.heard[-int(seconds * 16_000) :]), dtype="<i2").astype(np.int32)).max(initial=0))
+
+    async def say(self, text: str) -> None:
+        samples, clock = voice(text).tobytes(), asyncio.get_running_loop().time
+        due = clock()
+        for at in range(0, len(samples), 640):
+            await self.socket.send_bytes(samples[at : at + 640])
+            due += 0.04
+            await asyncio.sleep(max(0.0, due - clock()))
+
+
+@asynccontextmanager
+async def browser(live: LivePlatform, to_number: str, **fields: str) -> AsyncIterator[Browser]:
+    token = (await live.caller.post("/v1/browser-call/token")).json
+    assert token["provider"] == "loopback"
+    connection = token["connection"]
+    assert isinstance(connection, dict)
+    assert connection["sdk"] == "switchboard-loopback"
+    async with aiohttp.ClientSession() as http, http.ws_connect(str(connection["url"])) as socket:
+        await socket.send_str(json.dumps({"event": "dial", "token": token["token"], "to_number": to_number, **fields}))
+        yield Browser(socket)
+
+
+async def the_call(live: LivePlatform) -> Json:
+    items = (await live.caller.get("/v1/calls")).json["items"]
+    assert isinstance(items, list)
+    assert isinstance(items[0], dict)
+    return await live.ended(items[0]["id"])
+
+
+async def test_a_browser_talks_to_an_agent_over_the_loopback_carrier(live: LivePlatform) -> None:
+    async with browser(live, live.number) as page:
+        await page.until(event="connected")
+        await page.until(voiced=True)
+        await page.until(silent=True)
+        await page.say("What are your opening hours?")
+        await page.until(voiced=True)
+        await page.until(silent=True)
+        await page.socket.send_str('{"event":"digit","digit":"7"}')
+        await page.socket.send_str('{"event":"digit","digit":"#"}')
+        await page.until(voiced=True)
+        await page.socket.send_str('{"event":"hang_up"}')
+        await page.until(event="ended")
+        assert page.told[-1]["message"] is None
+    call = await the_call(live)
+    assert (call["direction"], call["from_number"], call["to_number"]) == ("inbound", live.number, live.number)
+    assert call["ended_reason"] == "caller_hung_up"
+    lines = (await live.caller.get(f"/v1/calls/{call['id']}/transcript")).json["items"]
+    assert isinstance(lines, list)
+    said = [str(line["content"]) for line in lines if isinstance(line, dict)]
+    assert "We are open from seven to six every day of the week." in said
+    assert "DTMF: 7" in said
+
+
+async def test_a_browser_dials_anybody_with_one_of_our_numbers(live: LivePlatform) -> None:
+    async with browser(live, "+15550100001", from_number=live.number) as page:
+        await page.until(event="connected")
+        await page.until(voiced=True)
+    call = await the_call(live)
+    assert (call["direction"], call["from_number"], call["to_number"]) == ("outbound", live.number, "+15550100001")
+    for to_number, from_number in (("+15550100001", ""), ("+15550100020", live.number), ("nobody", live.number)):
+        async with browser(live, to_number, from_number=from_number) as page:
+            await page.until(event="ended")
+            assert page.told[-1]["message"]
+
+
+async def test_an_agent_hangs_up_on_a_browser(live: LivePlatform) -> None:
+    async with browser(live, live.number) as page:
+        await page.until(voiced=True)
+        await page.until(silent=True)
+        await page.say("Goodbye.")
+        await page.until(event="ended")
+        assert (await page.socket.receive()).type is aiohttp.WSMsgType.CLOSE
+    assert (await the_call(live))["ended_reason"] == "agent_hung_up"
+
+
+async def test_a_call_without_a_good_token_is_refused(live: LivePlatform, stranger: Caller) -> None:
+    token = (await live.caller.post("/v1/browser-call/token")).json
+    foreign = (await stranger.post("/v1/browser-call/token")).json
+    assert isinstance(token["connection"], dict)
+    url = str(token["connection"]["url"])
+    good = str(token["token"])
+    for bad in (good[:-1] + ("0" if good[-1] != "0" else "1"), "1" + good, str(foreign["token"]), "", "1.x.y", f"0.{good.partition('.')[2]}"):
+        async with aiohttp.ClientSession() as http, http.ws_connect(url) as socket:
+            await socket.send_str(json.dumps({"event": "dial", "token": bad, "to_number": live.number}))
+            assert "valid token" in json.loads(await socket.receive_str())["message"]
+    for other in (url.replace("loopback", "nobody"), url[:-1] + ("0" if url[-1] != "0" else "1"), url[:-5]):
+        async with aiohttp.ClientSession() as http:
+            with pytest.raises(aiohttp.WSServerHandshakeError):
+                await http.ws_connect(other)
+    assert (await live.caller.get("/v1/calls")).json["total"] == 0

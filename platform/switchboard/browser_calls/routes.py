@@ -34,6 +34,7 @@ async def create_browser_call_token(session: AsyncSession, principal: Principal,
         async with runtime.providers.telephony(principal.organization_id, name) as carrier:
             # Letters, digits and underscores are what every carrier takes.
             minted = await carrier.browser_token(identity=f"credential_{principal.credential_id.hex}", platform=query.platform)
+            connection = browser_calls.connection_of(runtime.settings, principal.organization_id, carrier, minted)
     except ProviderError as error:
         raise ProviderFailed(error.message) from error
     return BrowserTokenOut(
@@ -42,7 +43,7 @@ async def create_browser_call_token(session: AsyncSession, principal: Principal,
         platform=query.platform,
         identity=minted.identity,
         expires_at=now() + timedelta(seconds=minted.expires_in_seconds),
-        connection=dict(minted.connection),
+        connection=connection,
     )
 
 

@@ -1,8 +1,4 @@
-"""Carriers' media sockets, `/media/<token>`, as a bare ASGI application beside Quart.
-
-Bare, because a closed socket is then an answer ("closed") and not the cancellation of a task that still has a call to write down, and because
-it spares each frame Quart's share of the work.
-"""
+"""Carriers' media sockets, `/media/<token>`."""
 
 import asyncio
 import contextlib
@@ -16,7 +12,7 @@ from switchboard.plugins import Frame
 from switchboard.runtime import Runtime
 
 if TYPE_CHECKING:
-    from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallable, Scope, WebsocketScope
+    from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, WebsocketScope
 
 logger = structlog.get_logger()
 PREFIX: Final = "/media/"
@@ -70,24 +66,18 @@ class AsgiMediaSocket:
                     self._gone = (await self._receive())["type"] == "websocket.disconnect"
 
 
-def with_media(application: "ASGIFramework", runtime: Runtime) -> "ASGIFramework":
-    """An application that holds media sockets itself and leaves everything else to the one given."""
-
-    async def serve(scope: "Scope", receive: "ASGIReceiveCallable", send: "ASGISendCallable") -> None:
-        if scope["type"] == "websocket" and scope["path"].startswith(PREFIX):
-            await _media(runtime, scope, receive, send)
-        else:
-            await application(scope, receive, send)
-
-    return serve
+async def refuse(send: "ASGISendCallable") -> None:
+    """Answer a socket that has not been accepted with 403."""
+    await send({"type": "websocket.close", "code": 1008, "reason": None})
 
 
-async def _media(runtime: Runtime, scope: "WebsocketScope", receive: "ASGIReceiveCallable", send: "ASGISendCallable") -> None:
+async def media(runtime: Runtime, scope: "WebsocketScope", receive: "ASGIReceiveCallable", send: "ASGISendCallable") -> None:
+    """Hold the call whose token the path has."""
     await receive()
     found = read_token(runtime.keyring, scope["path"].removeprefix(PREFIX))
     if found is None:
         logger.warning("media socket refused: its token is not ours")
-        await send({"type": "websocket.close", "code": 1008, "reason": None})
+        await refuse(send)
         return
     await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
     socket = AsgiMediaSocket(receive, send)

@@ -113,6 +113,7 @@ class TranscriptEntryOut(Answer):
     role: Literal["user", "agent", "tool", "system"]
     content: str
     timestamp_ms: int
+    by_person: bool = Field(description="Whether a person who had taken the call over said it, in the agent's place; an addition.")
 
     @classmethod
     def of(cls, line: TranscriptLine) -> "TranscriptEntryOut":

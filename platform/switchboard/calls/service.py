@@ -51,6 +51,12 @@ async def get(session: AsyncSession, call_id: UUID, *, lock: bool = False) -> Ca
     return call
 
 
+async def ongoing(session: AsyncSession) -> list[Call]:
+    """The calls that an agent, or a person who took one over, has on the line now, the latest first."""
+    rows = listed(session).where(col(Call.status) == "in-progress", col(Call.holder).is_not(None))
+    return list((await session.exec(rows.order_by(col(Call.created_at).desc()))).all())
+
+
 async def transcript(session: AsyncSession, call_id: UUID) -> list[TranscriptLine]:
     """What was said, in order. Raises `NotFound`."""
     await get(session, call_id)

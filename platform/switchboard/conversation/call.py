@@ -1,6 +1,6 @@
 """A live call, as the engine is given it and as it answers. Nothing here knows a database, a route or a carrier's message."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -21,6 +21,7 @@ from switchboard.plugins import (
 
 Tool: TypeAlias = AgentTool[Any]
 Role: TypeAlias = Literal["user", "agent", "tool", "system"]
+Clock: TypeAlias = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +69,25 @@ class EndedReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TranscriptEntry:
-    """Something said. `started_ms` counts from the moment the media socket started; `content` is only what can have been heard."""
+    """Something said. `started_ms` counts from the moment the media socket started; `content` is only what can have been heard.
+
+    `by_person`: a person who had taken the call over said it, in the agent's place; the role is the agent's.
+    """
 
     role: Role
     content: str
     started_ms: int
     ended_ms: int
     interrupted: bool = False
+    by_person: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody of the organization who attends to a live call: their user's id, and the name that colleagues see."""
+
+    user_id: UUID
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +148,13 @@ class TextSender(Protocol):
 
 
 class CallLog(Protocol):
-    """Where a call is written down while it goes on. Both are called in order and must not be slow: hand the work on."""
+    """Where a call is written down while it goes on. All are called in order and must not be slow: hand the work on.
+
+    `person` has taken the call over, or, None, it is the agent's again.
+    """
 
     def entry(self, entry: TranscriptEntry) -> None: ...
+    def taken_over(self, person: Person | None) -> None: ...
     def latency(self, latency: TurnLatency) -> None: ...
 
 

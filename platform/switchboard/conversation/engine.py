@@ -8,9 +8,10 @@ from uuid import UUID
 import numpy as np
 import structlog
 
-from switchboard.conversation.call import CallResult, CallUsage, EndedReason, LiveCall, MediaSocket
+from switchboard.conversation.call import CallResult, CallUsage, Clock, EndedReason, LiveCall, MediaSocket
+from switchboard.conversation.desk import Desk
 from switchboard.conversation.g711 import Samples, decode
-from switchboard.conversation.session import CallSession, Clock
+from switchboard.conversation.session import CallSession
 from switchboard.conversation.vad import WINDOW, VoiceDetector
 from switchboard.plugins import MediaStarted, ProviderError
 
@@ -33,6 +34,11 @@ class CallControl:
     def say(self, text: str) -> None:
         """Have the agent say something now."""
         self.session.say(text)
+
+    @property
+    def desk(self) -> Desk:
+        """Where people attend to it."""
+        return self.session.desk
 
 
 class CallEngine:
@@ -125,13 +131,13 @@ class CallEngine:
                 logger.exception("tick failed")
 
     def _detect(self, detector: VoiceDetector) -> None:
-        while ready := [session for session in self._sessions.values() if len(session.inbox) >= WINDOW]:
-            windows = [bytes(session.inbox[:WINDOW]) for session in ready]
-            samples: Samples = np.stack([decode(window, session.encoding) for window, session in zip(windows, ready, strict=True)])
-            changes = detector.detect([session.activity for session in ready], samples)
-            for session, window, change in zip(ready, windows, changes, strict=True):
-                del session.inbox[:WINDOW]
-                session.judged(window, change)
+        while ready := [ear for session in self._sessions.values() for ear in session.ears if len(ear.inbox) >= WINDOW]:
+            windows = [bytes(ear.inbox[:WINDOW]) for ear in ready]
+            samples: Samples = np.stack([decode(window, ear.encoding) for window, ear in zip(windows, ready, strict=True)])
+            changes = detector.detect([ear.activity for ear in ready], samples)
+            for ear, window, change in zip(ready, windows, changes, strict=True):
+                del ear.inbox[:WINDOW]
+                ear.judged(window, change)
 
 
 async def _await_start(call: LiveCall, socket: MediaSocket) -> MediaStarted | None:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 
 from switchboard.conversation.call import MediaSocket
-from switchboard.conversation.recording import Recording
+from switchboard.conversation.timeline import Timeline
 from switchboard.plugins import Frame, MediaCodec
 
 BYTES_PER_SECOND = 8000
@@ -32,7 +32,7 @@ class Playout:
         self._marks = 0
         self._sent = 0
         self.queued = 0
-        self.recording: Recording | None = None
+        self.timelines: list[Timeline] = []
         self.on_sent: Callable[[int], None] = lambda _offset: None
 
     def add(self, audio: bytes) -> None:
@@ -62,8 +62,8 @@ class Playout:
         self._items.clear()
         self._urgent.append(self._codec.clear())
         self._wake.set()
-        if self.recording is not None:
-            self.recording.cut(self.position(now))
+        for timeline in self.timelines:
+            timeline.cut(self.position(now))
         self._play_end = now
         self._sent = self.queued = heard
         return heard
@@ -71,6 +71,10 @@ class Playout:
     def heard(self, now: float) -> int:
         """How many bytes of all that were ever added have been heard."""
         return self._sent - round(max(0.0, self._play_end - now) * BYTES_PER_SECOND)
+
+    def ahead(self, now: float) -> int:
+        """How many bytes are still to be heard."""
+        return self.queued - self.heard(now)
 
     def is_playing(self, now: float) -> bool:
         """Whether the caller hears something, or is about to."""
@@ -114,8 +118,8 @@ class Playout:
             self._items.popleft()
         start = max(self._play_end, now)
         self._play_end = start + len(audio) / BYTES_PER_SECOND
-        if self.recording is not None:
-            self.recording.agent(audio, self.position(start))
+        for timeline in self.timelines:
+            timeline.agent(audio, self.position(start))
         self._sent += len(audio)
         self.on_sent(self._sent)
         return audio

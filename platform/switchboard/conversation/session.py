@@ -2,45 +2,46 @@
 
 import asyncio
 import json
-from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 
 import structlog
 
 from switchboard.conversation import voicemail
-from switchboard.conversation.call import CallResult, CallUsage, EndedReason, LiveCall, MediaSocket, Role, Tool, TranscriptEntry, TurnLatency
+from switchboard.conversation.call import CallResult, CallUsage, Clock, EndedReason, LiveCall, MediaSocket, Role, Tool, TranscriptEntry
+from switchboard.conversation.desk import Desk, Doing
 from switchboard.conversation.dtmf import tones
+from switchboard.conversation.ear import Ear
 from switchboard.conversation.knowledge import SearchKnowledge, warm_up
 from switchboard.conversation.latency import TurnClock
-from switchboard.conversation.listening import Listener
 from switchboard.conversation.playout import Playout
 from switchboard.conversation.recording import Recording
 from switchboard.conversation.speaking import Reply, Speaker
+from switchboard.conversation.takeover import Parts
 from switchboard.conversation.thinking import Thinker, filled
 from switchboard.conversation.tools import EndCall, PressDigits, TransferCall, Wishes
+from switchboard.conversation.transcript import CallTranscript
 from switchboard.conversation.turns import Digits, Patience, is_interruption
-from switchboard.conversation.vad import STOP_SECONDS, Change, VoiceActivity
+from switchboard.conversation.vad import STOP_SECONDS
 from switchboard.plugins import DigitPressed, Encoding, Frame, JsonObject, MarkReached, MediaStopped, Message, ProviderError
 
 logger = structlog.get_logger()
-Clock = Callable[[], float]
-
-PRE_ROLL_WINDOWS = 20
 HANG_UP_SECONDS = 5.0
 LAST_WORDS_SECONDS = 1.5
 RECORDING_SECONDS = 1.0
-MUTE_SECONDS = 1.0
 
 
 class CallSession:
-    """A call from its media stream's start to its end. The engine calls `judged` and `tick`; everything else comes from the parts."""
+    """A call from its media stream's start to its end. The engine feeds its `ears` and calls `tick`; everything else comes from the parts."""
 
     def __init__(self, call: LiveCall, socket: MediaSocket, encoding: Encoding, clock: Clock) -> None:
         agent = call.agent
         self.call = call
-        self.inbox = bytearray()
-        self.encoding: Encoding = encoding
-        self.activity = VoiceActivity(confidence=agent.vad_confidence, start_seconds=agent.vad_start_secs, min_volume=agent.vad_min_volume)
+        self._encoding: Encoding = encoding
+        self._ear = Ear(call, encoding, clock)
+        self._ear.on_started = self._speech_started
+        self._ear.on_stopped = lambda: self._patience.touch(clock())
+        self._ear.listener.on_transcript = self._transcribed
+        self.ears = [self._ear]
         self._socket = socket
         self._clock = clock
         self._began = clock()
@@ -48,11 +49,7 @@ class CallSession:
         self._ended: asyncio.Future[tuple[EndedReason, str | None]] = asyncio.get_running_loop().create_future()
         self._tasks: set[asyncio.Task[None]] = set()
         self._answering: asyncio.Task[None] | None = None
-        self._pre_roll: deque[bytes] = deque(maxlen=PRE_ROLL_WINDOWS)
-        self._log = _Log(call)
-        self._speech_began = self._began
-        self._last_voice = self._began
-        self._last_audio = self._began
+        self._transcript = CallTranscript(call)
         self._turns = 0
         self._held_back = ""
         self._transferring: str | None = None
@@ -60,16 +57,16 @@ class CallSession:
         self._recording = Recording(call.recording_path, encoding) if call.recording_path else None
         self._recorded_at = self._began
         self._playout = Playout(socket, call.codec, clock)
-        self._playout.recording = self._recording
+        if self._recording is not None:
+            self._playout.timelines.append(self._recording)
         self._speaker = Speaker(call, self._playout, encoding, clock)
         self._speaker.on_spoken = self._spoken
-        self._listener = Listener(call, encoding)
-        self._listener.on_transcript = self._transcribed
         tools: list[Tool] = [EndCall(self._wishes), TransferCall(self._wishes), PressDigits(self._press), *call.tools]
         if call.knowledge is not None:
             tools.append(SearchKnowledge(call.knowledge))
         self._thinker = Thinker(call, self._speaker, tools)
         self._thinker.on_tool_used = self._tool_used
+        self.desk = Desk(self, Parts(call, encoding, clock, self._playout, self._thinker, self._transcript))
         silence = voicemail.SILENCE_SECONDS if call.voicemail else agent.end_call_silence_seconds
         longest = voicemail.MAX_SECONDS if call.voicemail else agent.max_call_duration_seconds
         self._patience = Patience(self._began, silence_seconds=silence, max_seconds=longest)
@@ -78,19 +75,24 @@ class CallSession:
 
     async def run(self) -> CallResult:
         """Hold the call to its end."""
-        self._start(self._receive())
-        self._start(self._playout.run())
-        self._start(self._speaker.run())
-        self._start(self._listener.run())
+        self.start(self._receive())
+        self.start(self._playout.run())
+        self.start(self._speaker.run())
+        self.start(self._ear.listener.run())
         self._greet()
         try:
             reason, error = await self._ended
-            if reason is EndedReason.CALLER_HUNG_UP:
+            if reason is EndedReason.TAKEN_OVER:
+                await self._hang_up()
+            if reason in (EndedReason.CALLER_HUNG_UP, EndedReason.TAKEN_OVER):
                 await self._last_words()
         finally:
             await self._stop()
-        if reason not in (EndedReason.CALLER_HUNG_UP, EndedReason.TRANSFERRED):
+        if reason not in (EndedReason.CALLER_HUNG_UP, EndedReason.TRANSFERRED, EndedReason.TAKEN_OVER):
             await self._hang_up()
+        if reason is EndedReason.CALLER_HUNG_UP and self.desk.takeover is not None:
+            reason = EndedReason.TAKEN_OVER
+        self.desk.close(reason)
         await self._socket.close()
         if self._recording is not None:
             await self._recording.close(self._playout.position(self._clock()))
@@ -104,13 +106,15 @@ class CallSession:
             self._ended.set_result((reason, error))
 
     def say(self, text: str) -> None:
-        """Have the agent say something now."""
+        """Have the agent say something now; nothing happens while a person has the call."""
+        if self.desk.takeover is not None:
+            return
         self._interrupt()
         reply = self._speaker.begin()
         self._speaker.say(reply, text)
         reply.whole = True
 
-    def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+    def start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._over)
@@ -144,23 +148,18 @@ class CallSession:
             logger.warning("carrier did not hang up", call_id=str(self.call.call_id), error=str(error))
 
     async def _last_words(self) -> None:
-        """What the caller said just before hanging up is still transcribed."""
-        if self.activity.speaking:
-            self._listener.finalize()
-        try:
-            async with asyncio.timeout(LAST_WORDS_SECONDS):
-                await self._listener.idle.wait()
-        except TimeoutError:
-            logger.info("the caller's last words were not transcribed in time", call_id=str(self.call.call_id))
+        """What was said just before the call ended is still transcribed."""
+        if not all(await asyncio.gather(*(ear.last_words(LAST_WORDS_SECONDS) for ear in self.ears))):
+            logger.info("the last words were not transcribed in time", call_id=str(self.call.call_id))
 
     def _result(self, reason: EndedReason, error: str | None) -> CallResult:
-        usage = CallUsage(self._listener.seconds, self._speaker.characters, self._thinker.usage)
+        usage = CallUsage(self._ear.listener.seconds + self.desk.seconds, self._speaker.characters, self._thinker.usage)
         return CallResult(
             ended_reason=reason,
             error_message=error,
             duration_seconds=self._clock() - self._began,
-            transcript=tuple(self._log.entries),
-            latencies=tuple(self._log.latencies),
+            transcript=tuple(self._transcript.entries),
+            latencies=tuple(self._transcript.latencies),
             usage=usage,
             recording_path=self.call.recording_path,
             transferred_to=self._transferring if reason is EndedReason.TRANSFERRED else None,
@@ -182,10 +181,9 @@ class CallSession:
     def _take(self, message: Frame) -> None:
         event = self.call.codec.decode(message)
         if isinstance(event, bytes):
-            self._last_audio = self._clock()
-            self.inbox += event
-            if self._recording is not None:
-                self._recording.caller(event, self._playout.position(self._last_audio))
+            self._ear.hear(event)
+            for timeline in self._playout.timelines:
+                timeline.caller(event, self._playout.position(self._ear.last_audio))
         elif isinstance(event, MarkReached):
             self._playout.reached(event.name)
         elif isinstance(event, DigitPressed):
@@ -195,36 +193,22 @@ class CallSession:
         elif isinstance(event, MediaStopped):
             self.end(EndedReason.CALLER_HUNG_UP)
 
-    def judged(self, window: bytes, change: Change) -> None:
-        """Voice activity of the caller's next 32 milliseconds."""
-        self._pre_roll.append(window)
-        if change is Change.STARTED:
-            self._speech_started()
-        elif self.activity.speaking or change is Change.STOPPED:
-            self._listener.hear(window)
-        if change is Change.STOPPED:
-            self._speech_stopped()
-
     def _pressed(self, digits: str) -> None:
-        self._speech_began = self._last_voice = self._clock()
+        self._ear.speech_began = self._ear.last_voice = self._clock()
         self._turn(f"DTMF: {digits}")
 
     def _speech_started(self) -> None:
-        now = self._clock()
-        self._patience.touch(now)
-        self._speech_began = now - self.call.agent.vad_start_secs
-        self._listener.hear(b"".join(self._pre_roll))
+        self._patience.touch(self._clock())
         agent = self.call.agent
         if agent.allow_interruptions and agent.interruption_min_words == 0 and not self.call.voicemail:
             self._interrupt()
 
-    def _speech_stopped(self) -> None:
-        self._last_voice = self._clock() - STOP_SECONDS
-        self._patience.touch(self._clock())
-        self._listener.finalize()
-
     def _transcribed(self, text: str, finished: bool) -> None:
         self._patience.touch(self._clock())
+        if self.desk.takeover is not None:
+            if finished and text:
+                self._turn(text)
+            return
         busy = self._speaker.is_talking() or self._is_thinking()
         if text and busy and is_interruption(self.call.agent, text):
             self._interrupt()
@@ -242,7 +226,7 @@ class CallSession:
 
     def _greet(self) -> None:
         if self.call.knowledge is not None:
-            self._start(warm_up(self.call.knowledge))
+            self.start(warm_up(self.call.knowledge))
         text = filled(self.call.agent.greeting_message, self.call.variables)
         if self.call.voicemail:
             text = text or voicemail.DEFAULT_GREETING
@@ -253,18 +237,20 @@ class CallSession:
 
     def _turn(self, text: str) -> None:
         now = self._clock()
-        self._log.entry("user", text, self._ms(self._speech_began), self._ms(now))
+        self._note("user", text, self._ear.speech_began, now)
         self._thinker.heard(text)
         if not self.call.voicemail:
             self._answer()
 
     def _answer(self) -> None:
+        if self.desk.takeover is not None:
+            return
         self._interrupt()
         self._turns += 1
-        turn = TurnClock(self._turns, self._last_voice)
-        turn.reach("endpoint", self._last_voice + STOP_SECONDS)
+        turn = TurnClock(self._turns, self._ear.last_voice)
+        turn.reach("endpoint", self._ear.last_voice + STOP_SECONDS)
         turn.reach("transcript", self._clock())
-        self._answering = self._start(self._thinker.answer(turn, self._clock))
+        self._answering = self.start(self._thinker.answer(turn, self._clock))
 
     def _answer_if_owed(self) -> None:
         """Noise broke in before the agent could answer: it answers now."""
@@ -286,25 +272,25 @@ class CallSession:
         now = self._clock()
         self._patience.touch(now)
         if heard:
-            self._log.entry("agent", heard, self._ms(reply.started_at or now), self._ms(now), interrupted=interrupted)
+            self._note("agent", heard, reply.started_at or now, now, interrupted=interrupted)
         known = " ".join(sentence.text for sentence in reply.sentences[: reply.in_history])
         self._thinker.said(heard.removeprefix(known).strip())
         if reply.turn is not None:
-            self._log.latency(reply.turn.result())
+            self._transcript.latency(reply.turn.result())
         if not interrupted:
             self._afterwards()
 
     def _afterwards(self) -> None:
         if self._wishes.transfer_to is not None:
-            self._start(self._transfer(self._wishes.transfer_to))
+            self.start(self._transfer(self._wishes.transfer_to))
             self._wishes.transfer_to = None
         elif self._wishes.hang_up:
             self.end(EndedReason.AGENT_HUNG_UP)
         elif self._held_back:
             text, self._held_back = self._held_back, ""
             self._turn(text)
-        elif self.call.voicemail and not self._log.has("user"):
-            self._playout.add(voicemail.beep(self.encoding))
+        elif self.call.voicemail and not self._transcript.has("user"):
+            self._playout.add(voicemail.beep(self._encoding))
 
     async def _transfer(self, to_number: str) -> None:
         self._transferring = to_number
@@ -319,13 +305,44 @@ class CallSession:
 
     async def _press(self, digits: str) -> None:
         if self.call.digits_as_tones:
-            self._playout.add(tones(digits, self.encoding))
+            self._playout.add(tones(digits, self._encoding))
         else:
             await self.call.leg.send_digits(digits)
 
     def _tool_used(self, name: str, result: JsonObject) -> None:
-        now = self._ms(self._clock())
-        self._log.entry("tool", json.dumps({"tool": name, "result": result}), now, now)
+        now = self._clock()
+        self._note("tool", json.dumps({"tool": name, "result": result}), now, now)
+
+    def _note(self, role: Role, content: str, began: float, ended: float, *, interrupted: bool = False) -> None:
+        self._transcript.add(TranscriptEntry(role, content, self._ms(began), self._ms(ended), interrupted))
+
+    # --- what a person at the call's desk does ---
+
+    def doing(self) -> Doing:
+        """What the agent does."""
+        if self.desk.takeover is not None:
+            return "silent"
+        return "speaking" if self._speaker.is_talking() else "thinking" if self._is_thinking() else "listening"
+
+    def not_to_be_taken_over(self) -> str | None:
+        """Why nobody can take the call over, None where one can."""
+        if self._ended.done() or self._transferring is not None:
+            return "The call is about to end."
+        return "The call is recorded by the answering machine." if self.call.voicemail else None
+
+    def fall_silent(self) -> None:
+        """A person speaks from now on: the agent stops within its word, and the carrier drops what it has of it."""
+        self._interrupt()
+        if self._playout.is_playing(self._clock()):
+            self._playout.clear()
+        text, self._held_back = self._held_back, ""
+        if text:
+            self._turn(text)
+
+    def go_on(self) -> None:
+        """The agent has the call again and speaks, unless the caller does: they are answered then."""
+        if not self._ear.activity.speaking and self._ear.listener.idle.is_set():
+            self._answer()
 
     # --- the clock ---
 
@@ -333,39 +350,18 @@ class CallSession:
         """What is due: pacing, replies that are over, silence, length, a recording to be written."""
         self._playout.tick(now)
         self._speaker.tick()
-        if self.activity.speaking and now - self._last_audio > MUTE_SECONDS:
-            self.activity.speaking = False
-            self._speech_stopped()
+        self._ear.tick(now)
+        if self.desk.feed is not None:
+            self.desk.tick(now)
         if (digits := self._digits.idle(now)) is not None:
             self._pressed(digits)
-        if self._speaker.is_talking() or self._is_thinking() or self.activity.speaking or self._transferring is not None:
+        if self.doing() != "listening" or self._ear.activity.speaking or self._transferring is not None:
             self._patience.touch(now)
         if (reason := self._patience.exhausted(now)) is not None:
             self.end(EndedReason.VOICEMAIL if self.call.voicemail else reason)
         if self._recording is not None and now - self._recorded_at >= RECORDING_SECONDS:
             self._recorded_at = now
-            self._start(self._recording.write(self._playout.position(now)))
+            self.start(self._recording.write(self._playout.position(now)))
 
     def _ms(self, moment: float) -> int:
         return max(0, round((moment - self._began) * 1000))
-
-
-class _Log:
-    """The transcript and the latencies, kept for the result and told to the call's log."""
-
-    def __init__(self, call: LiveCall) -> None:
-        self._log = call.log
-        self.entries: list[TranscriptEntry] = []
-        self.latencies: list[TurnLatency] = []
-
-    def entry(self, role: Role, content: str, started_ms: int, ended_ms: int, *, interrupted: bool = False) -> None:
-        entry = TranscriptEntry(role, content, started_ms, ended_ms, interrupted)
-        self.entries.append(entry)
-        self._log.entry(entry)
-
-    def latency(self, latency: TurnLatency) -> None:
-        self.latencies.append(latency)
-        self._log.latency(latency)
-
-    def has(self, role: Role) -> bool:
-        return any(entry.role == role for entry in self.entries)

@@ -78,6 +78,10 @@ class Thinker:
         if text:
             self.history.append(Message("assistant", text))
 
+    def note(self, text: str) -> None:
+        """Something that the agent is to know, and nobody said."""
+        self.history.append(Message("system", text))
+
     async def answer(self, turn: TurnClock, now: Clock) -> None:
         """Answer what was heard. Raises `ProviderError` when the model has failed several times in a row."""
         reply = self._speaker.begin(turn)

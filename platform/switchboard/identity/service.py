@@ -80,7 +80,12 @@ async def revoke_api_key(session: AsyncSession, key_id: UUID, *, actor: str = OP
 
 def note_change(session: AsyncSession, principal: Principal, action: str, subject: str) -> None:
     """Write into the organization's audit log what a credential did through the API."""
-    session.add(AuditEntry(organization_id=principal.organization_id, actor=principal.actor, action=action, subject=subject[:1000]))
+    note_deed(session, principal.organization_id, principal.actor, action, subject)
+
+
+def note_deed(session: AsyncSession, organization_id: UUID, actor: str, action: str, subject: str) -> None:
+    """Write into an organization's audit log what somebody did who has no credential of the API: `user:<id>`, `operator`, `system`."""
+    session.add(AuditEntry(organization_id=organization_id, actor=actor, action=action, subject=subject[:1000]))
 
 
 async def create_user(

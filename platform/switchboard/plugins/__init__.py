@@ -2,6 +2,7 @@
 
 from switchboard.plugins.actions import ActionContext, ActionError, ActionParams, ActionPostponed, AutomationAction
 from switchboard.plugins.audio import PHONE_MULAW, PHONE_PCM, AudioFormat, Encoding, Word
+from switchboard.plugins.browser_phone import BrowserPhone, BrowserSocket
 from switchboard.plugins.embeddings import EmbeddingProvider, Embeddings
 from switchboard.plugins.hooks import PublishedEvent, hookimpl
 from switchboard.plugins.llm import (
@@ -72,6 +73,8 @@ __all__ = [
     "AvailableNumber",
     "BoughtNumber",
     "BrowserCall",
+    "BrowserPhone",
+    "BrowserSocket",
     "BrowserToken",
     "CallAccepted",
     "CallAnswered",

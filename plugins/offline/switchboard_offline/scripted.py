@@ -17,7 +17,7 @@ from switchboard.plugins import (
     ToolCall,
 )
 
-from switchboard_offline.rules import Action, Rule, best_rule, best_sentence, read
+from switchboard_offline.rules import Action, Rule, Script, best_rule, best_sentence, read
 from switchboard_offline.transcripts import analysed
 
 EVERYDAY: tuple[Rule, ...] = (
@@ -45,14 +45,16 @@ class ScriptedLLM(LLMProvider[ProviderSettings]):
         """There is nothing that could fail."""
 
     async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
-        prompt = next((message.content for message in request.messages if message.role == "system"), "")
-        passages = [message.content for message in request.messages if message.role == "system" and message.content.startswith(KNOWLEDGE)]
+        prompt, *later = [message.content for message in request.messages if message.role == "system"] or [""]
+        passages = [text for text in later if text.startswith(KNOWLEDGE)]
+        instructions = [text for text in reversed(later) if not text.startswith(KNOWLEDGE)]
         calls: list[ToolCall] = []
         if request.response_schema is not None:
             said = next((message.content for message in reversed(request.messages) if message.role == "user"), "")
             text = json.dumps(analysed(said, request.response_schema))
         else:
-            text, calls = _answer(prompt, "\n".join(passages).removeprefix(KNOWLEDGE), request)
+            known = "\n".join(passages).removeprefix(KNOWLEDGE)
+            text, calls = _answer(_script(prompt, instructions), known, request)
         for piece in re.findall(r"\S+\s*", text):
             yield TextDelta(piece)
         for call in calls:
@@ -66,20 +68,28 @@ class ScriptedLLM(LLMProvider[ProviderSettings]):
         return list(dict.fromkeys([*own, *everyday, *QUESTIONS]))
 
 
-def _answer(prompt: str, knowledge: str, request: ChatRequest) -> tuple[str, list[ToolCall]]:
-    last = request.messages[-1]
-    if last.role == "tool":
+def _script(prompt: str, instructions: Sequence[str]) -> Script:
+    """The prompt's, with the rules of what the agent was told since, which go before."""
+    script = read(prompt)
+    told = [read(text) for text in instructions]
+    rules = [rule for one in told for rule in one.rules]
+    otherwise = next((one.otherwise for one in told if one.otherwise is not None), script.otherwise)
+    return Script((*rules, *script.rules), otherwise, script.sentences)
+
+
+def _answer(script: Script, knowledge: str, request: ChatRequest) -> tuple[str, list[ToolCall]]:
+    if request.messages[-1].role == "tool":
         return _after_tool(request.messages), []
+    last = next((message for message in reversed(request.messages) if message.role != "system"), request.messages[-1])
     said = last.content if last.role == "user" else ""
-    rule = _rule(prompt, knowledge, said)
+    rule = _rule(script, knowledge, said)
     offered = {tool.name for tool in request.tools}
     if any(action.name == "repeat" for action in rule.calls):
         return _last_said(request.messages), []
     return rule.say, list(_calls(rule, offered, len(request.messages)))
 
 
-def _rule(prompt: str, knowledge: str, said: str) -> Rule:
-    script = read(prompt)
+def _rule(script: Script, knowledge: str, said: str) -> Rule:
     rule = best_rule(script.rules, said) or best_rule(EVERYDAY, said)
     if rule is not None:
         return rule

@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeAlias
 import aiohttp
 import msgspec
 from switchboard.plugins import (
+    BrowserCall,
     CallAnswered,
     CallEnded,
     CallRinging,
@@ -33,6 +34,8 @@ class Calling(msgspec.Struct, frozen=True, tag_field="type", tag="incoming"):
     call_id: str
     from_number: str
     to_number: str
+    identity: str | None = None
+    """Whose token a browser called with; None where a telephone did."""
 
 
 class Ringing(msgspec.Struct, frozen=True, tag_field="type", tag="ringing"):
@@ -122,6 +125,8 @@ def translate(body: bytes) -> CarrierEvent:
 
 def _call_event(told: Calling | Ringing | Answered | Beeped | Ended) -> CarrierEvent:
     match told:
+        case Calling(identity=str(identity)):
+            return BrowserCall(told.call_id, told.from_number, told.to_number, identity)
         case Calling():
             return IncomingCall(told.call_id, told.from_number, told.to_number)
         case Ringing():

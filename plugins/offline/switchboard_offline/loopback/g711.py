@@ -26,6 +26,14 @@ def _all_codes() -> NDArray[np.uint8]:
     return codes
 
 
+def _all_samples() -> NDArray[np.int16]:
+    """The sample of each code."""
+    codes = ~np.arange(256, dtype=np.uint8)
+    exponent, mantissa = (codes >> 4 & 7).astype(np.int32), (codes & 15).astype(np.int32)
+    magnitude = ((mantissa << 3) + _BIAS << exponent) - _BIAS
+    return np.where(codes & 128, -magnitude, magnitude).astype("<i2")
+
+
 _CODES: Final = _all_codes()
 
 
@@ -33,6 +41,14 @@ def encode(pcm: bytes) -> bytes:
     """16-bit little-endian samples to mu-law."""
     codes: NDArray[np.uint8] = _CODES[np.frombuffer(pcm, "<u2")]
     return codes.tobytes()
+
+
+_SAMPLES: Final = _all_samples()
+
+
+def decode(audio: bytes) -> bytes:
+    """Mu-law to 16-bit little-endian samples."""
+    return _SAMPLES.take(np.frombuffer(audio, np.uint8)).tobytes()
 
 
 def voiced(frame: bytes) -> bool:

@@ -27,6 +27,7 @@ class Phone:
         self.voiced_frames = 0
         self.last_heard: int | None = None
         self.last_said: int | None = None
+        self.on_heard: Callable[[bytes], None] = lambda _frame: None
         self._queue: deque[bytes] = deque()
         self._tick = asyncio.Event()
 
@@ -49,6 +50,7 @@ class Phone:
         if len(self.heard) < RECORDED_BYTES:
             self.said += said
             self.heard += heard
+        self.on_heard(heard)
         self.now += 1
         self._tick.set()
 
@@ -59,9 +61,18 @@ class Phone:
 
     async def say(self, audio: bytes) -> None:
         """Speak mu-law audio; returns when it has been spoken."""
-        self._queue.extend(frames(audio))
+        self.add(frames(audio))
         while self._queue:
             await self.wait()
+
+    def add(self, said: list[bytes]) -> None:
+        """Say these frames after what is still to be said."""
+        self._queue.extend(said)
+
+    @property
+    def unsaid(self) -> int:
+        """How many frames are still to be said."""
+        return len(self._queue)
 
     def press(self, digits: str) -> None:
         """Press keys."""

@@ -8,6 +8,8 @@ from pydantic import Field, SecretStr
 from switchboard.plugins import (
     AvailableNumber,
     BoughtNumber,
+    BrowserPhone,
+    BrowserSocket,
     BrowserToken,
     CallbackUrls,
     CallOrder,
@@ -30,7 +32,7 @@ from switchboard.plugins import (
     TextOrder,
 )
 
-from switchboard_offline.loopback import signatures, stock, texts
+from switchboard_offline.loopback import browser, signatures, stock, texts
 from switchboard_offline.loopback.callbacks import Calling, TextCame, Undelivered, reply, translate
 from switchboard_offline.loopback.codec import LoopbackCodec
 from switchboard_offline.loopback.exchange import CallGone, Exchange, Order
@@ -45,7 +47,7 @@ class LoopbackSettings(ProviderSettings):
     people: dict[str, list[str]] = Field(default_factory=dict)
 
 
-class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier):
+class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, BrowserPhone):
     """Calls with real audio, texts and numbers without any account. What numbers do is in the plugin's README.
 
     A call lives in the process that placed it and ends with it, or with this instance.
@@ -54,7 +56,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier):
     name: ClassVar[str] = "loopback"
     title: ClassVar[str] = "Loopback (a carrier in this machine)"
     Settings: ClassVar[type[ProviderSettings]] = LoopbackSettings
-    capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(recordings=False, browser_calling=False)
+    capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(recordings=False)
 
     def __init__(self, settings: LoopbackSettings) -> None:
         super().__init__(settings)
@@ -142,7 +144,10 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier):
         raise ProviderError("the loopback carrier makes no recordings; the platform records calls itself", code="unsupported", retryable=False)
 
     async def browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
-        raise ProviderError("the loopback carrier has no browser calling", code="unsupported", retryable=False)
+        return BrowserToken(browser.mint(self._secret, identity), identity, browser.TOKEN_SECONDS, {"sdk": "switchboard-loopback"})
+
+    async def serve_browser(self, socket: BrowserSocket, callbacks: CallbackUrls) -> None:
+        await browser.serve(self._exchange, self._secret, socket, callbacks)
 
     # people
 

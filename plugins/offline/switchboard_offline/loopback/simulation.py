@@ -9,12 +9,12 @@ import numpy as np
 import soxr
 from switchboard.plugins import CallProgress, ProviderError, SimulatedCall, SpokenLine
 
-from switchboard_offline.loopback.callbacks import Calling, Connect, Ended, Forward, Post, Undelivered, read_answer
+from switchboard_offline.loopback.callbacks import Calling, Ended, Post
+from switchboard_offline.loopback.caller import Caller
 from switchboard_offline.loopback.g711 import encode
-from switchboard_offline.loopback.leg import Leg, Party
-from switchboard_offline.loopback.line import FarEnd, OtherPerson
+from switchboard_offline.loopback.leg import Leg
 from switchboard_offline.loopback.persons import Directory, Person, talker, voice
-from switchboard_offline.loopback.phone import FRAME_SECONDS, Phone
+from switchboard_offline.loopback.phone import FRAME_SECONDS
 
 
 async def render(line: SpokenLine) -> bytes:
@@ -39,45 +39,24 @@ def _read_wav(path: Path) -> bytes:
     return encode(np.clip(np.rint(at_8k), -32_768, 32_767).astype("<i2").tobytes())
 
 
-class Simulation:
-    """One such call, in the hands of its leg."""
+class Simulation(Caller):
+    """A caller who speaks lines, and how the call went."""
 
     def __init__(self, lines: Sequence[bytes], directory: Directory, progress: Callable[[CallProgress], None]) -> None:
+        super().__init__(directory)
         self._lines = lines
-        self._directory = directory
         self._progress = progress
-        self._refused: str | None = None
-        self._answered = False
-        self._hung_up_by: Party | None = None
         self._first_line_ended: int | None = None
         self._first_reply: int | None = None
 
     async def ring(self, leg: Leg, post: Post, events_url: str, call: Calling) -> Ended:
-        """Announce the call, do what the platform says, and hold it to its end."""
         self._progress(CallProgress("ringing"))
-        try:
-            answer = read_answer(await post.deliver(events_url, call))
-        except (Undelivered, ValueError) as error:
-            self._refused = str(error) if isinstance(error, Undelivered) else f"the platform's answer was not understood: {error}"
-            return Ended(leg.call_id, "failed", error_message=self._refused)
-        if isinstance(answer, Connect):
-            return await self._talk(leg, await leg.open_media(answer.media_url))
-        if isinstance(answer, Forward):
-            subscriber = self._directory.subscriber(answer.to_number)
-            if subscriber.outcome is None:
-                return await self._talk(leg, OtherPerson(subscriber.person))
-            self._refused = f"the number that the call was forwarded to does not answer: {subscriber.outcome}"
-            return Ended(leg.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
-        self._refused = answer.reason
-        return Ended(leg.call_id, "busy" if answer.reason == "busy" else "failed", error_message="the call was rejected")
+        return await super().ring(leg, post, events_url, call)
 
-    async def _talk(self, leg: Leg, far: FarEnd) -> Ended:
-        self._answered = True
+    def person(self, leg: Leg) -> Person:
+        phone = leg.phone
         self._progress(CallProgress("connected"))
-        self._hung_up_by = await leg.converse(self._person(leg.phone), far)
-        return Ended(leg.call_id, "completed", leg.seconds)
 
-    def _person(self, phone: Phone) -> Person:
         def tell(progress: CallProgress) -> None:
             if progress.line == 1:
                 self._first_line_ended = phone.last_said
@@ -95,12 +74,12 @@ class Simulation:
             reply_ms = round((self._first_reply - self._first_line_ended) * FRAME_SECONDS * 1000)
         return SimulatedCall(
             carrier_call_id=leg.call_id,
-            answered=self._answered,
+            answered=self.answered,
             duration_seconds=round(phone.now * FRAME_SECONDS, 2),
             first_reply_ms=reply_ms,
             heard_seconds=round(phone.voiced_frames * FRAME_SECONDS, 2),
-            hung_up_by=self._hung_up_by,
-            refused_reason=None if self._answered else self._refused or leg.fault or "the call ended before it was answered",
+            hung_up_by=self.hung_up_by,
+            refused_reason=None if self.answered else self.refused or leg.fault or "the call ended before it was answered",
             said=bytes(phone.said),
             heard=bytes(phone.heard),
         )

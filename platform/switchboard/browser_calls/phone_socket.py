@@ -1,0 +1,42 @@
+"""Where browsers and apps call over a carrier that has no client SDK: `/browser-calls/<carrier>/<organization>`.
+
+The carrier's plugin speaks with them and asks for a token; any page may try, as it may with a carrier's SDK.
+"""
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+from switchboard.browser_calls.service import PREFIX
+from switchboard.calls.media_socket import AsgiMediaSocket, refuse
+from switchboard.phone_numbers.purchase import callback_urls
+from switchboard.plugins import BrowserPhone, ProviderError
+from switchboard.runtime import Runtime
+from switchboard.web.schemas import parse_id
+
+if TYPE_CHECKING:
+    from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, WebsocketScope
+
+logger = structlog.get_logger()
+
+
+async def browser(runtime: Runtime, scope: "WebsocketScope", receive: "ASGIReceiveCallable", send: "ASGISendCallable") -> None:
+    """Hold one browser's call. An unknown organization, or a carrier that has no such calls, is answered with 403."""
+    await receive()
+    name, _, organization = scope["path"].removeprefix(PREFIX).partition("/")
+    organization_id = parse_id(organization)
+    if organization_id is None:
+        return await refuse(send)
+    try:
+        async with runtime.providers.telephony(organization_id, name) as carrier:
+            if not isinstance(carrier, BrowserPhone):
+                return await refuse(send)
+            await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
+            socket = AsgiMediaSocket(receive, send)
+            await carrier.serve_browser(socket, callback_urls(runtime, organization_id, name))
+            await socket.close()
+            await socket.drain()
+    except ProviderError as error:
+        logger.warning("a browser's call was refused", carrier=name, reason=error.message)
+        return await refuse(send)
+    return None

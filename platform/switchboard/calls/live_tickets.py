@@ -1,0 +1,78 @@
+"""Tickets to the socket of a live call: random, for one use within half a minute, kept in Redis as their hash only.
+
+Whoever holds one may do what it says in the name of the user that it was minted for. A ticket that Redis has lost is refused; the page asks
+for another.
+"""
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+from pydantic import TypeAdapter
+from redis.exceptions import RedisError
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.calls import service as calls
+from switchboard.conversation.call import Person
+from switchboard.runtime import Runtime
+from switchboard.web.errors import InvalidState, Unavailable
+
+TICKET_SECONDS = 30
+PREFIX = "/live/"
+
+Allows = Literal["transcript", "listen", "control"]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTicket:
+    """`url` is the socket's address, `ws://` or `wss://`, the ticket in its path."""
+
+    url: str
+    expires_in_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a ticket is for: `transcript` follows what is said, `listen` hears it too, `control` may also whisper, take over and hang up."""
+
+    organization_id: UUID
+    call_id: UUID
+    person: Person
+    allows: Allows
+
+
+_grant: TypeAdapter[Grant] = TypeAdapter(Grant)
+
+
+async def mint(runtime: Runtime, session: AsyncSession, call_id: UUID, person: Person, allows: Allows) -> LiveTicket:
+    """A ticket to one of the session's organization's calls.
+
+    The caller has seen to it that the person may do this. Raises `NotFound` for an unknown call, `InvalidState` for one that no agent has on the
+    line, `Unavailable` while Redis is away.
+    """
+    call = await calls.get(session, call_id)
+    if call.holder is None:
+        raise InvalidState("The call is not live: it has not been answered yet, was forwarded, or is over.")
+    token = secrets.token_urlsafe(32)
+    grant = Grant(call.organization_id, call.id, person, allows)
+    try:
+        await runtime.redis.set(_key(token), _grant.dump_json(grant), ex=TICKET_SECONDS)
+    except (RedisError, OSError) as error:
+        raise Unavailable("Live calls cannot be followed at the moment; try again.") from error
+    scheme, _, rest = runtime.settings.base_url.partition("://")
+    return LiveTicket(f"{'wss' if scheme == 'https' else 'ws'}://{rest}{PREFIX}{token}", TICKET_SECONDS)
+
+
+async def redeem(runtime: Runtime, token: str) -> Grant | None:
+    """What a ticket is for, once; None for one that is unknown, used or too old, and while Redis is away."""
+    try:
+        found = await runtime.redis.getdel(_key(token))
+    except (RedisError, OSError):
+        return None
+    return _grant.validate_json(found) if found else None
+
+
+def _key(token: str) -> str:
+    return f"live:ticket:{hashlib.sha256(token.encode()).hexdigest()}"

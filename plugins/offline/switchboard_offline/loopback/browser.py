@@ -1,0 +1,180 @@
+"""A browser or an app on the platform's socket: a telephone whose microphone and loudspeaker are at the other end of a WebSocket."""
+
+import asyncio
+import hashlib
+import hmac
+import time
+from collections import deque
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+from switchboard.plugins import BrowserSocket, CallbackUrls, Frame
+
+from switchboard_offline.loopback.callbacks import Calling
+from switchboard_offline.loopback.caller import Caller
+from switchboard_offline.loopback.exchange import Exchange
+from switchboard_offline.loopback.g711 import SILENCE, decode, encode, frames
+from switchboard_offline.loopback.leg import Leg
+from switchboard_offline.loopback.persons import Directory, Person
+from switchboard_offline.loopback.phone import Phone
+
+TOKEN_SECONDS: Final = 3600
+DIAL_SECONDS: Final = 10.0
+IDLE_SECONDS: Final = 15.0
+"""A browser whose microphone has sent nothing for so long is gone."""
+MOST_LATE: Final = 15
+CUSHION: Final = 3
+"""20 ms frames: so much of what is said may wait for the line's clock, and so much silence goes before what comes after a gap."""
+MOST_WAITING: Final = 50
+MOST_BYTES: Final = 16_000
+
+
+class Dial(msgspec.Struct, frozen=True, tag_field="event", tag="dial"):
+    """The first message."""
+
+    token: str
+    to_number: str
+    from_number: str = ""
+
+
+class Press(msgspec.Struct, frozen=True, tag_field="event", tag="digit"):
+    """A key was pressed."""
+
+    digit: Literal["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "*", "#"]
+
+
+class HangUp(msgspec.Struct, frozen=True, tag_field="event", tag="hang_up"):
+    """The browser ends the call."""
+
+
+class Connected(msgspec.Struct, frozen=True, tag_field="event", tag="connected"):
+    """The call was answered; its id at the carrier."""
+
+    call_id: str
+
+
+class Ended(msgspec.Struct, frozen=True, tag_field="event", tag="ended"):
+    """The last message; why the call was not answered, or broke."""
+
+    message: str | None = None
+
+
+Asked: TypeAlias = Dial | Press | HangUp
+_asked: Final[msgspec.json.Decoder[Asked]] = msgspec.json.Decoder(Asked)
+
+
+def mint(secret: str, identity: str) -> str:
+    """A token for an hour: when it ends, for whom, and the proof that we said so."""
+    claims = f"{int(time.time()) + TOKEN_SECONDS}.{identity}"
+    return f"{claims}.{_proof(secret, claims)}"
+
+
+def identity_of(secret: str, token: str) -> str | None:
+    """Whom a token is for, None for one that is not ours or too old."""
+    claims, _, proof = token.rpartition(".")
+    if not hmac.compare_digest(proof.encode(), _proof(secret, claims).encode()):
+        return None
+    until, _, identity = claims.partition(".")
+    return identity if time.time() < int(until) else None
+
+
+def _proof(secret: str, claims: str) -> str:
+    return hmac.new(secret.encode(), f"browser.{claims}".encode(errors="backslashreplace"), hashlib.sha256).hexdigest()
+
+
+async def serve(exchange: Exchange, secret: str, socket: BrowserSocket, callbacks: CallbackUrls) -> None:
+    """Hold one browser's call, from what it dials to its end."""
+    dial = await _dialled(socket)
+    identity = identity_of(secret, dial.token) if dial is not None else None
+    if dial is None or identity is None:
+        await _tell(socket, Ended("The first message must dial, with a valid token."))
+        return
+    leg = await exchange.add(callbacks.events)
+    caller = BrowserCaller(exchange.directory, socket)
+    announced = Calling(leg.call_id, dial.from_number, dial.to_number, identity)
+    await exchange.run(leg, lambda leg: caller.ring(leg, exchange.post, callbacks.events, announced))
+    await _tell(socket, Ended(leg.fault if caller.answered else caller.refused or leg.fault or "The call was not answered."))
+
+
+async def _dialled(socket: BrowserSocket) -> Dial | None:
+    try:
+        async with asyncio.timeout(DIAL_SECONDS):
+            message = await socket.receive()
+    except TimeoutError:
+        return None
+    asked = _read(message) if isinstance(message, str) else None
+    return asked if isinstance(asked, Dial) else None
+
+
+def _read(message: str) -> Asked | None:
+    try:
+        return _asked.decode(message)
+    except (msgspec.MsgspecError, UnicodeError):
+        return None
+
+
+async def _tell(socket: BrowserSocket, told: Connected | Ended) -> None:
+    try:
+        await socket.send(msgspec.json.encode(told).decode())
+    except ConnectionError:
+        return
+
+
+class BrowserCaller(Caller):
+    """The person at the browser."""
+
+    def __init__(self, directory: Directory, socket: BrowserSocket) -> None:
+        super().__init__(directory)
+        self._socket = socket
+        self._heard: deque[bytes] = deque(maxlen=MOST_WAITING)
+        self._news = asyncio.Event()
+
+    def person(self, leg: Leg) -> Person:
+        async def talk(phone: Phone) -> None:
+            phone.on_heard = self._hear
+            await _tell(self._socket, Connected(leg.call_id))
+            tasks = [asyncio.create_task(self._receive(phone)), asyncio.create_task(self._send())]
+            try:
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+        return talk
+
+    def _hear(self, frame: bytes) -> None:
+        self._heard.append(frame)
+        self._news.set()
+
+    async def _receive(self, phone: Phone) -> None:
+        while (message := await self._next()) is not None:
+            if isinstance(message, bytes):
+                self._speak(phone, message)
+                continue
+            asked = _read(message)
+            if isinstance(asked, HangUp):
+                return
+            if isinstance(asked, Press):
+                phone.press(asked.digit)
+
+    async def _next(self) -> Frame | None:
+        try:
+            async with asyncio.timeout(IDLE_SECONDS):
+                return await self._socket.receive()
+        except TimeoutError:
+            return None
+
+    def _speak(self, phone: Phone, pcm: bytes) -> None:
+        """What comes in a burst after a stall is dropped: it would stay late for good."""
+        if len(pcm) % 2 or len(pcm) > MOST_BYTES or phone.unsaid > MOST_LATE:
+            return
+        cushion = [] if phone.unsaid else [SILENCE] * CUSHION
+        phone.add([*cushion, *frames(encode(pcm))])
+
+    async def _send(self) -> None:
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while self._heard:
+                await self._socket.send(decode(self._heard.popleft()))

@@ -1,0 +1,45 @@
+"""Somebody rings one of our numbers: the call is announced, what the platform says is done, and the call is held to its end."""
+
+from abc import ABC, abstractmethod
+
+from switchboard_offline.loopback.callbacks import Calling, Connect, Ended, Forward, Post, Undelivered, read_answer
+from switchboard_offline.loopback.leg import Leg, Party
+from switchboard_offline.loopback.line import FarEnd, OtherPerson
+from switchboard_offline.loopback.persons import Directory, Person
+
+
+class Caller(ABC):
+    """One such call, in the hands of its leg. `refused` says why it was not answered."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self.refused: str | None = None
+        self.answered = False
+        self.hung_up_by: Party | None = None
+
+    @abstractmethod
+    def person(self, leg: Leg) -> Person:
+        """What the caller does once they are connected."""
+
+    async def ring(self, leg: Leg, post: Post, events_url: str, call: Calling) -> Ended:
+        """Announce the call, do what the platform says, and hold it to its end."""
+        try:
+            answer = read_answer(await post.deliver(events_url, call))
+        except (Undelivered, ValueError) as error:
+            self.refused = str(error) if isinstance(error, Undelivered) else f"the platform's answer was not understood: {error}"
+            return Ended(leg.call_id, "failed", error_message=self.refused)
+        if isinstance(answer, Connect):
+            return await self._talk(leg, await leg.open_media(answer.media_url))
+        if isinstance(answer, Forward):
+            subscriber = self._directory.subscriber(answer.to_number)
+            if subscriber.outcome is None:
+                return await self._talk(leg, OtherPerson(subscriber.person))
+            self.refused = f"the number that the call was forwarded to does not answer: {subscriber.outcome}"
+            return Ended(leg.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
+        self.refused = answer.reason
+        return Ended(leg.call_id, "busy" if answer.reason == "busy" else "failed", error_message="the call was rejected")
+
+    async def _talk(self, leg: Leg, far: FarEnd) -> Ended:
+        self.answered = True
+        self.hung_up_by = await leg.converse(self.person(leg), far)
+        return Ended(leg.call_id, "completed", leg.seconds)

@@ -1,0 +1,249 @@
+"""People at live calls, over the wire: the caller on the loopback carrier, pages on their sockets, real audio both ways."""
+
+import asyncio
+import os
+import socket
+import sys
+import wave
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import groupby
+from uuid import UUID
+
+import aiohttp
+import numpy as np
+import pytest
+from sqlmodel import col, select
+from switchboard.calls import live_tickets
+from switchboard.calls import service as calls
+from switchboard.calls.media import recording_path
+from switchboard.conversation import desk
+from switchboard.embedded import DataDirectory
+from switchboard.events.models import Event
+from switchboard.identity.models import AuditEntry
+from switchboard.web.errors import InvalidState, NotFound
+
+from tests.fixtures.app import LivePlatform, Organizations
+from tests.fixtures.monitors import likeness, page, telephone, ticket, voice
+
+GREETING = "this is the bakery"
+PERSON = "Good afternoon. How are you?"
+QUESTION = "What are your opening hours?"
+ANSWER = "We are open from seven to six every day of the week."
+
+
+async def deeds(live: LivePlatform, call_id: UUID) -> list[str]:
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        rows = select(AuditEntry).where(col(AuditEntry.subject) == str(call_id)).order_by(col(AuditEntry.created_at))
+        return [f"{entry.action} by {entry.actor}" for entry in (await session.exec(rows)).all()]
+
+
+async def has_the_call(live: LivePlatform) -> list[str]:
+    """Who has one of the calls that go on, once somebody does."""
+    async with asyncio.timeout(5):
+        while True:
+            async with live.runtime.database.tenant(live.caller.organization_id) as session:
+                if people := [call.taken_over_by for call in await calls.ongoing(session) if call.taken_over_by is not None]:
+                    return people
+            await asyncio.sleep(0.05)
+
+
+async def events(live: LivePlatform) -> list[str]:
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        return [event.name for event in (await session.exec(select(Event).order_by(col(Event.id)))).all()]
+
+
+async def refused(live: LivePlatform, url: str, origin: str | None = None) -> bool:
+    async with aiohttp.ClientSession() as http:
+        try:
+            async with http.ws_connect(url, origin=live.runtime.settings.base_url if origin is None else origin or None):
+                return False
+        except aiohttp.WSServerHandshakeError as error:
+            return error.status == 403
+
+
+async def test_a_person_takes_a_call_over_speaks_and_hands_it_back(live: LivePlatform) -> None:
+    async with telephone(live) as caller, page(live, caller) as ada:
+        await caller.phone.wait_for_voice(5)
+        await caller.phone.wait(0.8)
+        await ada.ask(type="take_over")
+        assert (await ada.reads("Hello", role="agent"))["interrupted"], "the agent stopped in the middle of its greeting"
+        await ada.told_of("state", holder={"name": "Ada", "you": True}, agent="silent")
+        await ada.says(PERSON)
+        await caller.hears(PERSON)
+        assert (await ada.reads("how are you", role="agent"))["by_person"]
+        await caller.say(QUESTION)
+        await ada.reads("opening hours", role="user")
+        assert likeness(ada.hears(0), voice(QUESTION)) > 0.5
+        await ada.ask(type="hand_back")
+        await ada.told_of("state", holder=None)
+        await ada.reads(ANSWER, role="agent")
+    call = await live.ended(caller.call_id)
+    assert call["ended_reason"] == "caller_hung_up"
+    lines = (await live.caller.get(f"/v1/calls/{caller.call_id}/transcript")).json["items"]
+    assert isinstance(lines, list)
+    marked = [(line["role"], line["by_person"]) for line in lines if isinstance(line, dict)]
+    assert [one for one, _ in groupby(marked)] == [
+        ("agent", False),
+        ("system", False),
+        ("agent", True),
+        ("user", False),
+        ("system", False),
+        ("agent", False),
+    ]
+    assert (await events(live)).count("call.takeover") == 1
+    assert [deed.split()[0] for deed in await deeds(live, caller.call_id)] == ["call.taken_over", "call.handed_back"]
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        path = recording_path(live.runtime.settings, await calls.get(session, caller.call_id))
+    with wave.open(str(path)) as file:
+        recorded = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2").reshape(-1, 2)
+    assert likeness(recorded[:, 1], voice(PERSON)) > 0.5
+
+
+async def test_a_whisper_changes_the_next_answer(live: LivePlatform) -> None:
+    async with telephone(live) as caller, page(live, caller) as ada:
+        await ada.ask(type="whisper", text='When the caller says "what are your opening hours": say "Today we are closed."')
+        await ada.reads("whispered", role="system")
+        await ada.reads(GREETING, role="agent")
+        await caller.say(QUESTION)
+        await ada.reads("Today we are closed.", role="agent")
+
+
+async def test_one_person_at_a_time_has_a_call_and_who_may_only_listen_takes_none(live: LivePlatform) -> None:
+    async with (
+        telephone(live) as caller,
+        page(live, caller) as ada,
+        page(live, caller, "Ben") as ben,
+        page(live, caller, "Cy", allows="listen") as cy,
+    ):
+        for watcher in (ada, ben, cy):
+            await watcher.told_of("state", holder=None)
+        await ada.ask(type="take_over")
+        await ben.told_of("state", holder={"name": "Ada", "you": False})
+        for action in ("take_over", "hand_back", "hang_up"):
+            await ben.ask(type=action)
+            message = (await ben.told_of("refused", action=action))["message"]
+            assert message == ("Ada has the call." if action == "take_over" else "You do not have the call.")
+            await cy.ask(type=action)
+            assert "following the call only" in str((await cy.told_of("refused", action=action))["message"])
+        await ben.socket.send_str("nonsense")
+        assert (await ben.told_of("refused", action=None))["message"] == "The message was not understood."
+        await ben.socket.send_bytes(voice(PERSON).tobytes()[:16_000])
+        assert await has_the_call(live) == ["Ada"]
+        await cy.told_of("levels")
+        await ada.ask(type="hang_up")
+        for watcher in (ada, ben, cy):
+            await watcher.told_of("ended", reason="taken_over")
+    call = await live.ended(caller.call_id)
+    assert (call["status"], call["ended_reason"]) == ("completed", "taken_over")
+    assert likeness(caller.heard(), voice(PERSON)) < 0.2, "what somebody says who does not have the call goes nowhere"
+    assert cy.audio, "who may listen hears"
+
+
+async def test_a_person_who_is_gone_hands_back(live: LivePlatform, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk, "GRACE_SECONDS", 0.5)
+    async with telephone(live) as caller, page(live, caller, "Ben", allows="transcript") as ben:
+        async with page(live, caller) as ada:
+            await ada.ask(type="take_over")
+            await ben.told_of("state", holder={"name": "Ada", "you": False})
+            transport = ada.socket.get_extra_info("socket")
+            transport.shutdown(socket.SHUT_RDWR)
+            await ben.told_of("state", holder=None)
+        await caller.say(QUESTION)
+        await ben.reads(ANSWER, role="agent")
+        assert not ben.audio, "a ticket for the transcript has no audio"
+        levels = await ben.told_of("levels")
+        assert set(levels) == {"type", "caller", "agent"}
+
+
+async def test_a_call_that_ends_while_a_person_has_it_was_taken_over(live: LivePlatform) -> None:
+    async with telephone(live) as caller, page(live, caller) as ada:
+        await ada.ask(type="take_over")
+        await ada.told_of("state", agent="silent")
+        await caller.hang_up()
+        await ada.told_of("ended", reason="taken_over")
+    assert (await live.ended(caller.call_id))["ended_reason"] == "taken_over"
+
+
+async def test_tickets(live: LivePlatform, organizations: Organizations, monkeypatch: pytest.MonkeyPatch) -> None:
+    organization_id = live.caller.organization_id
+    async with telephone(live) as caller:
+        async with page(live, caller):
+            pass
+        url = await ticket(live.runtime, organization_id, caller.call_id, "Ada", "control")
+        assert await refused(live, url, "https://elsewhere.example"), "a foreign page"
+        assert await refused(live, url, ""), "no page at all"
+        assert not await refused(live, url), "refused origins do not use a ticket up"
+        assert await refused(live, url), "used"
+        assert await refused(live, url[:-1] + ("A" if url[-1] != "A" else "B")), "forged"
+        stranger = await organizations.make()
+        with pytest.raises(NotFound):
+            await ticket(live.runtime, stranger.organization_id, caller.call_id, "Eve", "control")
+        flushed = await ticket(live.runtime, organization_id, caller.call_id, "Ada", "control")
+        await live.runtime.redis.flushall()
+        assert await refused(live, flushed), "lost"
+        monkeypatch.setattr(live_tickets, "TICKET_SECONDS", 1)
+        late = await ticket(live.runtime, organization_id, caller.call_id, "Ada", "control")
+        ended = await ticket(live.runtime, organization_id, caller.call_id, "Ada", "control")
+        await asyncio.sleep(1.1)
+        assert await refused(live, late), "expired"
+    await live.ended(caller.call_id)
+    assert await refused(live, ended), "over"
+    with pytest.raises(InvalidState):
+        await ticket(live.runtime, organization_id, caller.call_id, "Ada", "control")
+
+
+async def test_redis_may_forget_everything_and_drop_its_subscribers(live: LivePlatform) -> None:
+    async with telephone(live) as caller, page(live, caller) as ada:
+        await ada.told_of("state", agent="speaking")
+        await live.runtime.redis.flushall()
+        await live.runtime.redis.client_kill_filter(_type="pubsub")
+        await caller.phone.listen(5)
+        await ada.reads(GREETING, role="agent")
+        while not any(message.get("holder") for message in ada.told):
+            await ada.ask(type="take_over")
+            await caller.phone.wait(0.5)
+        await ada.says(PERSON)
+        await caller.hears(PERSON)
+
+
+@asynccontextmanager
+async def another_process(live: LivePlatform, servers: DataDirectory) -> AsyncIterator[int]:
+    """A server beside the one in this process; answers its port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    settings = {
+        "DATA_DIR": str(live.runtime.settings.data_dir), "PORT": str(port), "PUBLIC_URL": live.runtime.settings.base_url,
+        "DATABASE_URL": servers.database_url, "REDIS_URL": servers.redis_url,
+    }  # fmt: skip
+    environment = {**os.environ, **{f"SWITCHBOARD_{name}": value for name, value in settings.items()}}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "switchboard", "serve", env=environment, stderr=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL
+    )
+    try:
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    _, writer = await asyncio.open_connection("127.0.0.1", port)
+                except OSError:
+                    await asyncio.sleep(0.05)
+                    continue
+                writer.close()
+                break
+        yield port
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def test_the_page_may_be_at_another_process_than_the_call(live: LivePlatform, servers: DataDirectory) -> None:
+    async with another_process(live, servers) as port, telephone(live) as caller, page(live, caller, port=port) as ada:
+        await ada.told_of("state", holder=None)
+        await ada.ask(type="take_over")
+        await ada.told_of("state", holder={"name": "Ada", "you": True})
+        await ada.says(PERSON)
+        await caller.hears(PERSON)
+        await caller.say(QUESTION)
+        await ada.reads("opening hours", role="user")
+        assert likeness(ada.hears(0), voice(QUESTION)) > 0.5
