@@ -57,6 +57,12 @@ async def ongoing(session: AsyncSession) -> list[Call]:
     return list((await session.exec(rows.order_by(col(Call.created_at).desc()))).all())
 
 
+async def find_carried(session: AsyncSession, carrier: str, carrier_call_id: str) -> Call | None:
+    """The call that a carrier knows by this id, None where the organization has no such one."""
+    rows = listed(session).where(col(Call.carrier) == carrier, col(Call.carrier_call_id) == carrier_call_id)
+    return (await session.exec(rows)).one_or_none()
+
+
 async def transcript(session: AsyncSession, call_id: UUID) -> list[TranscriptLine]:
     """What was said, in order. Raises `NotFound`."""
     await get(session, call_id)

@@ -2,7 +2,7 @@
 
 from switchboard.dashboard import contacts, knowledge, overview, sign_in
 from switchboard.dashboard.agents import pages as agents
-from switchboard.dashboard.agents import simulations, trying, versions
+from switchboard.dashboard.agents import simulations, talking, trying, versions
 from switchboard.dashboard.blueprint import dashboard
 
-__all__ = ["agents", "contacts", "dashboard", "knowledge", "overview", "sign_in", "simulations", "trying", "versions"]
+__all__ = ["agents", "contacts", "dashboard", "knowledge", "overview", "sign_in", "simulations", "talking", "trying", "versions"]
