@@ -71,7 +71,7 @@ async def answer(runtime: Runtime, organization_id: UUID, carrier: str, incoming
 
 async def known(session: AsyncSession, carrier: str, incoming: IncomingCall) -> Call | None:
     """The call, where it was announced before."""
-    return await calls.find_carried(session, carrier, incoming.carrier_call_id)
+    return await calls.find_at_carrier(session, carrier, incoming.carrier_call_id)
 
 
 def _instruction(runtime: Runtime, call: Call) -> Instruction:

@@ -15,6 +15,7 @@ from redis.exceptions import RedisError
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.calls import service as calls
+from switchboard.calls.states import is_over
 from switchboard.conversation.call import Person
 from switchboard.runtime import Runtime
 from switchboard.web.errors import InvalidState, Unavailable
@@ -47,14 +48,14 @@ _grant: TypeAdapter[Grant] = TypeAdapter(Grant)
 
 
 async def mint(runtime: Runtime, session: AsyncSession, call_id: UUID, person: Person, allows: Allows) -> LiveTicket:
-    """A ticket to one of the session's organization's calls.
+    """A ticket to one of the session's organization's calls, which may still be ringing.
 
-    The caller has seen to it that the person may do this. Raises `NotFound` for an unknown call, `InvalidState` for one that no agent has on the
-    line, `Unavailable` while Redis is away.
+    Whoever asks has seen to it that the person may do this. Raises `NotFound` for an unknown call, `InvalidState` for one that is over or goes on
+    without an agent, `Unavailable` while Redis is away.
     """
     call = await calls.get(session, call_id)
-    if call.holder is None:
-        raise InvalidState("The call is not live: it has not been answered yet, was forwarded, or is over.")
+    if is_over(call) or call.agent_id is None or call.transferred_to is not None:
+        raise InvalidState("The call is not live: it is over, or was forwarded.")
     token = secrets.token_urlsafe(32)
     grant = Grant(call.organization_id, call.id, person, allows)
     try:

@@ -32,6 +32,8 @@ logger = structlog.get_logger()
 ATTEND_SECONDS = 1.0
 IDLE_SECONDS = 10.0
 """A page that has sent nothing for so long is gone; ours sends a ping every two seconds."""
+ANSWER_SECONDS, LOOK_SECONDS = 60.0, 0.25
+"""How long a call may ring while a page waits for it, which is seen in the database."""
 QUIET_SECONDS = 5.0
 LOST_SECONDS = 20.0
 LEVEL_FRAMES = 5
@@ -72,14 +74,28 @@ async def monitor(runtime: Runtime, scope: "WebsocketScope", receive: "ASGIRecei
     if grant is None:
         logger.warning("live socket refused: its ticket is not good")
         return await refuse(send)
-    call = await _live_call(runtime, grant)
-    if call is None or call.holder is None:
-        return await refuse(send)
-    await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
     structlog.contextvars.bind_contextvars(organization_id=str(grant.organization_id), call_id=str(grant.call_id))
+    await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
     socket = AsgiMediaSocket(receive, send)
-    await Monitor(runtime, grant, call.holder, socket).run()
+    holder = await _holder(runtime, grant)
+    if holder is None:
+        await socket.send(json.dumps({"type": "ended", "reason": None}))
+        await socket.close()
+    else:
+        await Monitor(runtime, grant, holder, socket).run()
     await socket.drain()
+    return None
+
+
+async def _holder(runtime: Runtime, grant: Grant) -> str | None:
+    """The process that holds the call, once one does; None where the call is over before."""
+    waited = 0.0
+    while waited < ANSWER_SECONDS:
+        call = await _live_call(runtime, grant)
+        if call is None or is_over(call) or call.holder is not None:
+            return call.holder if call else None
+        await asyncio.sleep(LOOK_SECONDS)
+        waited += LOOK_SECONDS
     return None
 
 

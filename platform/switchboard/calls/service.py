@@ -1,5 +1,6 @@
 """Rules of calls: which there are, and placing one."""
 
+from dataclasses import dataclass
 from uuid import UUID
 
 from pydantic import JsonValue
@@ -51,14 +52,24 @@ async def get(session: AsyncSession, call_id: UUID, *, lock: bool = False) -> Ca
     return call
 
 
-async def ongoing(session: AsyncSession) -> list[Call]:
+@dataclass(frozen=True, slots=True)
+class OngoingCall:
+    """A call on the line: its row has numbers, `started_at` and `taken_over_by`. The agent may have been deleted since."""
+
+    call: Call
+    agent_name: str | None
+
+
+async def ongoing(session: AsyncSession) -> list[OngoingCall]:
     """The calls that an agent, or a person who took one over, has on the line now, the latest first."""
-    rows = listed(session).where(col(Call.status) == "in-progress", col(Call.holder).is_not(None))
-    return list((await session.exec(rows.order_by(col(Call.created_at).desc()))).all())
+    rows = select(Call, Agent.name).join(Agent, (col(Agent.organization_id) == Call.organization_id) & (col(Agent.id) == Call.agent_id), isouter=True)
+    rows = rows.where(col(Call.organization_id) == session.info["organization_id"], col(Call.ended_at).is_(None))
+    rows = rows.where(col(Call.status) == "in-progress", col(Call.holder).is_not(None)).order_by(col(Call.created_at).desc())
+    return [OngoingCall(call, name) for call, name in (await session.exec(rows)).all()]
 
 
-async def find_carried(session: AsyncSession, carrier: str, carrier_call_id: str) -> Call | None:
-    """The call that a carrier knows by this id, None where the organization has no such one."""
+async def find_at_carrier(session: AsyncSession, carrier: str, carrier_call_id: str) -> Call | None:
+    """The organization's call that a carrier knows by this id."""
     rows = listed(session).where(col(Call.carrier) == carrier, col(Call.carrier_call_id) == carrier_call_id)
     return (await session.exec(rows)).one_or_none()
 

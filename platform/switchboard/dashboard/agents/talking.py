@@ -62,7 +62,7 @@ async def begin_talking(session: AsyncSession, visitor: Visitor, agent_id: UUID)
 async def follow_talk(session: AsyncSession, visitor: Visitor, agent_id: UUID, data: Connected) -> Response:
     """Where the page reads what is said, once its call was answered."""
     carrier = await browser_calls.own_socket_carrier(session, current_runtime().registry) or ""
-    call = await calls.find_carried(session, carrier, data.carrier_call_id)
+    call = await calls.find_at_carrier(session, carrier, data.carrier_call_id)
     if call is None or call.agent_id != agent_id:
         raise NotFound
     try:

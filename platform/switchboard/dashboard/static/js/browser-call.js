@@ -1,0 +1,76 @@
+// Talks to an agent by microphone, over the platform's own socket (docs/live-calls.md, "From a browser").
+import { loudness } from "./level.js";
+import { openMicrophone } from "./microphone.js";
+import { followCall } from "./monitor.js";
+import { openSpeaker } from "./speaker.js";
+
+/**
+ * @typedef {object} Options
+ * @property {{url: string}} connection  The token's `connection`, whose `sdk` is `switchboard-loopback`.
+ * @property {string} token
+ * @property {string} toNumber  One of our numbers, or anybody's.
+ * @property {string} [fromNumber]  The caller id: one of our numbers.
+ * @property {(callId: string) => Promise<string>} [transcriptOf]  The address of a ticket for the transcript of the call that the carrier knows by this id.
+ * @property {(entry: import("./monitor.js").Entry) => void} [onTranscript]
+ * @property {(levels: {you?: number, agent?: number}) => void} [onLevel]  How loud, 0 to 1: `you` and `agent` come by themselves.
+ * @property {(state: "ringing" | "connected" | "ended", message: string | null) => void} [onState]  With a message where the call failed.
+ */
+
+/**
+ * @typedef {object} BrowserCall
+ * @property {() => void} hangUp
+ * @property {(digit: string) => void} press
+ * @property {(muted: boolean) => void} mute
+ */
+
+/**
+ * Call, in a click's handler. Rejects with the browser's error where the microphone cannot be had.
+ * @param {Options} options
+ * @returns {Promise<BrowserCall>}
+ */
+export async function startCall(options) {
+  const { connection, token, toNumber, fromNumber = "", transcriptOf } = options;
+  const { onTranscript = nothing, onLevel = nothing, onState = nothing } = options;
+  const speaker = await openSpeaker();
+  let socket = null;
+  let message = null;
+  const send = (data) => socket?.readyState === WebSocket.OPEN && socket.send(data);
+  const tell = (told) => send(JSON.stringify(told));
+  const microphone = await openMicrophone({ onAudio: send, onLevel: (you) => onLevel({ you }) }).catch(async (error) => {
+    await speaker.close();
+    throw error;
+  });
+
+  async function connected(callId) {
+    onState("connected", null);
+    if (transcriptOf) await followCall({ url: await transcriptOf(callId), onTranscript });
+  }
+
+  // Nothing of the microphone may go before the first message.
+  const opened = new WebSocket(connection.url);
+  opened.binaryType = "arraybuffer";
+  opened.onopen = () => {
+    opened.send(JSON.stringify({ event: "dial", token, to_number: toNumber, from_number: fromNumber }));
+    socket = opened;
+    onState("ringing", null);
+  };
+  opened.onmessage = ({ data }) => {
+    if (typeof data === "string") {
+      const told = JSON.parse(data);
+      if (told.event === "connected") connected(told.call_id).catch((error) => console.warn("no live transcript:", error));
+      else if (told.event === "ended") message = told.message;
+      return;
+    }
+    const samples = new Int16Array(data);
+    onLevel({ agent: loudness(samples) });
+    speaker.play(samples);
+  };
+  opened.onerror = () => (message ??= "The connection was lost.");
+  opened.onclose = async () => {
+    await Promise.allSettled([microphone.close(), speaker.close()]);
+    onState("ended", message);
+  };
+  return { hangUp: () => (socket ? tell({ event: "hang_up" }) : opened.close()), press: (digit) => tell({ event: "digit", digit }), mute: microphone.mute };
+}
+
+function nothing() {}

@@ -1,0 +1,40 @@
+// The microphone as the platform hears it: 16-bit samples, one channel, 8 kHz, 40 ms at a time.
+import { loudness } from "./level.js";
+
+/**
+ * @typedef {object} Microphone
+ * @property {(muted: boolean) => void} mute  Send silence instead of what is heard.
+ * @property {() => Promise<void>} close  Let go of it; the browser's sign goes out.
+ */
+
+/**
+ * Ask for the microphone and listen. Rejects with the browser's error where the person does not allow it or there is none.
+ * @param {{onAudio: (samples: Int16Array) => void, onLevel?: (level: number) => void}} options
+ * @returns {Promise<Microphone>}
+ */
+export async function openMicrophone({ onAudio, onLevel = () => {} }) {
+  const audio = { channelCount: 1, echoCancellation: true, noiseSuppression: true, autoGainControl: true };
+  const stream = await navigator.mediaDevices.getUserMedia({ audio });
+  const context = new AudioContext();
+  let muted = false;
+  try {
+    await context.audioWorklet.addModule(new URL("./microphone-worklet.js", import.meta.url));
+    const node = new AudioWorkletNode(context, "microphone", { numberOfOutputs: 0, channelCount: 1, channelCountMode: "explicit" });
+    node.port.onmessage = ({ data }) => {
+      if (muted) data.fill(0);
+      onAudio(data);
+      onLevel(loudness(data));
+    };
+    context.createMediaStreamSource(stream).connect(node);
+    await context.resume();
+  } catch (error) {
+    await letGo(stream, context);
+    throw error;
+  }
+  return { mute: (now) => (muted = now), close: () => letGo(stream, context) };
+}
+
+async function letGo(stream, context) {
+  for (const track of stream.getTracks()) track.stop();
+  if (context.state !== "closed") await context.close();
+}

@@ -1,0 +1,122 @@
+// Follows a live call: hears it, reads it, whispers, takes it over. The protocol is in docs/live-calls.md.
+import { openMicrophone } from "./microphone.js";
+import { openSpeaker } from "./speaker.js";
+
+const PING_MILLISECONDS = 2000;
+
+/**
+ * @typedef {object} Entry  Something that was said.
+ * @property {"user" | "agent" | "tool" | "system"} role
+ * @property {string} content
+ * @property {number} timestamp_ms
+ * @property {number} ended_ms
+ * @property {boolean} interrupted
+ * @property {boolean} by_person
+ */
+
+/**
+ * @typedef {object} State
+ * @property {{name: string, you: boolean} | null} holder  Which person has the call; null while the agent has.
+ * @property {"listening" | "thinking" | "speaking" | "silent"} agent
+ */
+
+/**
+ * @typedef {object} Options
+ * @property {string} url  A ticket's address.
+ * @property {boolean} [sound]  Whether to hear the call; open it in a click's handler then.
+ * @property {(state: State) => void} [onState]
+ * @property {(entry: Entry) => void} [onTranscript]
+ * @property {(levels: {caller: number, agent: number}) => void} [onLevel]
+ * @property {(message: string) => void} [onRefused]  What was asked for was not done, or the microphone cannot be had.
+ * @property {(reason: string | null) => void} [onEnded]  Called once: the call is over, or (null) the connection is.
+ */
+
+/**
+ * @typedef {object} Monitor
+ * @property {() => Promise<void>} takeOver  Asks for the microphone first.
+ * @property {() => void} handBack
+ * @property {() => void} hangUp
+ * @property {(text: string) => void} whisper
+ * @property {(muted: boolean) => void} mute  One's own microphone.
+ * @property {() => Promise<void>} close
+ */
+
+/**
+ * Follow a call.
+ * @param {Options} options
+ * @returns {Promise<Monitor>}
+ */
+export async function followCall(options) {
+  const { url, sound = false } = options;
+  const { onState = nothing, onTranscript = nothing, onLevel = nothing, onRefused = nothing, onEnded = nothing } = options;
+  const speaker = sound ? await openSpeaker(2) : null;
+  const socket = new WebSocket(url);
+  socket.binaryType = "arraybuffer";
+  let microphone = null;
+  // From the click to the answer: until then the microphone stays open though the call is not ours yet.
+  let asking = false;
+  let mine = false;
+  let reason = null;
+
+  const tell = (message) => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message));
+  const pinging = setInterval(() => tell({ type: "ping" }), PING_MILLISECONDS);
+
+  async function letGoOfMicrophone() {
+    const open = microphone;
+    microphone = null;
+    await open?.close();
+  }
+
+  function show(state) {
+    mine = state.holder?.you === true;
+    // Nobody wants to hear oneself, a moment later.
+    speaker?.mute([false, mine]);
+    if (mine) asking = false;
+    else if (!asking) letGoOfMicrophone();
+    onState(state);
+  }
+
+  socket.onmessage = ({ data }) => {
+    if (typeof data !== "string") return speaker?.play(new Int16Array(data));
+    const { type, ...told } = JSON.parse(data);
+    if (type === "state") show(told);
+    else if (type === "transcript") onTranscript(told.entry);
+    else if (type === "levels") onLevel(told);
+    else if (type === "ended") reason = told.reason;
+    else if (type === "refused") {
+      if (told.action === "take_over" && !mine) {
+        asking = false;
+        letGoOfMicrophone();
+      }
+      onRefused(told.message);
+    }
+  };
+  socket.onclose = async () => {
+    clearInterval(pinging);
+    await Promise.allSettled([letGoOfMicrophone(), speaker?.close()]);
+    onEnded(reason);
+  };
+
+  async function takeOver() {
+    if (microphone !== null || asking) return;
+    asking = true;
+    try {
+      microphone = await openMicrophone({ onAudio: (samples) => mine && socket.readyState === WebSocket.OPEN && socket.send(samples) });
+      tell({ type: "take_over" });
+    } catch (error) {
+      asking = false;
+      onRefused(`The microphone cannot be used: ${error.message}`);
+    }
+  }
+
+  return {
+    takeOver,
+    handBack: () => tell({ type: "hand_back" }),
+    hangUp: () => tell({ type: "hang_up" }),
+    whisper: (text) => tell({ type: "whisper", text }),
+    mute: (muted) => microphone?.mute(muted),
+    close: async () => socket.close(),
+  };
+}
+
+function nothing() {}

@@ -1,0 +1,39 @@
+// In the audio thread: plays what comes, a little behind, so that what comes late leaves no gap.
+
+const CUSHION = 640;
+const MOST = 4000;
+
+class Speaker extends AudioWorkletProcessor {
+  constructor({ processorOptions }) {
+    super();
+    this.channels = processorOptions.channels;
+    this.muted = Array.from({ length: this.channels }, () => false);
+    this.waiting = [];
+    this.length = 0;
+    this.started = false;
+    this.port.onmessage = ({ data }) => (data.muted ? (this.muted = data.muted) : this.add(data));
+  }
+
+  /** Samples of all channels, one after the other; more than half a second that waits is dropped, or it would stay late. */
+  add(samples) {
+    for (let at = 0; at < samples.length; at += this.channels) {
+      let sum = 0;
+      for (let channel = 0; channel < this.channels; channel++) if (!this.muted[channel]) sum += samples[at + channel];
+      this.waiting.push(Math.max(-1, Math.min(1, sum / 32768)));
+    }
+    if (this.waiting.length > MOST) this.waiting.splice(0, this.waiting.length - CUSHION);
+    this.started ||= this.waiting.length >= CUSHION;
+  }
+
+  process(_inputs, [outputs]) {
+    const count = outputs[0].length;
+    if (this.started) {
+      const samples = this.waiting.splice(0, count);
+      for (const output of outputs) output.set(samples);
+      this.started = this.waiting.length > 0;
+    }
+    return true;
+  }
+}
+
+registerProcessor("speaker", Speaker);

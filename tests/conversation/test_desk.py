@@ -1,0 +1,222 @@
+"""People at a call's desk, on real audio with the real voice activity detection: what the agent, the caller and the transcript make of them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field, replace
+from uuid import UUID, uuid4
+
+import numpy as np
+import pytest
+import pytest_asyncio
+from switchboard.conversation import desk as desks
+from switchboard.conversation.call import CallResult, EndedReason, LiveCall, Person, TranscriptEntry
+from switchboard.conversation.desk import Desk, DeskState, Refused
+from switchboard.conversation.engine import CallEngine
+from switchboard.conversation.g711 import decode
+from switchboard.plugins import ProviderError, SpeechToTextStream, TranscriptionRequest
+
+from tests.fixtures.conversation import Log, Model, Socket, Speech, Transcriber, call, voice
+
+ADA = Person(uuid4(), "Ada")
+BEN = Person(uuid4(), "Ben")
+GREETING = "Hello, this is a rather long greeting, which goes on and on, so that there is time enough to break into it."
+
+
+@dataclass(slots=True)
+class Feed:
+    """What monitors are told."""
+
+    states: list[DeskState] = field(default_factory=list)
+    seen: list[tuple[int, TranscriptEntry]] = field(default_factory=list)
+    frames: bytearray = field(default_factory=bytearray)
+    over: EndedReason | None = None
+    closed: bool = False
+
+    def audio(self, frames: bytes) -> None:
+        self.frames += frames
+
+    def state(self, state: DeskState) -> None:
+        self.states.append(state)
+
+    def entries(self, first: int, entries: Sequence[TranscriptEntry]) -> None:
+        self.seen += enumerate(entries, first)
+
+    def ended(self, reason: EndedReason) -> None:
+        self.over = reason
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest_asyncio.fixture
+async def engine() -> AsyncIterator[CallEngine]:
+    engine = CallEngine()
+    await engine.start()
+    yield engine
+    await engine.close()
+
+
+@dataclass(slots=True)
+class Held:
+    """A call with Ada at its desk."""
+
+    live: LiveCall
+    socket: Socket
+    desk: Desk
+    feed: Feed
+    ada: UUID
+    holding: asyncio.Task[CallResult]
+
+    async def stays(self, seconds: float) -> None:
+        """Ada says again and again that she is there."""
+        for _ in range(round(seconds / 0.1)):
+            self.attach(self.ada)
+            await asyncio.sleep(0.1)
+
+    def attach(self, monitor: UUID, person: Person = ADA) -> None:
+        self.desk.attach(monitor, person, len(self.feed.seen), lambda: self.feed)
+
+    async def speaks(self, text: str) -> None:
+        """Ada says something, and nothing for half a second."""
+        audio = voice_pcm(text) + bytes(8000)
+        for at in range(0, len(audio), 640):
+            self.desk.speak(self.ada, audio[at : at + 640])
+            await asyncio.sleep(0.04)
+
+    async def ends(self) -> CallResult:
+        self.socket.hang_up()
+        async with asyncio.timeout(10):
+            return await self.holding
+
+
+def voice_pcm(text: str) -> bytes:
+    return decode(voice(text), "mulaw").tobytes()
+
+
+async def held(engine: CallEngine, live: LiveCall) -> Held:
+    socket, feed, ada = Socket(), Feed(), uuid4()
+    holding = asyncio.create_task(engine.hold(live, socket))
+    async with asyncio.timeout(5):
+        while (control := engine.control(live.call_id)) is None:  # noqa: ASYNC110 - the engine tells nobody
+            await asyncio.sleep(0)
+    one = Held(live, socket, control.desk, feed, ada, holding)
+    one.attach(ada)
+    return one
+
+
+def said(result: CallResult) -> list[tuple[str, str, bool]]:
+    return [(entry.role, entry.content, entry.by_person) for entry in result.transcript if entry.role != "system"]
+
+
+async def test_a_takeover_silences_the_agent_at_once_and_the_agent_goes_on_knowing_what_was_said(engine: CallEngine) -> None:
+    model = Model("As my colleague said.")
+    one = await held(engine, call(model, Transcriber("let me help you", "thank you"), greeting_message=GREETING))
+    await one.socket.spoke.wait()
+    await one.stays(0.5)
+    one.desk.take_over(one.ada)
+    await asyncio.sleep(0.05)
+    assert one.socket.cleared_at is not None
+    assert one.socket.audio_after_clear == 0
+    await one.speaks("Let me help you with that.")
+    assert one.socket.audio_after_clear > 0
+    await one.socket.say(voice("Thank you very much."))
+    assert not model.asked, "the agent does not even think"
+    one.desk.hand_back(one.ada)
+    await one.stays(1.0)
+    result = await one.ends()
+    greeting, *rest = said(result)
+    assert GREETING.startswith(greeting[1])
+    assert rest == [("agent", "let me help you", True), ("user", "thank you", False), ("agent", "As my colleague said.", False)]
+    told = [(message.role, message.content) for message in model.asked[0].messages]
+    assert told[-4:-1] == [("system", desks.TELL_TAKEN_OVER), ("assistant", "let me help you"), ("user", "thank you")]
+    assert told[-1] == ("system", desks.TELL_HANDED_BACK)
+    assert isinstance(one.live.log, Log)
+    assert one.live.log.holders == [ADA, None]
+    assert [entry for _, entry in one.feed.seen] == list(result.transcript), "each entry once, in order"
+    assert one.feed.over is EndedReason.CALLER_HUNG_UP
+    assert one.feed.closed
+    assert result.usage.speech_to_text_seconds > 2.0, "both voices were transcribed"
+
+
+async def test_a_whisper_reaches_the_model_and_never_the_caller(engine: CallEngine) -> None:
+    speech, model = Speech(), Model("Gladly.")
+    one = await held(engine, replace(call(model, Transcriber("how much is it")), text_to_speech=speech))
+    one.desk.whisper("Offer ten percent off.")
+    await one.socket.say(voice("How much is it then?"))
+    await one.socket.spoke.wait()
+    await one.ends()
+    assert any("Offer ten percent off." in message.content for message in model.asked[0].messages if message.role == "system")
+    assert [request.text for request in speech.asked] == ["Gladly."]
+
+
+async def test_silence_does_not_end_a_call_that_a_person_has(engine: CallEngine) -> None:
+    one = await held(engine, call(Model(), Transcriber(), end_call_silence_seconds=1))
+    one.desk.take_over(one.ada)
+    await one.stays(1.5)
+    assert not one.holding.done()
+    result = await one.ends()
+    assert result.ended_reason is EndedReason.TAKEN_OVER
+
+
+async def test_whoever_is_back_in_time_has_the_call_still(engine: CallEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desks, "GRACE_SECONDS", 0.6)
+    one = await held(engine, call(Model(), Transcriber()))
+    one.desk.take_over(one.ada)
+    ben, ada_again = uuid4(), uuid4()
+    one.attach(ben, BEN)
+    one.desk.detach(one.ada)
+    one.attach(uuid4(), BEN)
+    with pytest.raises(Refused, match="Ada has the call"):
+        one.desk.take_over(ben)
+    one.attach(ada_again)
+    await asyncio.sleep(0.8)
+    assert one.feed.states[-1].monitor_id == ada_again
+    with pytest.raises(Refused, match="You do not have the call"):
+        one.desk.hand_back(one.ada)
+    one.desk.detach(ada_again)
+    await asyncio.sleep(0.8)
+    assert one.feed.states[-1].person is None
+    one.desk.take_over(ben)
+    assert one.feed.states[-1].person == BEN
+    await one.ends()
+
+
+async def test_a_monitor_that_is_not_heard_of_is_gone(engine: CallEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desks, "LEASE_SECONDS", 0.3)
+    monkeypatch.setattr(desks, "BEAT_SECONDS", 0.1)
+    one = await held(engine, call(Model(), Transcriber()))
+    await one.stays(0.5)
+    assert not one.feed.closed
+    await asyncio.sleep(0.6)
+    assert one.feed.closed
+    assert one.desk.feed is None
+    sent = len(one.feed.frames)
+    await asyncio.sleep(0.1)
+    assert len(one.feed.frames) == sent, "a call that nobody follows sends nothing"
+    await one.ends()
+
+
+async def test_an_answering_machine_is_not_taken_over(engine: CallEngine) -> None:
+    one = await held(engine, replace(call(Model(), Transcriber()), voicemail=True))
+    with pytest.raises(Refused, match="answering machine"):
+        one.desk.take_over(one.ada)
+    await one.ends()
+
+
+async def test_a_person_is_heard_though_nothing_transcribes_them(engine: CallEngine) -> None:
+    class Deaf(Transcriber):
+        async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
+            if self.texts == ["gone"]:
+                raise ProviderError("no ears today")
+            return await super().transcribe(request)
+
+    deaf = Deaf()
+    one = await held(engine, call(Model(), deaf))
+    await asyncio.sleep(0.1)
+    deaf.texts = ["gone"]
+    one.desk.take_over(one.ada)
+    await one.speaks("Can you hear me?")
+    assert not one.holding.done()
+    heard = np.frombuffer(bytes(one.feed.frames), dtype="<i2").reshape(-1, 2)[:, 1]
+    assert np.abs(heard.astype(int)).max() > 1000, "the other monitors hear the person on the agent's side"
+    await one.ends()
