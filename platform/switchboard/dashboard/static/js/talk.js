@@ -8,8 +8,8 @@ const FAULTS = {
   NotFoundError: "There is no microphone.",
   NotReadableError: "The microphone is in use by another program.",
 };
-const TRIES = 5;
-const BETWEEN_TRIES = 300;
+const TRIES = 20;
+const BETWEEN_TRIES = 250;
 
 const desk = document.getElementById("talk");
 const find = (selector) => desk.querySelector(selector);
@@ -62,7 +62,7 @@ function show(entry) {
   who.className = "speaker";
   who.textContent = WORDS[entry.role] ?? entry.role;
   line.appendChild(document.createElement(entry.role === "tool" ? "code" : "p")).textContent = entry.content;
-  list.scrollTop = list.scrollHeight;
+  list.parentElement.scrollTop = list.scrollHeight;
 }
 
 function changed(state, message) {
