@@ -6,6 +6,8 @@ import wave
 from pathlib import Path
 
 import numpy as np
+from switchboard.providers.configuration import configure
+from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, LivePlatform
 from tests.fixtures.dashboard import People, chromium, owners_window
@@ -49,18 +51,20 @@ async def test_somebody_talks_to_an_agent_by_microphone(live: LivePlatform, tmp_
     assert (call["status"], call["agent_id"], call["to_number"], call["ended_reason"]) == ("completed", live.agent_id, live.number, "caller_hung_up")
 
 
-async def test_without_a_number_it_says_what_is_missing(people: People, caller: Caller) -> None:
+async def test_without_a_carrier_for_it_the_page_is_told_what_is_missing(people: People, caller: Caller, runtime: Runtime) -> None:
     member = await people.join(caller.organization_id, role="member")
-    agent = (await caller.post("/v1/agents", {"name": "Front desk"})).json["id"]
-    assert "The agent answers no number of the loopback carrier." in (await member.get(f"/dashboard/agents/{agent}/talk")).html
-    refused = await member.post(f"/dashboard/agents/{agent}/talk")
-    assert (refused.status, "answers no number" in json.loads(refused.html)["fault"]) == (409, True)
+    page = f"/dashboard/agents/{(await caller.post('/v1/agents', {'name': 'Front desk'})).json['id']}/talk"
+    assert (await member.post(page)).status == 200
+    async with runtime.database.tenant(caller.organization_id) as session:
+        await configure(session, runtime.registry, runtime.keyring, [])
+    refused = await member.post(page)
+    assert (refused.status, "needs the loopback carrier" in json.loads(refused.html)["fault"]) == (409, True)
 
 
 async def test_a_paused_agent_is_not_called(people: People, live: LivePlatform) -> None:
     member = await people.join(live.caller.organization_id, role="member")
     begun = json.loads((await member.post(f"/dashboard/agents/{live.agent_id}/talk")).html)
-    assert (begun["to_number"], "url" in begun["connection"]) == (live.number, True)
+    assert (begun["to_number"], "url" in begun["connection"]) == (f"agent:{live.agent_id}", True)
     await member.post(f"/dashboard/agents/{live.agent_id}/pause")
     assert (await member.post(f"/dashboard/agents/{live.agent_id}/talk")).status == 409
 
@@ -72,9 +76,9 @@ async def test_nobody_talks_to_or_follows_another_organizations_agent(people: Pe
     assert (await outsider.get(page)).status == 404
     assert (await outsider.post(page)).status == 404
     rung = await live.ring()
-    fields: dict[str, str | list[str]] = {"carrier_call_id": rung.carrier_call_id}
+    fields: dict[str, str | list[str]] = {"carrier": "loopback", "carrier_call_id": rung.carrier_call_id}
     assert (await outsider.post(f"{page}/transcript", fields)).status == 404
     assert (await insider.post(f"{page}/transcript", fields)).status == 409
     other = (await live.caller.post("/v1/agents", {"name": "Other"})).json["id"]
     assert (await insider.post(f"/dashboard/agents/{other}/talk/transcript", fields)).status == 404
-    assert (await insider.post(f"{page}/transcript", {"carrier_call_id": "unknown"})).status == 404
+    assert (await insider.post(f"{page}/transcript", {"carrier": "loopback", "carrier_call_id": "unknown"})).status == 404

@@ -19,15 +19,17 @@ blueprint = Blueprint("browser_calls", __name__)
 async def create_browser_call_token(session: AsyncSession, principal: Principal, query: TokenQuery) -> BrowserTokenOut:
     """Mint a token for calling from a browser or a phone app.
 
-    For the client SDK of the organization's carrier. A call to one of the organization's own numbers reaches that number's agent, any other is
-    dialled with one of the numbers of `GET /v1/browser-call/phone-numbers` as the caller id.
+    For the client SDK that `connection.sdk` names, or the platform's own socket at `connection.url`. A call to one of the organization's own numbers
+    reaches that number's agent, `agent:<id>` an agent, and any other is dialled with one of the numbers of `GET /v1/browser-call/phone-numbers` as
+    the caller id.
     """
-    # Letters, digits and underscores are what every carrier takes.
-    identity = f"credential_{principal.credential_id.hex}"
-    name = await browser_calls.carrier_of(session, current_runtime().registry)
+    runtime = current_runtime()
+    name = await browser_calls.carrier_of(session, runtime.registry)
     if name is None:
         raise InvalidState("None of the organization's carriers has browser calling.")
-    return await browser_calls.mint(current_runtime(), principal.organization_id, name, identity=identity, platform=query.platform)
+    # Letters, digits and underscores are what every carrier takes.
+    identity = f"credential_{principal.credential_id.hex}"
+    return await browser_calls.mint(runtime, principal.organization_id, name, identity, query.platform)
 
 
 @blueprint.get("/v1/browser-call/phone-numbers")

@@ -61,6 +61,12 @@ async def answered_by(session: AsyncSession, agent_ids: Collection[UUID]) -> dic
     return found
 
 
+async def of_agent(session: AsyncSession, agent_id: UUID) -> PhoneNumber | None:
+    """The first number that an agent answers, None where it answers none."""
+    rows = listed(session).where(col(PhoneNumber.inbound_agent_id) == agent_id, col(PhoneNumber.status) == "active")
+    return (await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id)).limit(1))).one_or_none()
+
+
 async def find_active(session: AsyncSession, number_id: UUID) -> PhoneNumber | None:
     """The organization's number that can be used, None where it has no such one."""
     return (await session.exec(listed(session).where(col(PhoneNumber.id) == number_id, col(PhoneNumber.status) == "active"))).one_or_none()

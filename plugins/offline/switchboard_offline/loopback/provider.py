@@ -41,10 +41,15 @@ from switchboard_offline.loopback.simulation import Simulation, render
 
 
 class LoopbackSettings(ProviderSettings):
-    """`signing_secret` signs callbacks; `people` has the lines that the person at a number speaks."""
+    """`signing_secret` signs callbacks; `people` has the lines that the person at a number speaks.
+
+    With `browsers_only` browsers call, and the carrier places no calls, sends no texts and sells no numbers: beside a real carrier, whose calls it
+    would otherwise take over when that fails.
+    """
 
     signing_secret: SecretStr = Field(min_length=16)
     people: dict[str, list[str]] = Field(default_factory=dict)
+    browsers_only: bool = False
 
 
 class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, BrowserPhone):
@@ -93,6 +98,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
     # calls
 
     async def place_call(self, order: CallOrder) -> str:
+        self._refuse_beside_browsers()
         subscriber = self._exchange.directory.subscriber(order.to_number)
         leg = await self._exchange.add(order.callbacks.events, order.reference)
         self._exchange.run(leg, lambda leg: leg.place(order, subscriber))
@@ -122,6 +128,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
     # texts
 
     async def send_text(self, order: TextOrder) -> str:
+        self._refuse_beside_browsers()
         texts.refuse(order)
         text_id = texts.new_id()
         self._exchange.spawn(texts.carry(self._exchange.post, order, text_id))
@@ -133,6 +140,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         return stock.search(country, area_code, limit)
 
     async def buy_number(self, phone_number: str, callbacks: CallbackUrls) -> BoughtNumber:
+        self._refuse_beside_browsers()
         return stock.buy(phone_number)
 
     async def release_number(self, carrier_number_id: str) -> None:
@@ -148,6 +156,10 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
 
     async def serve_browser(self, socket: BrowserSocket, callbacks: CallbackUrls) -> None:
         await browser.serve(self._exchange, self._secret, socket, callbacks)
+
+    def _refuse_beside_browsers(self) -> None:
+        if self.settings.browsers_only:
+            raise ProviderError("the loopback carrier is for calls from browsers only", code="unsupported", retryable=False)
 
     # people
 

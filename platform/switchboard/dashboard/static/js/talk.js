@@ -40,10 +40,10 @@ async function ask(address, fields = {}) {
 }
 
 /** The call may be answered a moment before it can be followed. */
-async function transcriptOf(carrierCallId) {
+async function transcriptOf(carrier, carrierCallId) {
   for (let tried = 1; ; tried++) {
     try {
-      const told = await ask(desk.dataset.transcript, { carrier_call_id: carrierCallId });
+      const told = await ask(desk.dataset.transcript, { carrier, carrier_call_id: carrierCallId });
       find("[data-done] a").href = told.call;
       return told.url;
     } catch (error) {
@@ -90,7 +90,7 @@ function time(seconds) {
 
 async function begin() {
   if (!navigator.mediaDevices) throw new Error("Browsers give the microphone to pages over https only.");
-  const { token, connection, to_number: toNumber } = await ask(desk.dataset.begin);
+  const { token, connection, carrier, to_number: toNumber } = await ask(desk.dataset.begin);
   list.replaceChildren();
   find("[data-done]").hidden = true;
   find("[data-done] a").href = "#";
@@ -98,7 +98,8 @@ async function begin() {
     if (you !== undefined) showYou(you);
     if (agent !== undefined) showAgent(agent);
   };
-  return startCall({ token, connection, toNumber, transcriptOf, onTranscript: show, onLevel, onState: changed });
+  const follow = (id) => transcriptOf(carrier, id);
+  return startCall({ token, connection, toNumber, transcriptOf: follow, onTranscript: show, onLevel, onState: changed });
 }
 
 button.addEventListener("click", async () => {
