@@ -26,7 +26,7 @@ from switchboard.dashboard import (  # noqa: F401
     webhooks,
 )
 from switchboard.dashboard.agents import pages as agents  # noqa: F401
-from switchboard.dashboard.agents import simulations, trying, versions  # noqa: F401
+from switchboard.dashboard.agents import simulations, talking, trying, versions  # noqa: F401
 from switchboard.dashboard.blueprint import dashboard
 
 __all__ = ["dashboard"]

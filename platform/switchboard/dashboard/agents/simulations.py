@@ -1,8 +1,9 @@
 """Simulations of an agent: the list, a new one, one while it runs and once it is over."""
 
+import json
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 from quart import Response, request, url_for
 from sqlmodel.ext.asyncio.session import AsyncSession
 
@@ -116,4 +117,13 @@ async def _started(session: AsyncSession, agent_id: UUID, data: SimulationCreate
 
 
 def _shown(simulation: Simulation) -> dict[str, object]:
-    return {"simulation": SimulationOut.of(simulation)}
+    return {"simulation": SimulationOut.of(simulation), "spoken": [_line(entry) for entry in simulation.transcript]}
+
+
+def _line(entry: dict[str, str]) -> dict[str, str]:
+    """An entry; a tool's name apart from what it was told and what it said."""
+    if entry["role"] != "tool":
+        return entry
+    told: dict[str, JsonValue] = json.loads(entry["content"])
+    name = str(told.pop("tool", ""))
+    return {**entry, "tool": name, "content": "\n".join(f"{part}: {json.dumps(value, ensure_ascii=False)}" for part, value in told.items())}
