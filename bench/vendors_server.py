@@ -111,9 +111,9 @@ class Vendors:
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         turn = self._turn((await request.json())["model"])
         turn.note("mind_asked")
+        await asyncio.sleep(THINKING_SECONDS)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
-        await asyncio.sleep(THINKING_SECONDS)
         usage = {"prompt_tokens": 100, "completion_tokens": 9, "total_tokens": 109}
         await response.write(_events(_delta(role="assistant", content=""), _delta(content=FIRST_WORDS), _delta(content=NEXT_WORD)))
         turn.note("mind_answered")
@@ -127,9 +127,9 @@ class Vendors:
     async def _speak(self, request: web.Request) -> web.StreamResponse:
         turn, text = self._turn(request.match_info["voice"]), str((await request.json())["text"]).strip()
         turn.note("mouth_asked")
+        await asyncio.sleep(SPEAKING_SECONDS)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
-        await asyncio.sleep(SPEAKING_SECONDS)
         audio = self._speech if request.query["output_format"] == "ulaw_8000" else decode(self._speech, "mulaw").tobytes()
         times = [at * 0.05 for at in range(len(text) + 1)]
         alignment = {"characters": list(text), "character_start_times_seconds": times[:-1], "character_end_times_seconds": times[1:]}
