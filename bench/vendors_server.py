@@ -8,7 +8,7 @@ import json
 import time
 from base64 import b64encode
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -115,13 +115,14 @@ class Vendors:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         usage = {"prompt_tokens": 100, "completion_tokens": 9, "total_tokens": 109}
-        await response.write(_events(_delta(role="assistant", content=""), _delta(content=FIRST_WORDS), _delta(content=NEXT_WORD)))
-        turn.note("mind_answered")
-        await asyncio.sleep(TOKEN_SECONDS)
-        await response.write(_events(_delta(content=LAST_WORDS)))
-        await asyncio.sleep(TOKEN_SECONDS)
         ends: dict[str, object] = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-        await response.write(_events(ends, {"choices": [], "usage": usage}) + b"data: [DONE]\n\n")
+        with suppress(ConnectionResetError):  # an engine that is interrupted hangs up
+            await response.write(_events(_delta(role="assistant", content=""), _delta(content=FIRST_WORDS), _delta(content=NEXT_WORD)))
+            turn.note("mind_answered")
+            await asyncio.sleep(TOKEN_SECONDS)
+            await response.write(_events(_delta(content=LAST_WORDS)))
+            await asyncio.sleep(TOKEN_SECONDS)
+            await response.write(_events(ends, {"choices": [], "usage": usage}) + b"data: [DONE]\n\n")
         return response
 
     async def _speak(self, request: web.Request) -> web.StreamResponse:
