@@ -19,7 +19,7 @@ from switchboard.conversation.speaking import Reply, Speaker
 from switchboard.conversation.thinking import Thinker, filled
 from switchboard.conversation.tools import EndCall, PressDigits, TransferCall, Wishes
 from switchboard.conversation.turns import Digits, Patience, is_interruption
-from switchboard.conversation.vad import STOP_SECONDS, Change, VoiceActivity
+from switchboard.conversation.vad import STOP_SECONDS, WINDOW, Change, VoiceActivity
 from switchboard.plugins import DigitPressed, Encoding, Frame, JsonObject, MarkReached, MediaStopped, Message, ProviderError
 
 logger = structlog.get_logger()
@@ -33,12 +33,16 @@ MUTE_SECONDS = 1.0
 
 
 class CallSession:
-    """A call from its media stream's start to its end. The engine calls `judged` and `tick`; everything else comes from the parts."""
+    """A call from its media stream's start to its end. The engine calls `judged` and `tick`; everything else comes from the parts.
+
+    `on_window` is called where enough audio has come in to be judged.
+    """
 
     def __init__(self, call: LiveCall, socket: MediaSocket, encoding: Encoding, clock: Clock) -> None:
         agent = call.agent
         self.call = call
         self.inbox = bytearray()
+        self.on_window: Callable[[], None] = lambda: None
         self.encoding: Encoding = encoding
         self.activity = VoiceActivity(confidence=agent.vad_confidence, start_seconds=agent.vad_start_secs, min_volume=agent.vad_min_volume)
         self._socket = socket
@@ -184,6 +188,8 @@ class CallSession:
         if isinstance(event, bytes):
             self._last_audio = self._clock()
             self.inbox += event
+            if len(self.inbox) >= WINDOW:
+                self.on_window()
             if self._recording is not None:
                 self._recording.caller(event, self._playout.position(self._last_audio))
         elif isinstance(event, MarkReached):
