@@ -37,12 +37,15 @@ class VendorSettings(ProviderSettings):
 def _imported() -> Any:
     # Without this it fetches its price map from the internet while it is imported.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    # Straight over HTTP to servers that speak OpenAI's protocol: OpenAI's library looks at each message of a conversation for a third of a
+    # millisecond, with the event loop held, before it asks.
+    os.environ.setdefault("EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER", "true")
     litellm: Any = importlib.import_module("litellm")
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.drop_params = True
     # What it would import with the first request, a second in which the process holds no other call either.
-    for late in ("openai.resources", "litellm.litellm_core_utils.default_encoding"):
+    for late in ("openai.resources", "litellm.litellm_core_utils.default_encoding", "anyio._backends._asyncio"):
         importlib.import_module(late)
     return litellm
 
