@@ -8,7 +8,7 @@ import json
 import time
 from base64 import b64encode
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -111,25 +111,26 @@ class Vendors:
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         turn = self._turn((await request.json())["model"])
         turn.note("mind_asked")
+        await asyncio.sleep(THINKING_SECONDS)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
-        await asyncio.sleep(THINKING_SECONDS)
         usage = {"prompt_tokens": 100, "completion_tokens": 9, "total_tokens": 109}
-        await response.write(_events(_delta(role="assistant", content=""), _delta(content=FIRST_WORDS), _delta(content=NEXT_WORD)))
-        turn.note("mind_answered")
-        await asyncio.sleep(TOKEN_SECONDS)
-        await response.write(_events(_delta(content=LAST_WORDS)))
-        await asyncio.sleep(TOKEN_SECONDS)
         ends: dict[str, object] = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-        await response.write(_events(ends, {"choices": [], "usage": usage}) + b"data: [DONE]\n\n")
+        with suppress(ConnectionResetError):  # an engine that is interrupted hangs up
+            await response.write(_events(_delta(role="assistant", content=""), _delta(content=FIRST_WORDS), _delta(content=NEXT_WORD)))
+            turn.note("mind_answered")
+            await asyncio.sleep(TOKEN_SECONDS)
+            await response.write(_events(_delta(content=LAST_WORDS)))
+            await asyncio.sleep(TOKEN_SECONDS)
+            await response.write(_events(ends, {"choices": [], "usage": usage}) + b"data: [DONE]\n\n")
         return response
 
     async def _speak(self, request: web.Request) -> web.StreamResponse:
         turn, text = self._turn(request.match_info["voice"]), str((await request.json())["text"]).strip()
         turn.note("mouth_asked")
+        await asyncio.sleep(SPEAKING_SECONDS)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
-        await asyncio.sleep(SPEAKING_SECONDS)
         audio = self._speech if request.query["output_format"] == "ulaw_8000" else decode(self._speech, "mulaw").tobytes()
         times = [at * 0.05 for at in range(len(text) + 1)]
         alignment = {"characters": list(text), "character_start_times_seconds": times[:-1], "character_end_times_seconds": times[1:]}

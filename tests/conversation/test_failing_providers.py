@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -25,7 +25,7 @@ from tests.fixtures.chat_server import ChatServer, Fault
 from tests.fixtures.conversation import Leg, Model, Socket, Speech, Transcriber, call, voice
 from tests.speech.deepgram import Deepgram
 from tests.speech.elevenlabs import ElevenLabs
-from tests.speech.vendor import KEY
+from tests.speech.vendor import KEY, in_use
 
 # LiteLLM and the libraries under it warn of their own future; none of it is ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::ResourceWarning")
@@ -140,14 +140,11 @@ async def _calls_a_tool(engine: CallEngine) -> None:
 
 @asynccontextmanager
 async def two_voices() -> AsyncIterator[tuple[ElevenLabs, Deepgram, FailoverTextToSpeech]]:
-    async with AsyncExitStack() as stack:
-        first, second = await stack.enter_async_context(ElevenLabs.listening()), await stack.enter_async_context(Deepgram.listening())
+    async with ElevenLabs.listening() as first, Deepgram.listening() as second:
         chosen = ElevenLabsTextToSpeech(ElevenLabsSettings(api_key=SecretStr(KEY), base_url=HttpUrl(first.address)))
         other = DeepgramTextToSpeech(DeepgramVoiceSettings(api_key=SecretStr(KEY), base_url=HttpUrl(second.address)))
-        for provider in (chosen, other):
-            await provider.open()
-            stack.push_async_callback(provider.close)
-        yield first, second, FailoverTextToSpeech([chosen, other], ServiceRecord(), patience=PATIENCE)
+        async with in_use(chosen), in_use(other):
+            yield first, second, FailoverTextToSpeech([chosen, other], ServiceRecord(), patience=PATIENCE)
 
 
 async def _ask_voices(engine: CallEngine, trouble: Literal["refuses", "hangs", "breaks"] | None) -> Heard:

@@ -162,14 +162,19 @@ async def test_whoever_stops_listening_stops_every_model() -> None:
     assert second.left.is_set()
 
 
-async def test_a_fault_in_a_provider_is_told_as_it_is() -> None:
+async def test_a_fault_in_a_provider_is_told_as_it_is_and_a_time_limit_of_its_own_is_a_failure() -> None:
     class Faulty(Model):
+        def __init__(self, fault: Exception) -> None:
+            super().__init__()
+            self._fault = fault
+
         async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
-            raise LookupError("a fault")
+            raise self._fault
             yield
 
     with pytest.raises(LookupError, match="a fault"):
-        await texts(models(Faulty(), Model("Hello.")))
+        await texts(models(Faulty(LookupError("a fault")), Model("Hello.")))
+    assert await texts(models(Faulty(TimeoutError()), Model("Hello."))) == ["Hello."]
 
 
 async def test_once_audio_was_heard_there_is_no_second_voice() -> None:

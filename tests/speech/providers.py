@@ -22,7 +22,7 @@ from tests.speech.cartesia import Cartesia
 from tests.speech.deepgram import Deepgram
 from tests.speech.elevenlabs import ElevenLabs
 from tests.speech.openai import OpenAI
-from tests.speech.vendor import KEY, Vendor
+from tests.speech.vendor import KEY, Vendor, in_use
 
 Ears: TypeAlias = SpeechToTextProvider[ProviderSettings]
 Mouth: TypeAlias = TextToSpeechProvider[ProviderSettings]
@@ -68,8 +68,5 @@ async def speech(hears: str, speaks: str) -> AsyncIterator[Speech]:
         (ear_kind, make_ears), (mouth_kind, make_mouth) = EARS[hears], MOUTHS[speaks]
         ear = await stack.enter_async_context(ear_kind.listening()) if ear_kind else None
         mouth = await stack.enter_async_context(mouth_kind.listening()) if mouth_kind else None
-        ears, voice = make_ears(ear.address if ear else ""), make_mouth(mouth.address if mouth else "")
-        for provider in (ears, voice):
-            await provider.open()
-            stack.push_async_callback(provider.close)
-        yield Speech(ears, voice, ear)
+        ears = await stack.enter_async_context(in_use(make_ears(ear.address if ear else "")))
+        yield Speech(ears, await stack.enter_async_context(in_use(make_mouth(mouth.address if mouth else ""))), ear)

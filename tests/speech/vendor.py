@@ -6,15 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 from aiohttp import web
 from switchboard.conversation.g711 import decode, encode
-from switchboard.plugins import ProviderSettings, SpeechRequest, Word
+from switchboard.plugins import Provider, ProviderSettings, SpeechRequest, SpeechToTextStream, Transcript, Word
 from switchboard_offline.espeak import EspeakTextToSpeech, speak
 from switchboard_offline.pocketsphinx import recognize
 
+ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
 KEY = "the-key-of-the-vendor"
 SENTENCE = "can i speak to a human"
 PHRASES = (SENTENCE, "thank you", "goodbye", "what are your opening hours")
@@ -90,6 +91,20 @@ class Vendor(ABC):
         await socket.prepare(request)
         self.open.append(request)
         return socket
+
+
+@asynccontextmanager
+async def in_use(provider: ProviderT) -> AsyncIterator[ProviderT]:
+    """A provider in use."""
+    await provider.open()
+    yield provider
+    await provider.close()
+
+
+async def next_of(stream: SpeechToTextStream) -> Transcript:
+    """What a stream says next."""
+    async with asyncio.timeout(10):
+        return await anext(aiter(stream))
 
 
 def mulaw(pcm: bytes) -> bytes:

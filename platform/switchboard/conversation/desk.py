@@ -146,6 +146,7 @@ class Desk:
             raise Refused(reason)
         person = self._monitors[monitor_id].person
         self.takeover = Takeover(self._parts, person, monitor_id)
+        self.takeover.ear.on_window = self._floor.ears[0].on_window
         self._floor.ears.append(self.takeover.ear)
         self._listening = self._floor.start(self.takeover.listen())
         self._floor.fall_silent()

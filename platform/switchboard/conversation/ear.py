@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from switchboard.conversation.call import Clock, LiveCall
 from switchboard.conversation.listening import Listener
-from switchboard.conversation.vad import STOP_SECONDS, Change, VoiceActivity
+from switchboard.conversation.vad import STOP_SECONDS, WINDOW, Change, VoiceActivity
 from switchboard.plugins import Encoding
 
 PRE_ROLL_WINDOWS = 20
@@ -15,7 +15,10 @@ MUTE_SECONDS = 1.0
 
 
 class Ear:
-    """Hears one voice. The engine takes windows from `inbox` and says by `judged` what they are; times are the engine's clock's."""
+    """Hears one voice. The engine takes windows from `inbox` and says by `judged` what they are; times are the engine's clock's.
+
+    `on_window` is called when there is a window to be taken.
+    """
 
     def __init__(self, call: LiveCall, encoding: Encoding, clock: Clock) -> None:
         agent = call.agent
@@ -24,6 +27,7 @@ class Ear:
         self.activity = VoiceActivity(confidence=agent.vad_confidence, start_seconds=agent.vad_start_secs, min_volume=agent.vad_min_volume)
         self.listener = Listener(call, encoding)
         self.speech_began = self.last_voice = self.last_audio = clock()
+        self.on_window: Callable[[], None] = lambda: None
         self.on_started: Callable[[], None] = lambda: None
         self.on_stopped: Callable[[], None] = lambda: None
         self._start_seconds = agent.vad_start_secs
@@ -34,6 +38,8 @@ class Ear:
         """The next audio of the voice."""
         self.last_audio = self._clock()
         self.inbox += audio
+        if len(self.inbox) >= WINDOW:
+            self.on_window()
 
     def judged(self, window: bytes, change: Change) -> None:
         """Voice activity of the next 32 milliseconds."""

@@ -1,4 +1,4 @@
-"""All live calls of a process: one clock of 10 ms drives voice activity detection, in one batch over all calls, and everything that is due."""
+"""All live calls of a process: voice activity is judged in batches over all of them, and one clock of 10 ms drives everything that is due."""
 
 import asyncio
 import time
@@ -17,6 +17,9 @@ from switchboard.plugins import MediaStarted, ProviderError
 
 logger = structlog.get_logger()
 TICK_SECONDS = 0.01
+BATCH_SECONDS = 0.00025
+"""How long a call's audio waits for others' to be judged with it, for each live call, up to a tick: a few calls are answered sooner, and many
+cost what they would by the clock."""
 START_SECONDS = 10.0
 MAX_EARLY_ENDS = 1000
 
@@ -54,17 +57,20 @@ class CallEngine:
         self._early_ends: dict[UUID, EndedReason] = {}
         self._detector: VoiceDetector | None = None
         self._ticking: asyncio.Task[None] | None = None
+        self._judging: asyncio.TimerHandle | None = None
         self._empty = asyncio.Event()
         self._empty.set()
 
     async def start(self) -> None:
         """Load the model of voice activity and start the clock."""
         self._detector = await asyncio.to_thread(VoiceDetector)
-        self._ticking = asyncio.create_task(self._tick(self._detector))
+        self._ticking = asyncio.create_task(self._tick())
 
     async def close(self) -> None:
         """End what still runs and stop the clock."""
         await self.drain(EndedReason.SHUTDOWN)
+        if self._judging is not None:
+            self._judging.cancel()
         if self._ticking is not None:
             self._ticking.cancel()
             await asyncio.gather(self._ticking, return_exceptions=True)
@@ -110,6 +116,7 @@ class CallEngine:
         if started is None:
             return await _refuse(call, socket)
         session = CallSession(call, socket, started.encoding, self._clock)
+        session.ears[0].on_window = self._window_came
         self._sessions[call.call_id] = session
         self._empty.clear()
         if (reason := self._early_ends.pop(call.call_id, None)) is not None:
@@ -121,18 +128,29 @@ class CallEngine:
             if not self._sessions:
                 self._empty.set()
 
-    async def _tick(self, detector: VoiceDetector) -> None:
+    async def _tick(self) -> None:
         due = self._clock()
         while True:
             due = max(due + TICK_SECONDS, self._clock())
             await asyncio.sleep(due - self._clock())
             try:
-                self._detect(detector)
                 now = self._clock()
                 for session in list(self._sessions.values()):
                     session.tick(now)
             except Exception:
                 logger.exception("tick failed")
+
+    def _window_came(self) -> None:
+        if self._judging is None and self._detector is not None:
+            room = min(TICK_SECONDS, len(self._sessions) * BATCH_SECONDS)
+            self._judging = asyncio.get_running_loop().call_later(room, self._judge, self._detector)
+
+    def _judge(self, detector: VoiceDetector) -> None:
+        self._judging = None
+        try:
+            self._detect(detector)
+        except Exception:
+            logger.exception("voice activity was not judged")
 
     def _detect(self, detector: VoiceDetector) -> None:
         while ready := [ear for session in self._sessions.values() for ear in session.ears if len(ear.inbox) >= WINDOW]:

@@ -41,6 +41,8 @@ PATIENCE: Final = 0.7
 caller is to wait less than a second longer than usual."""
 SILENT_SECONDS: Final = 8.0
 """How long a provider that nobody can replace may produce nothing, at the beginning of its answer or in the middle."""
+FAILURES: Final = (ProviderError, TimeoutError)
+"""What a provider may fail with; anything else is a fault in it."""
 
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
 Item = TypeVar("Item")
@@ -132,7 +134,7 @@ class _Failover(Generic[ProviderT]):
                 item = ProviderError(f"{provider.title} answered nothing")
             if not isinstance(item, Exception):
                 return provider, item
-            if not isinstance(item, ProviderError):
+            if not isinstance(item, FAILURES):
                 raise item
             error = self._failed(capability, provider, item)
         raise error
@@ -142,7 +144,7 @@ class _Failover(Generic[ProviderT]):
             _, item = await race.next(SILENT_SECONDS)
         except TimeoutError:
             item = ProviderError(f"{provider.title} stopped in the middle of its answer")
-        if isinstance(item, ProviderError):
+        if isinstance(item, FAILURES):
             raise self._failed(capability, provider, item)
         if isinstance(item, Exception):
             raise item
@@ -214,7 +216,7 @@ class FailoverSpeechToText(_Failover[SpeechToTextProvider[ProviderSettings]], Sp
             try:
                 async with asyncio.timeout(SILENT_SECONDS if provider is self._providers[-1] else self._patience):
                     stream = await provider.transcribe(wanted)
-            except (ProviderError, TimeoutError) as failure:
+            except FAILURES as failure:
                 error = self._failed(Capability.SPEECH_TO_TEXT, provider, failure)
                 continue
             self._record.served[Capability.SPEECH_TO_TEXT.value] = provider.name

@@ -7,14 +7,17 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
+import aiohttp
 from pydantic import Field, SecretStr
-from switchboard.plugins import OPERATOR_ONLY, ProviderError, ProviderSettings
+from switchboard.plugins import OPERATOR_ONLY, Provider, ProviderError, ProviderSettings
 
 from switchboard_llm.vendors import Vendor
 
 RETRYABLE = (408, 409, 425, 429)
+CHECK_SECONDS = 10.0
+ProviderT = TypeVar("ProviderT", bound=Provider[Any])
 _loading = threading.Lock()
 
 
@@ -35,12 +38,15 @@ class VendorSettings(ProviderSettings):
 def _imported() -> Any:
     # Without this it fetches its price map from the internet while it is imported.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    # Straight over HTTP to servers that speak OpenAI's protocol: OpenAI's library looks at each message of a conversation for a third of a
+    # millisecond, with the event loop held, before it asks.
+    os.environ.setdefault("EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER", "true")
     litellm: Any = importlib.import_module("litellm")
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.drop_params = True
     # What it would import with the first request, a second in which the process holds no other call either.
-    for late in ("openai.resources", "litellm.litellm_core_utils.default_encoding"):
+    for late in ("openai.resources", "litellm.litellm_core_utils.default_encoding", "anyio._backends._asyncio"):
         importlib.import_module(late)
     return litellm
 
@@ -65,7 +71,6 @@ def arguments(vendor: Vendor, settings: VendorSettings, model: str) -> dict[str,
         "api_version": settings.api_version,
         "num_retries": 0,
         "max_retries": 0,
-        "_skip_mcp_handler": True,
     }
     return {name: value for name, value in given.items() if value is not None}
 
@@ -91,3 +96,39 @@ def require_key(vendor: Vendor, settings: VendorSettings) -> None:
     """Raises `ProviderError` where a key is needed and missing."""
     if vendor.needs_key and settings.api_key is None:
         raise ProviderError(f'{vendor.title} needs an API key: api_key = {{ env = "…" }} in the tenant file', retryable=False)
+
+
+async def list_models(vendor: Vendor, settings: VendorSettings) -> None:
+    """Ask an OpenAI-compatible server for its models. Raises `ProviderError`."""
+    headers = {"Authorization": f"Bearer {settings.api_key.get_secret_value()}"} if settings.api_key else {}
+    url = f"{(settings.base_url or '').rstrip('/')}/models"
+    try:
+        timeout = aiohttp.ClientTimeout(total=CHECK_SECONDS)
+        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, headers=headers) as response:
+            if response.status >= 400:
+                raise ProviderError(f"{vendor.title} answered {response.status} to a list of its models", code=str(response.status), retryable=False)
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise ProviderError(f"{vendor.title} cannot be reached at {settings.base_url}: {error}") from error
+
+
+class OverLiteLLM(Provider[VendorSettings]):
+    """What every capability of a vendor over LiteLLM has in common."""
+
+    Settings = VendorSettings
+    vendor: Vendor
+
+    async def open(self) -> None:
+        require_key(self.vendor, self.settings)
+        await library()
+
+    async def check(self) -> None:
+        """List the vendor's models where it is OpenAI's way of doing so: costs nothing and needs the key."""
+        require_key(self.vendor, self.settings)
+        if self.settings.base_url is not None:
+            await list_models(self.vendor, self.settings)
+
+
+def of_vendor(kind: type[ProviderT], vendor: Vendor) -> type[ProviderT]:
+    """The class of a vendor's provider."""
+    name = f"{vendor.name.title().replace('_', '')}{kind.__name__.removeprefix('Vendor')}"
+    return type(name, (kind,), {"name": vendor.name, "title": vendor.title, "vendor": vendor, "__doc__": kind.__doc__})

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import aiohttp
 from switchboard.plugins import (
     ChatEvent,
     ChatRequest,
@@ -20,28 +19,12 @@ from switchboard.plugins import (
     ToolCall,
 )
 
-from switchboard_llm.client import VendorSettings, arguments, known_cost, library, provider_error, require_key
+from switchboard_llm.client import OverLiteLLM, VendorSettings, arguments, known_cost, library, of_vendor, provider_error
 from switchboard_llm.vendors import VENDORS, Vendor
 
-CHECK_SECONDS = 10.0
 
-
-class VendorModel(LLMProvider[VendorSettings]):
+class VendorModel(OverLiteLLM, LLMProvider[VendorSettings]):
     """A vendor's models over LiteLLM, streaming."""
-
-    Settings = VendorSettings
-    vendor: Vendor
-
-    async def open(self) -> None:
-        require_key(self.vendor, self.settings)
-        await library()
-
-    async def check(self) -> None:
-        """List the vendor's models where it is OpenAI's way of doing so: costs nothing and needs the key."""
-        require_key(self.vendor, self.settings)
-        if self.settings.base_url is None:
-            return
-        await list_models(self.vendor, self.settings)
 
     async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
         litellm = await library()
@@ -64,19 +47,6 @@ class VendorModel(LLMProvider[VendorSettings]):
         for call in gathered.tool_calls():
             yield call
         yield gathered.usage(litellm, self.vendor)
-
-
-async def list_models(vendor: Vendor, settings: VendorSettings) -> None:
-    """Ask an OpenAI-compatible server for its models. Raises `ProviderError`."""
-    headers = {"Authorization": f"Bearer {settings.api_key.get_secret_value()}"} if settings.api_key else {}
-    url = f"{(settings.base_url or '').rstrip('/')}/models"
-    try:
-        timeout = aiohttp.ClientTimeout(total=CHECK_SECONDS)
-        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, headers=headers) as response:
-            if response.status >= 400:
-                raise ProviderError(f"{vendor.title} answered {response.status} to a list of its models", code=str(response.status), retryable=False)
-    except (aiohttp.ClientError, TimeoutError) as error:
-        raise ProviderError(f"{vendor.title} cannot be reached at {settings.base_url}: {error}") from error
 
 
 @dataclass(slots=True)
@@ -129,6 +99,7 @@ def _body(request: ChatRequest) -> dict[str, object]:
         "temperature": request.temperature,
         "stream": True,
         "stream_options": {"include_usage": True},
+        "_skip_mcp_handler": True,
         "timeout": request.timeout_seconds,
     }
     if request.max_tokens is not None:
@@ -155,13 +126,4 @@ def _message(message: Message) -> dict[str, object]:
     return written
 
 
-def model_class(vendor: Vendor) -> type[VendorModel]:
-    """The provider class of a vendor."""
-    return type(
-        f"{vendor.title.title().replace(' ', '').replace('-', '')}Model",
-        (VendorModel,),
-        {"name": vendor.name, "title": vendor.title, "vendor": vendor, "__doc__": f"{vendor.title} over LiteLLM."},
-    )
-
-
-MODELS = [model_class(vendor) for vendor in VENDORS]
+MODELS = [of_vendor(VendorModel, vendor) for vendor in VENDORS]

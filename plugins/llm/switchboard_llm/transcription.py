@@ -9,8 +9,7 @@ from typing import Final
 
 from switchboard.plugins import PHONE_PCM, SpeechToTextProvider, SpeechToTextStream, Transcript, TranscriptionRequest
 
-from switchboard_llm.client import VendorSettings, arguments, library, provider_error, require_key
-from switchboard_llm.models import list_models
+from switchboard_llm.client import OverLiteLLM, VendorSettings, arguments, library, of_vendor, provider_error
 from switchboard_llm.vendors import VENDORS, Vendor
 
 ANSWER_SECONDS: Final = 10.0
@@ -46,7 +45,7 @@ class _Stream(SpeechToTextStream):
     async def _transcribed(self, audio: bytes) -> str:
         litellm = await library()
         model = self._request.model or self._settings.model or self._vendor.transcription_model or ""
-        given = {key: value for key, value in arguments(self._vendor, self._settings, model).items() if key != "_skip_mcp_handler"}
+        given = arguments(self._vendor, self._settings, model)
         if self._request.hints:
             given["prompt"] = ", ".join(self._request.hints[:MOST_HINTS])
         try:
@@ -75,31 +74,13 @@ def _wav(audio: bytes) -> bytes:
     return buffer.getvalue()
 
 
-class VendorTranscriber(SpeechToTextProvider[VendorSettings]):
+class VendorTranscriber(OverLiteLLM, SpeechToTextProvider[VendorSettings]):
     """A vendor's transcription over LiteLLM, an utterance at a time."""
 
-    Settings = VendorSettings
     audio_format = PHONE_PCM
-    vendor: Vendor
-
-    async def open(self) -> None:
-        require_key(self.vendor, self.settings)
-        await library()
-
-    async def check(self) -> None:
-        require_key(self.vendor, self.settings)
-        if self.settings.base_url is not None:
-            await list_models(self.vendor, self.settings)
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
         return _Stream(self.vendor, self.settings, request)
 
 
-def transcriber_class(vendor: Vendor) -> type[VendorTranscriber]:
-    """The provider class of a vendor."""
-    return type(
-        f"{vendor.name.title().replace('_', '')}Transcriber", (VendorTranscriber,), {"name": vendor.name, "title": vendor.title, "vendor": vendor}
-    )
-
-
-TRANSCRIBERS = [transcriber_class(vendor) for vendor in VENDORS if vendor.transcription_model is not None]
+TRANSCRIBERS = [of_vendor(VendorTranscriber, vendor) for vendor in VENDORS if vendor.transcription_model is not None]

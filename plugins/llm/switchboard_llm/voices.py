@@ -10,8 +10,7 @@ import aiohttp
 from pydantic import BaseModel
 from switchboard.plugins import AudioFormat, ProviderError, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice
 
-from switchboard_llm.client import RETRYABLE, VendorSettings, require_key
-from switchboard_llm.models import list_models
+from switchboard_llm.client import RETRYABLE, VendorSettings, list_models, of_vendor, require_key
 from switchboard_llm.vendors import VENDORS, Vendor
 
 OPENAI: Final = "https://api.openai.com/v1"
@@ -135,9 +134,4 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
         return ProviderError(f"{self.title}: {message}", code=str(reason.code or status), retryable=status >= 500 or status in RETRYABLE)
 
 
-def voice_class(vendor: Vendor) -> type[VendorVoice]:
-    """The provider class of a vendor."""
-    return type(f"{vendor.name.title().replace('_', '')}Voice", (VendorVoice,), {"name": vendor.name, "title": vendor.title, "vendor": vendor})
-
-
-VOICES = [voice_class(vendor) for vendor in VENDORS if vendor.speech_model is not None]
+VOICES = [of_vendor(VendorVoice, vendor) for vendor in VENDORS if vendor.speech_model is not None]

@@ -7,7 +7,7 @@ import aiohttp
 from pydantic import BaseModel, HttpUrl
 from switchboard.plugins import PHONE_MULAW, ProviderError, SpeechToTextProvider, SpeechToTextStream, Transcript, TranscriptionRequest, Word
 
-from switchboard_speech.connection import CONNECT_SECONDS, Connection, Fault, VendorSettings, base_language, understood
+from switchboard_speech.connection import CONNECT_SECONDS, Connected, Connection, Fault, VendorSettings, base_language, understood
 from switchboard_speech.streams import SocketStream
 
 SHORTEST, LONGEST = 400, 8000
@@ -101,7 +101,7 @@ class _Stream(SocketStream):
             self.yield_(Transcript(said.transcript, said.end_of_turn, finalized, said.end_of_turn_confidence, words))
 
 
-class AssemblyAISpeechToText(SpeechToTextProvider[AssemblyAISettings]):
+class AssemblyAISpeechToText(Connected[AssemblyAISettings], SpeechToTextProvider[AssemblyAISettings]):
     """Universal-Streaming: mu-law as it comes from the phone, and the platform's own decision when a turn has ended."""
 
     name = "assemblyai"
@@ -111,16 +111,17 @@ class AssemblyAISpeechToText(SpeechToTextProvider[AssemblyAISettings]):
 
     def __init__(self, settings: AssemblyAISettings) -> None:
         super().__init__(settings)
-        headers = {"Authorization": settings.api_key.get_secret_value()}
-        self._connection = Connection(self.title, settings, headers, read_fault)
-        self._api = Connection(self.title, settings.model_copy(update={"base_url": settings.api_url}), headers, read_fault)
+        self._api = self.connection(settings.model_copy(update={"base_url": settings.api_url}))
+
+    def connection(self, settings: AssemblyAISettings) -> Connection:
+        return Connection(self.title, settings, {"Authorization": settings.api_key.get_secret_value()}, read_fault)
 
     async def open(self) -> None:
-        await self._connection.open()
+        await super().open()
         await self._api.open()
 
     async def close(self) -> None:
-        await self._connection.close()
+        await super().close()
         await self._api.close()
 
     async def check(self) -> None:

@@ -11,7 +11,7 @@ import aiohttp
 from pydantic import BaseModel, HttpUrl
 from switchboard.plugins import PHONE_MULAW, ProviderError, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice, Word
 
-from switchboard_speech.connection import RETRYABLE, SILENCE_SECONDS, Connection, Fault, VendorSettings, base_language, understood
+from switchboard_speech.connection import RETRYABLE, SILENCE_SECONDS, Connected, Connection, Fault, VendorSettings, base_language, understood
 from switchboard_speech.timing import Timeline
 
 VERSION: Final = "2026-03-01"
@@ -99,7 +99,7 @@ class _Sockets:
             await self._idle.pop()[1].close()
 
 
-class CartesiaTextToSpeech(TextToSpeechProvider[CartesiaSettings]):
+class CartesiaTextToSpeech(Connected[CartesiaSettings], TextToSpeechProvider[CartesiaSettings]):
     """Sonic: mu-law straight from the vendor, with each word's time."""
 
     name = "cartesia"
@@ -109,16 +109,15 @@ class CartesiaTextToSpeech(TextToSpeechProvider[CartesiaSettings]):
 
     def __init__(self, settings: CartesiaSettings) -> None:
         super().__init__(settings)
-        headers = {"Authorization": f"Bearer {settings.api_key.get_secret_value()}", "Cartesia-Version": VERSION}
-        self._connection = Connection(self.title, settings, headers, read_fault)
         self._sockets = _Sockets(self._connection)
 
-    async def open(self) -> None:
-        await self._connection.open()
+    def connection(self, settings: CartesiaSettings) -> Connection:
+        headers = {"Authorization": f"Bearer {settings.api_key.get_secret_value()}", "Cartesia-Version": VERSION}
+        return Connection(self.title, settings, headers, read_fault)
 
     async def close(self) -> None:
         await self._sockets.close()
-        await self._connection.close()
+        await super().close()
 
     async def check(self) -> None:
         await self._connection.get("/voices", _Voices, params=[("limit", "1")])

@@ -1,12 +1,13 @@
 """A vendor's HTTP and WebSocket doors over one session. Whatever goes wrong there is a `ProviderError` with the vendor's code and words."""
 
+from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import aiohttp
 from pydantic import BaseModel, HttpUrl, SecretStr
-from switchboard.plugins import ProviderError, ProviderSettings
+from switchboard.plugins import Provider, ProviderError, ProviderSettings
 
 CONNECT_SECONDS: Final = 5.0
 SILENCE_SECONDS: Final = 20.0
@@ -24,6 +25,9 @@ class VendorSettings(ProviderSettings):
 
     api_key: SecretStr
     base_url: HttpUrl
+
+
+SettingsT = TypeVar("SettingsT", bound=VendorSettings)
 
 
 class Fault(NamedTuple):
@@ -112,6 +116,24 @@ class Connection:
             raise self.refused(error.status, f"{error.status} {reason}") from error
         except (aiohttp.ClientError, TimeoutError) as error:
             raise self.error(f"the connection failed ({error or type(error).__name__})") from error
+
+
+class Connected(Provider[SettingsT]):
+    """A provider with a session that is open as long as the provider is."""
+
+    def __init__(self, settings: SettingsT) -> None:
+        super().__init__(settings)
+        self._connection = self.connection(settings)
+
+    @abstractmethod
+    def connection(self, settings: SettingsT) -> Connection:
+        """How the vendor is spoken to."""
+
+    async def open(self) -> None:
+        await self._connection.open()
+
+    async def close(self) -> None:
+        await self._connection.close()
 
 
 @contextmanager

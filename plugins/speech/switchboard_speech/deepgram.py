@@ -18,7 +18,7 @@ from switchboard.plugins import (
     Word,
 )
 
-from switchboard_speech.connection import Connection, Fault, Params, VendorSettings
+from switchboard_speech.connection import Connected, Connection, Fault, Params, SettingsT, VendorSettings
 from switchboard_speech.streams import SocketStream
 
 MOST_KEYTERMS: Final = 50
@@ -96,8 +96,12 @@ def read_fault(body: str) -> Fault:
     return Fault(failure.err_code or failure.category or failure.variant, message or body)
 
 
-def _connection(title: str, settings: VendorSettings) -> Connection:
-    return Connection(title, settings, {"Authorization": f"Token {settings.api_key.get_secret_value()}"}, read_fault)
+class _Deepgram(Connected[SettingsT]):
+    def connection(self, settings: SettingsT) -> Connection:
+        return Connection(self.title, settings, {"Authorization": f"Token {settings.api_key.get_secret_value()}"}, read_fault)
+
+    async def check(self) -> None:
+        await self._connection.get("/v1/projects", _Projects)
 
 
 class _Stream(SocketStream):
@@ -139,26 +143,13 @@ def _timed(word: _Word, since: float) -> Word:
     return Word(word.punctuated_word or word.word, round((word.start - since) * 1000), round((word.end - since) * 1000))
 
 
-class DeepgramSpeechToText(SpeechToTextProvider[DeepgramSettings]):
+class DeepgramSpeechToText(_Deepgram[DeepgramSettings], SpeechToTextProvider[DeepgramSettings]):
     """Nova's live transcription: mu-law as it comes from the phone, interim results, the agent's phrases as keyterms."""
 
     name = "deepgram"
     title = "Deepgram"
     Settings = DeepgramSettings
     audio_format = PHONE_MULAW
-
-    def __init__(self, settings: DeepgramSettings) -> None:
-        super().__init__(settings)
-        self._connection = _connection(self.title, settings)
-
-    async def open(self) -> None:
-        await self._connection.open()
-
-    async def close(self) -> None:
-        await self._connection.close()
-
-    async def check(self) -> None:
-        await self._connection.get("/v1/projects", _Projects)
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
         return _Stream(self._connection, await self._connection.socket("/v1/listen", params=self._params(request)))
@@ -193,26 +184,13 @@ class _Models(BaseModel):
     tts: list[_Model] = []
 
 
-class DeepgramTextToSpeech(TextToSpeechProvider[DeepgramVoiceSettings]):
+class DeepgramTextToSpeech(_Deepgram[DeepgramVoiceSettings], TextToSpeechProvider[DeepgramVoiceSettings]):
     """Aura's voices, streamed as mu-law. One request for a sentence: the WebSocket allows 20 of them a minute, and its errors come late."""
 
     name = "deepgram"
     title = "Deepgram Aura"
     Settings = DeepgramVoiceSettings
     audio_format = PHONE_MULAW
-
-    def __init__(self, settings: DeepgramVoiceSettings) -> None:
-        super().__init__(settings)
-        self._connection = _connection(self.title, settings)
-
-    async def open(self) -> None:
-        await self._connection.open()
-
-    async def close(self) -> None:
-        await self._connection.close()
-
-    async def check(self) -> None:
-        await self._connection.get("/v1/projects", _Projects)
 
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
         voice = request.voice_id or request.model or self.settings.voice_id

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, HttpUrl
 from switchboard.plugins import PHONE_MULAW, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice, Word
 
-from switchboard_speech.connection import Connection, Fault, VendorSettings, base_language, understood
+from switchboard_speech.connection import Connected, Connection, Fault, VendorSettings, base_language, understood
 from switchboard_speech.timing import Spelling, Timeline
 
 SLOWEST, FASTEST = 0.7, 1.2
@@ -82,7 +82,7 @@ def read_fault(body: str) -> Fault:
     return Fault(None, "; ".join(f"{'.'.join(map(str, invalid.loc))}: {invalid.msg}" for invalid in detail))
 
 
-class ElevenLabsTextToSpeech(TextToSpeechProvider[ElevenLabsSettings]):
+class ElevenLabsTextToSpeech(Connected[ElevenLabsSettings], TextToSpeechProvider[ElevenLabsSettings]):
     """Mu-law straight from the vendor, with each word's time."""
 
     name = "elevenlabs"
@@ -90,15 +90,8 @@ class ElevenLabsTextToSpeech(TextToSpeechProvider[ElevenLabsSettings]):
     Settings = ElevenLabsSettings
     audio_format = PHONE_MULAW
 
-    def __init__(self, settings: ElevenLabsSettings) -> None:
-        super().__init__(settings)
-        self._connection = Connection(self.title, settings, {"xi-api-key": settings.api_key.get_secret_value()}, read_fault)
-
-    async def open(self) -> None:
-        await self._connection.open()
-
-    async def close(self) -> None:
-        await self._connection.close()
+    def connection(self, settings: ElevenLabsSettings) -> Connection:
+        return Connection(self.title, settings, {"xi-api-key": settings.api_key.get_secret_value()}, read_fault)
 
     async def check(self) -> None:
         await self.voices()

@@ -1,18 +1,17 @@
 """AssemblyAI over the wire: its contract, messages of the length it takes, turns, and errors that come after the handshake."""
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 from pydantic import HttpUrl, SecretStr
-from switchboard.plugins import ProviderError, SpeechToTextStream, Transcript, TranscriptionRequest
+from switchboard.plugins import ProviderError, Transcript, TranscriptionRequest
 from switchboard.plugins.testing import SpeechToTextContract
 from switchboard_speech import streams
 from switchboard_speech.assemblyai import AssemblyAISettings, AssemblyAISpeechToText
 
 from tests.speech.assemblyai import AssemblyAI
-from tests.speech.vendor import KEY, PHRASES, SENTENCE, spoken
+from tests.speech.vendor import KEY, PHRASES, SENTENCE, in_use, next_of, spoken
 
 REQUEST = TranscriptionRequest(hints=PHRASES)
 
@@ -44,15 +43,8 @@ class TestAssemblyAI(SpeechToTextContract[AssemblyAISpeechToText]):
 
 @pytest_asyncio.fixture
 async def opened(server: AssemblyAI) -> AsyncIterator[AssemblyAISpeechToText]:
-    provider = transcriber(server)
-    await provider.open()
-    yield provider
-    await provider.close()
-
-
-async def next_of(stream: SpeechToTextStream) -> Transcript:
-    async with asyncio.timeout(10):
-        return await anext(aiter(stream))
+    async with in_use(transcriber(server)) as provider:
+        yield provider
 
 
 async def test_audio_goes_out_in_messages_of_the_length_that_is_taken(opened: AssemblyAISpeechToText, server: AssemblyAI) -> None:

@@ -12,7 +12,7 @@ from switchboard.plugins.testing import TextToSpeechContract
 from switchboard_speech.cartesia import CartesiaSettings, CartesiaTextToSpeech
 
 from tests.speech.cartesia import VOICES, Cartesia
-from tests.speech.vendor import KEY, SENTENCE, understood
+from tests.speech.vendor import KEY, SENTENCE, in_use, understood
 
 
 @pytest_asyncio.fixture
@@ -33,10 +33,8 @@ class TestCartesia(TextToSpeechContract[CartesiaTextToSpeech]):
 
 @pytest_asyncio.fixture
 async def opened(server: Cartesia) -> AsyncIterator[CartesiaTextToSpeech]:
-    provider = voice(server)
-    await provider.open()
-    yield provider
-    await provider.close()
+    async with in_use(voice(server)) as provider:
+        yield provider
 
 
 async def heard(provider: CartesiaTextToSpeech, request: SpeechRequest) -> bytes:

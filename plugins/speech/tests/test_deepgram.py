@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from pydantic import HttpUrl, SecretStr
-from switchboard.plugins import ProviderError, SpeechRequest, SpeechToTextStream, Transcript, TranscriptionRequest
+from switchboard.plugins import ProviderError, SpeechRequest, Transcript, TranscriptionRequest
 from switchboard.plugins.testing import SpeechToTextContract, TextToSpeechContract
 from switchboard_speech import streams
 from switchboard_speech.deepgram import DeepgramSettings, DeepgramSpeechToText, DeepgramTextToSpeech, DeepgramVoiceSettings
 
 from tests.speech.deepgram import Deepgram
-from tests.speech.vendor import KEY, PHRASES, SENTENCE, spoken
+from tests.speech.vendor import KEY, PHRASES, SENTENCE, in_use, next_of, spoken
 
 REQUEST = TranscriptionRequest(hints=PHRASES)
 
@@ -53,15 +53,8 @@ class TestDeepgramSpeaks(TextToSpeechContract[DeepgramTextToSpeech]):
 
 @pytest_asyncio.fixture
 async def opened(server: Deepgram) -> AsyncIterator[DeepgramSpeechToText]:
-    provider = transcriber(server)
-    await provider.open()
-    yield provider
-    await provider.close()
-
-
-async def next_of(stream: SpeechToTextStream) -> Transcript:
-    async with asyncio.timeout(10):
-        return await anext(aiter(stream))
+    async with in_use(transcriber(server)) as provider:
+        yield provider
 
 
 async def test_a_stream_is_asked_for_phone_audio_with_the_agents_phrases(opened: DeepgramSpeechToText, server: Deepgram) -> None:

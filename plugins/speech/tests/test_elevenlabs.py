@@ -10,7 +10,7 @@ from switchboard.plugins.testing import TextToSpeechContract
 from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSpeech
 
 from tests.speech.elevenlabs import ElevenLabs
-from tests.speech.vendor import KEY, SENTENCE, synthesized, understood
+from tests.speech.vendor import KEY, SENTENCE, in_use, synthesized, understood
 
 
 @pytest_asyncio.fixture
@@ -32,10 +32,8 @@ class TestElevenLabs(TextToSpeechContract[ElevenLabsTextToSpeech]):
 
 @pytest_asyncio.fixture
 async def opened(server: ElevenLabs) -> AsyncIterator[ElevenLabsTextToSpeech]:
-    provider = voice(server)
-    await provider.open()
-    yield provider
-    await provider.close()
+    async with in_use(voice(server)) as provider:
+        yield provider
 
 
 @pytest.mark.parametrize("counts_from_chunks", [False, True])
