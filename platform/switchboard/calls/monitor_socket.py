@@ -122,6 +122,7 @@ class Monitor:
     def __init__(self, runtime: Runtime, grant: Grant, holder: str, socket: AsgiMediaSocket) -> None:
         self._runtime = runtime
         self._grant = grant
+        self._may_control = grant.allows == "control"
         self._holder = holder
         self._socket = socket
         self._id = uuid4()
@@ -177,13 +178,15 @@ class Monitor:
             return
         if asked.type == "ping":
             return
-        if self._grant.allows != "control":
+        if not self._may_control:
             await self._tell({"type": "refused", "action": asked.type, "message": NOT_ALLOWED})
         elif not await self._do(asked.type, text=asked.text if isinstance(asked, Whisper) else ""):
             await self._tell({"type": "refused", "action": asked.type, "message": UNREACHABLE})
 
     async def _do(self, action: live.Action, *, text: str = "") -> bool:
-        told = live.MonitorMessage(monitor_id=self._id, person=self._grant.person, action=action, known=self._known, text=text)
+        told = live.MonitorMessage(
+            monitor_id=self._id, person=self._grant.person, may_control=self._may_control, action=action, known=self._known, text=text
+        )
         return await live.tell(self._runtime.redis, self._holder, live.LiveMessage(call_id=self._grant.call_id, monitor=told))
 
     # --- from the call to the page ---
