@@ -8,16 +8,19 @@ import wave
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import groupby
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import aiohttp
 import numpy as np
 import pytest
+from redis.asyncio import Redis
 from sqlmodel import col, select
 from switchboard.calls import live_tickets
 from switchboard.calls import service as calls
+from switchboard.calls.feed import RedisFeed
 from switchboard.calls.media import recording_path
 from switchboard.conversation import desk
+from switchboard.conversation.call import EndedReason
 from switchboard.embedded import DataDirectory
 from switchboard.events.models import Event
 from switchboard.identity.models import AuditEntry
@@ -217,6 +220,16 @@ async def test_redis_may_forget_everything_and_drop_its_subscribers(live: LivePl
             await ada.ask(type="take_over")
             await caller.phone.wait(0.5)
         await is_heard(ada, caller)
+
+
+async def test_a_feed_ends_though_redis_is_away() -> None:
+    async with Redis.from_url("redis://127.0.0.1:1") as nowhere:
+        feed = RedisFeed(nowhere, uuid4())
+        feed.ended(EndedReason.CALLER_HUNG_UP)
+        feed.audio(b"")
+        feed.close()
+        async with asyncio.timeout(5):
+            await feed._sending
 
 
 @asynccontextmanager

@@ -130,6 +130,7 @@ class Monitor:
         self._state: DeskState | None = None
         self._there = asyncio.Event()
         self._heard_at = asyncio.get_running_loop().time()
+        self._unheard_until = 0.0
         self._levels: list[tuple[float, float]] = []
 
     async def run(self) -> None:
@@ -167,8 +168,11 @@ class Monitor:
 
     async def _voice(self, audio: bytes) -> None:
         has_it = self._state is not None and self._state.monitor_id == self._id
-        if has_it and len(audio) % 2 == 0 and 0 < len(audio) <= MOST_VOICE_BYTES:
-            await live.speak(self._runtime.redis, self._holder, self._grant.call_id, self._id, audio)
+        moment = asyncio.get_running_loop().time()
+        if not has_it or moment < self._unheard_until or len(audio) % 2 or not 0 < len(audio) <= MOST_VOICE_BYTES:
+            return
+        if not await live.speak(self._runtime.redis, self._holder, self._grant.call_id, self._id, audio):
+            self._unheard_until = moment + live.RECONNECT_SECONDS
 
     async def _asked(self, message: str) -> None:
         try:
