@@ -113,6 +113,17 @@ async def test_what_is_wrong_stands_at_its_field_and_nothing_typed_is_lost(membe
     assert (await kept(caller, page))["version"] == 1
 
 
+async def test_what_somebody_else_saved_meanwhile_is_not_overwritten_unseen(member: Person, caller: Caller) -> None:
+    page = await made(caller, greeting_message="One")
+    assert 'name="seen_version" value="1"' in (await member.get(page)).html
+    await caller.send("PUT", page.replace("/dashboard", "/v1"), {"greeting_message": "Two"})
+    refused = await member.post(page, {**FORM, "greeting_message": "Three", "seen_version": "1"})
+    assert (refused.status, "Version 2 was published since" in refused.html, "Three" in refused.html) == (409, True, True)
+    assert 'name="seen_version" value="2"' in refused.html
+    assert (await kept(caller, page))["greeting_message"] == "Two"
+    assert (await member.post(page, {**FORM, "greeting_message": "Three", "seen_version": "2"})).status == 303
+
+
 async def test_an_agent_is_paused_activated_and_deleted(member: Person, caller: Caller) -> None:
     page = await made(caller)
     await member.post(f"{page}/pause")
