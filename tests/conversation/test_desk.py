@@ -73,8 +73,8 @@ class Held:
             self.attach(self.ada)
             await asyncio.sleep(0.1)
 
-    def attach(self, monitor: UUID, person: Person = ADA) -> None:
-        self.desk.attach(monitor, person, len(self.feed.seen), lambda: self.feed)
+    def attach(self, monitor: UUID, person: Person = ADA, *, may_control: bool = True) -> None:
+        self.desk.attach(monitor, person, len(self.feed.seen), lambda: self.feed, may_control=may_control)
 
     async def speaks(self, text: str) -> None:
         """Ada says something, and nothing for half a second."""
@@ -166,6 +166,8 @@ async def test_whoever_is_back_in_time_has_the_call_still(engine: CallEngine, mo
     one.attach(ben, BEN)
     one.desk.detach(one.ada)
     one.attach(uuid4(), BEN)
+    one.attach(uuid4(), may_control=False)
+    assert one.feed.states[-1].monitor_id == one.ada, "neither somebody else nor a page of Ada's that may only follow"
     with pytest.raises(Refused, match="Ada has the call"):
         one.desk.take_over(ben)
     one.attach(ada_again)

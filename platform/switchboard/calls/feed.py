@@ -16,6 +16,7 @@ from switchboard.conversation.desk import DeskState
 
 logger = structlog.get_logger()
 MOST_WAITING = 100
+AWAY_SECONDS = 1.0
 AUDIO, NEWS = b"a", b"n"
 
 
@@ -108,11 +109,14 @@ class RedisFeed:
         self._wake.set()
 
     async def _send(self) -> None:
-        while self._waiting or not self._closed:
+        while not (self._closed and not self._waiting):
             await self._wake.wait()
             self._wake.clear()
-            try:
-                while self._waiting:
+            while self._waiting:
+                try:
                     await self._redis.publish(channel(self._call_id), self._waiting.popleft())
-            except (RedisError, OSError) as error:
-                logger.warning("monitors hear nothing: Redis is away", call_id=str(self._call_id), error=type(error).__name__)
+                except (RedisError, OSError) as error:
+                    logger.warning("monitors hear nothing: Redis is away", call_id=str(self._call_id), error=type(error).__name__)
+                    if self._closed:
+                        return
+                    await asyncio.sleep(AWAY_SECONDS)

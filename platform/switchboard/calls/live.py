@@ -27,10 +27,11 @@ Action = Literal["attend", "leave", "whisper", "take_over", "hand_back", "hang_u
 
 
 class MonitorMessage(BaseModel):
-    """What a monitor does: it attends (again and again, with how many entries of the transcript it `known`s), leaves, or acts for its person."""
+    """What a monitor does: it attends (again and again, saying how many entries of the transcript are `known`), leaves, or acts for its person."""
 
     monitor_id: UUID
     person: Person
+    may_control: bool
     action: Action
     known: int = 0
     text: str = ""
@@ -118,7 +119,7 @@ def _attend(redis: Redis, engine: CallEngine, call_id: UUID, monitor: MonitorMes
         return
     # What is asked may come before the word that somebody is there: each message goes by a connection of its own.
     if monitor.action == "attend" or not desk.knows(monitor.monitor_id):
-        desk.attach(monitor.monitor_id, monitor.person, monitor.known, lambda: RedisFeed(redis, call_id))
+        desk.attach(monitor.monitor_id, monitor.person, monitor.known, lambda: RedisFeed(redis, call_id), may_control=monitor.may_control)
     try:
         match monitor.action:
             case "whisper":

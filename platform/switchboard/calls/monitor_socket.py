@@ -122,6 +122,7 @@ class Monitor:
     def __init__(self, runtime: Runtime, grant: Grant, holder: str, socket: AsgiMediaSocket) -> None:
         self._runtime = runtime
         self._grant = grant
+        self._may_control = grant.allows == "control"
         self._holder = holder
         self._socket = socket
         self._id = uuid4()
@@ -129,6 +130,7 @@ class Monitor:
         self._state: DeskState | None = None
         self._there = asyncio.Event()
         self._heard_at = asyncio.get_running_loop().time()
+        self._unheard_until = 0.0
         self._levels: list[tuple[float, float]] = []
 
     async def run(self) -> None:
@@ -166,8 +168,11 @@ class Monitor:
 
     async def _voice(self, audio: bytes) -> None:
         has_it = self._state is not None and self._state.monitor_id == self._id
-        if has_it and len(audio) % 2 == 0 and 0 < len(audio) <= MOST_VOICE_BYTES:
-            await live.speak(self._runtime.redis, self._holder, self._grant.call_id, self._id, audio)
+        moment = asyncio.get_running_loop().time()
+        if not has_it or moment < self._unheard_until or len(audio) % 2 or not 0 < len(audio) <= MOST_VOICE_BYTES:
+            return
+        if not await live.speak(self._runtime.redis, self._holder, self._grant.call_id, self._id, audio):
+            self._unheard_until = moment + live.RECONNECT_SECONDS
 
     async def _asked(self, message: str) -> None:
         try:
@@ -177,13 +182,15 @@ class Monitor:
             return
         if asked.type == "ping":
             return
-        if self._grant.allows != "control":
+        if not self._may_control:
             await self._tell({"type": "refused", "action": asked.type, "message": NOT_ALLOWED})
         elif not await self._do(asked.type, text=asked.text if isinstance(asked, Whisper) else ""):
             await self._tell({"type": "refused", "action": asked.type, "message": UNREACHABLE})
 
     async def _do(self, action: live.Action, *, text: str = "") -> bool:
-        told = live.MonitorMessage(monitor_id=self._id, person=self._grant.person, action=action, known=self._known, text=text)
+        told = live.MonitorMessage(
+            monitor_id=self._id, person=self._grant.person, may_control=self._may_control, action=action, known=self._known, text=text
+        )
         return await live.tell(self._runtime.redis, self._holder, live.LiveMessage(call_id=self._grant.call_id, monitor=told))
 
     # --- from the call to the page ---

@@ -100,22 +100,22 @@ class Desk:
 
     # --- who is there ---
 
-    def attach(self, monitor_id: UUID, person: Person, known: int, open_feed: Callable[[], Feed]) -> None:
+    def attach(self, monitor_id: UUID, person: Person, known: int, open_feed: Callable[[], Feed], *, may_control: bool) -> None:
         """A monitor is there, or still there; `known` is how many entries of the transcript it has, so that it gets the rest.
 
-        Somebody whose monitor was lost while they had the call has it again with their next one.
+        Somebody whose monitor was lost while they had the call has it again with their next one, if that may control the call.
         """
         if self.feed is None:
             self.feed = open_feed()
             self._timeline = Timeline(self._parts.encoding, self._parts.playout.position(self._parts.clock()))
             self._parts.playout.timelines.append(self._timeline)
-        back = self.takeover
-        if back is not None and back.lost_at is not None and back.person.user_id == person.user_id and monitor_id not in self._monitors:
-            back.monitor_id, back.lost_at = monitor_id, None
+        lost = self.takeover if may_control and self.takeover is not None and self.takeover.lost_at is not None else None
+        if lost is not None and lost.person.user_id == person.user_id and monitor_id not in self._monitors:
+            lost.monitor_id, lost.lost_at = monitor_id, None
         self._monitors[monitor_id] = _Monitor(person, self._parts.clock())
+        self._tell_state()
         if missing := self._parts.transcript.entries[known:]:
             self.feed.entries(known, missing)
-        self._tell_state()
 
     def detach(self, monitor_id: UUID) -> None:
         """A monitor is gone; harmless when told twice."""
@@ -180,8 +180,10 @@ class Desk:
         """What is due while there is a feed: audio, news of the agent, monitors and people who are gone."""
         if self.feed is not None and now - self._fed_at >= FEED_SECONDS:
             self._fed_at = now
-            self.feed.audio(self._timeline.take(self._parts.playout.position(now) - CUSHION_SAMPLES).tobytes())
+            frames = self._timeline.take(self._parts.playout.position(now) - CUSHION_SAMPLES)
             self._timeline.catch_up(MOST_LATE_SAMPLES)
+            if len(frames):
+                self.feed.audio(frames.tobytes())
         if self._floor.doing() != self._doing or now - self._told_at >= BEAT_SECONDS:
             self._tell_state()
             for monitor_id in [key for key, monitor in self._monitors.items() if now - monitor.seen_at > LEASE_SECONDS]:

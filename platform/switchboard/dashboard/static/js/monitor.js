@@ -59,7 +59,7 @@ export async function followCall(options) {
   let reason = null;
 
   const tell = (message) => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message));
-  const pinging = setInterval(() => tell({ type: "ping" }), PING_MILLISECONDS);
+  let pinged = 0;
 
   async function letGoOfMicrophone() {
     const open = microphone;
@@ -77,6 +77,11 @@ export async function followCall(options) {
   }
 
   socket.onmessage = ({ data }) => {
+    // By what comes and not by a timer: those of a page in the background rest.
+    if (Date.now() - pinged > PING_MILLISECONDS) {
+      pinged = Date.now();
+      tell({ type: "ping" });
+    }
     if (typeof data !== "string") return speaker?.play(new Int16Array(data));
     const { type, ...told } = JSON.parse(data);
     if (type === "state") show(told);
@@ -92,7 +97,6 @@ export async function followCall(options) {
     }
   };
   socket.onclose = async () => {
-    clearInterval(pinging);
     await Promise.allSettled([letGoOfMicrophone(), speaker?.close()]);
     onEnded(reason);
   };
