@@ -2,16 +2,18 @@
 
 import pytest
 from switchboard.dashboard.agents.differences import differences
+from switchboard.runtime import Runtime
 
-from tests.fixtures.app import Caller, LivePlatform
+from tests.fixtures.app import Caller, bakery, fresh_number
 from tests.fixtures.dashboard import People, Person, Window
 
-FORM: dict[str, str | list[str]] = {
+Fields = dict[str, str | list[str]]
+FORM: Fields = {
     "name": "Front desk", "system_prompt": "You answer.", "greeting_message": "Hello {{customer}}", "llm_provider": "scripted",
     "tts_provider": "espeak", "stt_provider": "pocketsphinx", "allow_interruptions": "true", "knowledge_base_ids[]": [""],
     "pronunciations": "Siobhan = Shivawn\n\nCaius = Keys", "webhook_secret": "",
 }  # fmt: skip
-TOOL: dict[str, str | list[str]] = {
+TOOL: Fields = {
     "tools.0.name": "find_order", "tools.0.description": "Look up an order.", "tools.0.url": "https://example.com/find",
     "tools.0.parameters": '{"type": "object", "properties": {"number": {"type": "string"}}}', "tools.0.time_limit_seconds": "",
 }  # fmt: skip
@@ -66,7 +68,7 @@ async def test_an_agent_is_made_set_up_and_brought_back_to_an_earlier_version(wi
 
 async def test_every_field_is_kept_and_what_is_cleared_is_empty(member: Person, caller: Caller) -> None:
     base = str((await caller.post("/v1/knowledge-bases", {"name": "Bakery"})).json["id"])
-    asked: dict[str, str | list[str]] = {
+    asked: Fields = {
         "extraction.0.name": "size", "extraction.0.type": "string", "extraction.0.enum": "small, large", "extraction.0.required": "true",
         "knowledge_base_ids[]": ["", base], "webhook_url": "https://example.com/hook", "webhook_secret": "shh", "voice_speed": "1.2",
     }  # fmt: skip
@@ -87,32 +89,39 @@ async def test_every_field_is_kept_and_what_is_cleared_is_empty(member: Person, 
     assert (agent["greeting_message"], agent["tools"], agent["extraction_schema"], agent["knowledge_base_ids"]) == ("", [], None, [])
 
 
-@pytest.mark.parametrize(
-    ("fields", "field", "message"),
-    [
-        ({"tools.3.name": "x", "tools.3.url": "https://example.com", "tools.3.parameters": "{"}, "tools.1.parameters", "This is not JSON: line 1"),
-        ({"tools.1.name": "no spaces", "tools.1.description": "d", "tools.1.url": "https://example.com"}, "tools.1.name", "should match pattern"),
-        ({"tools.1.name": "x", "tools.1.description": "d", "tools.1.url": "http://127.0.0.1/"}, "tools.1.url", ""),
-        ({"extraction.0.name": "", "extraction.1.name": "9", "extraction.1.type": "string"}, "extraction.1.name", "should match pattern"),
-        ({"pronunciations": "a = b\nc"}, "pronunciations", "Line 2: write a word, =, and how it is read."),
-        ({"llm_provider": "openai"}, "llm_provider", "openai is not configured"),
-        ({"tts_voice_id": "nobody"}, "tts_voice_id", "espeak has no voice nobody"),
-        ({"name": " "}, "name", "at least 1 character"),
-        ({"knowledge_base_ids[]": ["", "unknown"]}, "knowledge_base_ids", "there is no knowledge base unknown"),
-    ],
-)  # fmt: skip
-async def test_what_is_wrong_stands_at_its_field_and_nothing_typed_is_lost(
-    member: Person, caller: Caller, fields: dict[str, str | list[str]], field: str, message: str
-) -> None:
+WRONG: list[tuple[Fields, str, str]] = [
+    ({"tools.3.name": "x", "tools.3.url": "https://example.com", "tools.3.parameters": "{"}, "tools.1.parameters", "This is not JSON: line 1"),
+    ({"tools.1.name": "no spaces", "tools.1.description": "d", "tools.1.url": "https://example.com"}, "tools.1.name", "should match pattern"),
+    ({"tools.1.name": "x", "tools.1.description": "d", "tools.1.url": "http://127.0.0.1/"}, "tools.1.url", ""),
+    ({"extraction.0.name": "", "extraction.1.name": "9", "extraction.1.type": "string"}, "extraction.1.name", "should match pattern"),
+    ({"pronunciations": "a = b\nc"}, "pronunciations", "Line 2: write a word, =, and how it is read."),
+    ({"llm_provider": "openai"}, "llm_provider", "openai is not configured"),
+    ({"tts_voice_id": "nobody"}, "tts_voice_id", "espeak has no voice nobody"),
+    ({"name": " "}, "name", "at least 1 character"),
+    ({"knowledge_base_ids[]": ["", "unknown"]}, "knowledge_base_ids", "there is no knowledge base unknown"),
+]  # fmt: skip
+
+
+async def test_what_is_wrong_stands_at_its_field_and_nothing_typed_is_lost(member: Person, caller: Caller) -> None:
     """An empty row before the faulty one counts as a place, and is no tool."""
-    empty: dict[str, str | list[str]] = {"tools.0.name": "", "tools.0.description": "", "tools.0.url": ""}
+    empty: Fields = {"tools.0.name": "", "tools.0.description": "", "tools.0.url": "", "greeting_message": "Good <day>"}
     page = await made(caller)
-    refused = await member.post(page, {**FORM, **empty, "greeting_message": "Good <day>", **fields})
-    assert refused.status == 422
-    assert f'id="fault-{field}"' in refused.html, refused.html
-    assert message in refused.html
-    assert "Good &lt;day&gt;" in refused.html
+    for fields, field, message in WRONG:
+        refused = await member.post(page, {**FORM, **empty, **fields})
+        assert (refused.status, f'id="fault-{field}"' in refused.html, message in refused.html) == (422, True, True), (field, refused.html)
+        assert "Good &lt;day&gt;" in refused.html
     assert (await kept(caller, page))["version"] == 1
+
+
+async def test_what_somebody_else_saved_meanwhile_is_not_overwritten_unseen(member: Person, caller: Caller) -> None:
+    page = await made(caller, greeting_message="One")
+    assert 'name="seen_version" value="1"' in (await member.get(page)).html
+    await caller.send("PUT", page.replace("/dashboard", "/v1"), {"greeting_message": "Two"})
+    refused = await member.post(page, {**FORM, "greeting_message": "Three", "seen_version": "1"})
+    assert (refused.status, "Version 2 was published since" in refused.html, "Three" in refused.html) == (409, True, True)
+    assert 'name="seen_version" value="2"' in refused.html
+    assert (await kept(caller, page))["greeting_message"] == "Two"
+    assert (await member.post(page, {**FORM, "greeting_message": "Three", "seen_version": "2"})).status == 303
 
 
 async def test_an_agent_is_paused_activated_and_deleted(member: Person, caller: Caller) -> None:
@@ -152,19 +161,22 @@ async def test_voices_are_offered_by_their_provider(member: Person) -> None:
     assert "<option" not in (await member.get("/dashboard/agents/voices?provider=nobody")).html
 
 
-async def test_a_telephone_is_called(people: People, live: LivePlatform) -> None:
-    member = await people.join(live.caller.organization_id, role="member")
-    page = f"/dashboard/agents/{live.agent_id}"
+async def test_a_telephone_is_called(people: People, caller: Caller, runtime: Runtime) -> None:
+    member = await people.join(caller.organization_id, role="member")
+    empty = await member.get(f"{await made(caller)}/try")
+    assert "You need a number first" in empty.html
+    shop = await bakery(runtime, caller, fresh_number())
+    page = f"/dashboard/agents/{shop.agent_id}"
     assert "metadata.customer" in (await member.get(f"{page}/try")).html
-    refused = await member.post(f"{page}/call", {"to_number": "12", "from_number_id": live.number_id})
+    refused = await member.post(f"{page}/call", {"to_number": "12", "from_number_id": shop.number_id})
     assert refused.status == 422
     assert "must be an E.164 phone number" in refused.html
-    answer = await member.post(f"{page}/call", {"to_number": "+15550100001", "from_number_id": live.number_id, "metadata.customer": "Ada"})
+    answer = await member.post(f"{page}/call", {"to_number": "+15550100001", "from_number_id": shop.number_id, "metadata.customer": "Ada"})
     assert answer.status == 303
-    call = await live.ended(answer.location.rsplit("/", 1)[1])
-    assert (call["agent_id"], call["metadata"]) == (live.agent_id, {"customer": "Ada"})
+    call = (await caller.get(answer.location.replace("/dashboard", "/v1"))).json
+    assert (call["agent_id"], call["to_number"], call["metadata"]) == (shop.agent_id, "+15550100001", {"customer": "Ada"})
     await member.post(f"{page}/pause")
-    paused = await member.post(f"{page}/call", {"to_number": "+15550100001", "from_number_id": live.number_id})
+    paused = await member.post(f"{page}/call", {"to_number": "+15550100001", "from_number_id": shop.number_id})
     assert paused.status == 409
     assert "The agent is paused" in paused.html
 

@@ -20,7 +20,7 @@ MOVES = "meter => new Promise((done) => setInterval(() => meter.value > 0.3 && d
 
 def microphone(path: Path, said: str) -> Path:
     """A microphone that hears nothing for as long as a greeting takes, and then this."""
-    samples = np.concatenate([np.zeros(4 * RATE, np.int16), voice(said), np.zeros(12 * RATE, np.int16)])
+    samples = np.concatenate([np.zeros(4 * RATE, np.int16), voice(said), np.zeros(6 * RATE, np.int16)])
     with wave.open(str(path), "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
@@ -37,10 +37,11 @@ async def test_somebody_talks_to_an_agent_by_microphone(live: LivePlatform, tmp_
         await page.get_by_role("button", name="Talk", exact=True).click()
         moves = [asyncio.create_task(page.locator(meter).evaluate(MOVES)) for meter in ("[data-you]", "[data-agent]")]
         talk = page.get_by_role("log")
-        await talk.get_by_text("this is the bakery on the corner").wait_for(timeout=20_000)
-        await page.get_by_text("Connected, 0:0").wait_for()
-        await talk.get_by_text("We are open from seven to six").wait_for(timeout=20_000)
-        assert await talk.locator(".said.user").count() >= 1
+        await page.get_by_text("Connected, 0:").wait_for()
+        # A busy machine may have the question interrupt the greeting; it is asked over and over.
+        await talk.get_by_text("We are open from seven").first.wait_for(timeout=40_000)
+        await talk.get_by_text("Hello").first.wait_for()
+        assert await talk.locator(".said.user").count()
         assert await asyncio.gather(*moves) == [None, None]
         await window.check_accessibility()
         await page.get_by_role("button", name="Hang up").click()

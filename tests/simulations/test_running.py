@@ -1,5 +1,6 @@
 """Running without a worker: one at a time, once whatever crashes, a few at once, and judged by a model."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -98,6 +99,25 @@ async def test_a_worker_whose_claim_has_passed_on_writes_nothing(bench: Bench, m
 
     monkeypatch.setattr(running, "judge", overtaken)
     assert ((await bench.run(simulation_id))["status"], await bench.told()) == ("running", 0)
+
+
+async def test_what_was_said_so_far_is_shown_while_it_runs(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    simulation_id = await bench.make()
+    monkeypatch.setattr(running, "SHOWN_SECONDS", 0.02)
+    judge = judging.judge
+
+    async def when_shown(*arguments: object) -> object:
+        async with asyncio.timeout(10):
+            while True:
+                found = (await bench.caller.get(f"/v1/agents/{bench.agent_id}/simulations/{simulation_id}")).json
+                if found["turns"]:
+                    break
+                await asyncio.sleep(0.02)
+        assert (found["status"], found["transcript"][0]) == ("running", {"role": "user", "content": "Hello"})  # type: ignore[index]
+        return await judge(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(running, "judge", when_shown)
+    assert (await bench.run(simulation_id))["status"] == "passed"
 
 
 async def test_a_few_run_at_once_and_the_others_wait(bench: Bench) -> None:

@@ -47,9 +47,10 @@ async def names(session: AsyncSession, *, status: str | None = None) -> dict[UUI
     return dict((await session.exec(rows.order_by(func.lower(Agent.name), col(Agent.id)))).all())
 
 
-async def find(session: AsyncSession, agent_id: UUID) -> Agent | None:
+async def find(session: AsyncSession, agent_id: UUID, *, lock: bool = False) -> Agent | None:
     """The agent of this id, None where the organization has none."""
-    return (await session.exec(listed(session).where(col(Agent.id) == agent_id))).one_or_none()
+    rows = listed(session).where(col(Agent.id) == agent_id)
+    return (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
 
 
 async def using(session: AsyncSession, capability: Capability, provider: str) -> list[Agent]:
@@ -58,9 +59,9 @@ async def using(session: AsyncSession, capability: Capability, provider: str) ->
     return list((await session.exec(listed(session).where(col(getattr(Agent, field)) == provider).order_by(col(Agent.created_at)))).all())
 
 
-async def get(session: AsyncSession, agent_id: UUID) -> Agent:
-    """Raises `NotFound`."""
-    agent = await find(session, agent_id)
+async def get(session: AsyncSession, agent_id: UUID, *, lock: bool = False) -> Agent:
+    """Raises `NotFound`. Locked, it is as it is now, and only its own transaction changes it."""
+    agent = await find(session, agent_id, lock=lock)
     if agent is None:
         raise NotFound
     return agent
@@ -89,10 +90,7 @@ async def create(session: AsyncSession, data: AgentCreate, *, keyring: KeyRing, 
 
 async def update(session: AsyncSession, agent_id: UUID, data: AgentUpdate, *, keyring: KeyRing, outbound: OutboundClient, voices: Voices) -> Agent:
     """Change the given fields and publish the agent as a new version. Raises `NotFound` and what `create` raises."""
-    rows = listed(session).where(col(Agent.id) == agent_id).with_for_update()
-    agent = (await session.exec(rows)).one_or_none()
-    if agent is None:
-        raise NotFound
+    agent = await get(session, agent_id, lock=True)
     given = data.model_fields_set
     for field in given & PROVIDER_FIELDS.keys():
         setattr(agent, field, await providers.choose(session, PROVIDER_FIELDS[field], getattr(data, field), field=field))

@@ -22,6 +22,7 @@ from switchboard.knowledge_bases.models import KnowledgeBase
 from switchboard.phone_numbers import service as numbers
 from switchboard.providers.service import configured_names
 from switchboard.runtime import current_runtime
+from switchboard.web.errors import Conflict
 from switchboard.web.schemas import PageQuery, Query
 
 LANGUAGES: Final = (
@@ -85,7 +86,9 @@ async def agent_page(session: AsyncSession, agent_id: UUID, form: Form) -> str:
 @action(invalid=agent_page)
 async def save_agent(session: AsyncSession, agent_id: UUID) -> Next:
     """Change an agent and publish it."""
-    with forms.read(AgentUpdate, nested(await request.form)) as data:
+    values = nested(await request.form)
+    _refuse_overwriting(await agents.get(session, agent_id, lock=True), str(values.get("seen_version", "")))
+    with forms.read(AgentUpdate, values) as data:
         agent = await _update(session, agent_id, data)
     return Next(url_for("dashboard.agent_page", agent_id=agent_id), f"Version {agent.version} is published: calls from now on use it.")
 
@@ -112,6 +115,14 @@ async def delete_agent(session: AsyncSession, agent_id: UUID) -> Next:
     """Delete an agent for good."""
     await agents.delete(session, agent_id)
     return Next(url_for("dashboard.agents_page"), "The agent was deleted. Its calls stay.")
+
+
+def _refuse_overwriting(agent: Agent, seen_version: str) -> None:
+    """The form sends every field: what somebody else changed since it was opened would be lost. Raises `Conflict`."""
+    if seen_version and seen_version != str(agent.version):
+        raise Conflict(
+            f"Version {agent.version} was published since you opened this page; Versions shows what it changed. Save again to put yours in its place."
+        )
 
 
 async def _update(session: AsyncSession, agent_id: UUID, data: AgentUpdate) -> Agent:
