@@ -90,16 +90,25 @@ async def test_a_person_listens_takes_over_speaks_and_hands_back(live: LivePlatf
         assert (await session.exec(select(Event).where(col(Event.name) == "call.takeover"))).one()
 
 
-async def test_who_has_the_call_hangs_up(live: LivePlatform, tmp_path: Path) -> None:
+async def test_who_has_the_call_keeps_it_when_the_connection_breaks_and_hangs_up(live: LivePlatform, tmp_path: Path) -> None:
     async with owners_window(live, microphone=spoken(tmp_path / "person.wav", PERSON)) as window, telephone(live) as caller:
         page = window.page
+        await page.add_init_script(
+            "window.sockets = []; window.WebSocket = class extends WebSocket { constructor(url) { super(url); window.sockets.push(this); } }"
+        )
         await window.open(f"/dashboard/live/{caller.call_id}")
         await page.get_by_role("button", name="Listen").click()
         await page.get_by_role("button", name="Take over").click()
+        await expect(page.locator("[data-state]")).to_have_text("You have the call.")
+        await page.evaluate("window.sockets[0].close()")
+        await page.get_by_text("The connection was lost.").wait_for()
+        await page.get_by_text("The connection was lost.").wait_for(state="hidden")
+        await expect(page.locator("[data-state]")).to_have_text("You have the call.")
         page.once("dialog", lambda dialog: dialog.accept())
         await page.get_by_role("button", name="Hang up").click()
         await page.wait_for_url(f"**/dashboard/calls/{caller.call_id}")
         await page.get_by_text("A person had taken it over").wait_for()
+        assert await page.get_by_text("A person took the call over.").count() == 1
 
 
 async def test_a_call_that_is_not_on_the_line_is_shown_as_any(people: People, caller: Caller, runtime: Runtime) -> None:
