@@ -1,6 +1,6 @@
 # The one door: every target works on a fresh clone with Python 3.11+, make and git.
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench fuzz docs lock clean
+.PHONY: help run test check bench fuzz docs screenshots lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -44,6 +44,9 @@ fuzz: $(INSTALLED) ## requests made from the OpenAPI document; EXAMPLES=5000 for
 
 docs: $(INSTALLED) ## write the generated pages of docs/ anew
 	$(BIN)/switchboard docs
+
+screenshots: $(INSTALLED) ## make the pictures of docs/screenshots anew; needs Chromium
+	$(BIN)/python -m tests.dashboard.screenshots docs/screenshots
 
 # UV is a resolver that can pin for every platform at once; only whoever relocks needs it (pip install uv).
 # Releases younger than a week are left out: most malicious ones are found by then.

@@ -35,6 +35,7 @@ from switchboard.migrations import upgrade
 from switchboard.observability import logs
 from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.settings import Settings
+from switchboard.simulations.models import Simulation
 from switchboard.sms.models import SmsConversation, SmsMessage
 from switchboard.web.principal import SCOPES
 from switchboard.web.totals import TALLIES
@@ -70,9 +71,12 @@ def lists(organization: UUID) -> list[List]:
     delivery = Delivery(target_id=PARENT, target_kind="endpoint", event_type="call.completed", body="{}", status="delivered", due_at=None, **mine)
     document = KnowledgeDocument(knowledge_base_id=PARENT, filename="a.txt", content_type="text/plain", file_size=1, status="ready", **mine)
     run = AutomationRun(automation_id=PARENT, event_id=PARENT, trigger_event="call.completed", depth=1, status="completed", **mine)
+    played = {"name": "Test", "mode": "text", "persona": "", "goal": "", "max_turns": 20, "status": "passed"}
+    simulation = Simulation(agent_id=PARENT, lines=["Hello"], assertions=[], **played, **mine)
     return [
         List("agents", Agent(name="Agent", **providers, **mine)),
         List(f"agents/{PARENT}/versions", AgentVersion(agent_id=PARENT, version=1, settings={}, **mine), {"version": "g"}, agent),
+        List(f"agents/{PARENT}/simulations", simulation, above=agent),
         List("calls", Call(direction="inbound", status="completed", carrier="loopback", **ends, **mine)),
         List("phone-numbers", number, {"phone_number": NUMBER}),
         List("contacts", Contact(phone_number="", name="Ada", **mine), {"phone_number": NUMBER}),

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from hypercorn.middleware import ProxyFixMiddleware
 from quart import Quart
 from redis.asyncio import Redis
 
@@ -34,10 +35,13 @@ from switchboard.dashboard.routes import dashboard
 from switchboard.database import Database
 from switchboard.do_not_call.routes import blueprint as do_not_call
 from switchboard.health import blueprint as health
-from switchboard.identity.authentication import Authenticator
+from switchboard.identity.authentication import Authenticator, find_api_key
+from switchboard.identity.credentials import ACCESS_TOKEN, API_KEY
 from switchboard.identity.service import note_change
 from switchboard.integrations.routes import blueprint as integrations
 from switchboard.knowledge_bases.routes import blueprint as knowledge_bases
+from switchboard.oauth.crossing import find_access_token
+from switchboard.oauth.routes import blueprint as oauth
 from switchboard.outbound import OutboundClient
 from switchboard.phone_numbers.routes import blueprint as phone_numbers
 from switchboard.plugins.registry import Registry
@@ -60,12 +64,14 @@ if TYPE_CHECKING:
 
 BLUEPRINTS = (
     agents, analytics, automations, billing, browser_calls, calls, campaigns, carriers, contacts, dashboard, do_not_call, health, integrations,
-    knowledge_bases, phone_numbers, reference, simulations, sms, usage, webhooks,
+    knowledge_bases, oauth, phone_numbers, reference, simulations, sms, usage, webhooks,
 )  # fmt: skip
 # By the beginning of the path.
 SOCKETS = {MEDIA: media, LIVE: monitor, BROWSER: browser}
 # Told of each event in the transaction that publishes it.
 LISTENERS = (follow_campaign,)
+# What `Authorization: Bearer` may carry, by its prefix.
+CREDENTIALS = {API_KEY: find_api_key, ACCESS_TOKEN: find_access_token}
 
 
 @asynccontextmanager
@@ -105,9 +111,10 @@ async def runtime(settings: Settings, *, database_url: str, redis_url: str, regi
 def create_app(parts: Runtime) -> Quart:
     """The HTTP application of a process. Its live calls are started and ended with it."""
     app = Quart("switchboard")
-    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
+    app.config["MAX_CONTENT_LENGTH"] = app.config["MAX_FORM_MEMORY_SIZE"] = MAX_BODY_BYTES
     app.extensions[EXTENSION] = parts
-    app.extensions[context.EXTENSION] = context.WebContext(parts.database, parts.limiter, Authenticator(parts.database), parts.keyring, note_change)
+    resolve = Authenticator(parts.database, CREDENTIALS)
+    app.extensions[context.EXTENSION] = context.WebContext(parts.database, parts.limiter, resolve, parts.keyring, note_change)
     problems.install(app)
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint)
@@ -116,8 +123,9 @@ def create_app(parts: Runtime) -> Quart:
 
 
 def asgi(app: Quart, parts: Runtime) -> "ASGIFramework":
-    """The application with its sockets, for any ASGI server."""
-    return with_sockets(app, parts, SOCKETS)
+    """The application with its sockets, for any ASGI server. Behind proxies it knows the address of who is before them."""
+    hops = parts.settings.trusted_proxies
+    return with_sockets(ProxyFixMiddleware(app, mode="legacy", trusted_hops=hops) if hops else app, parts, SOCKETS)
 
 
 def _run_calls(app: Quart, parts: Runtime) -> None:

@@ -1,8 +1,9 @@
-"""What workers do for the parts that have no folder of their own above them: events and requests."""
+"""What workers do for the parts that have no folder of their own above them: events, requests, applications."""
 
 from datetime import timedelta
 
 from switchboard.events import crossing
+from switchboard.oauth.crossing import forget_expired
 from switchboard.runtime import Runtime
 from switchboard.web import totals
 from switchboard.web.idempotency import forget_old
@@ -35,6 +36,12 @@ async def forget_answers(runtime: Runtime) -> None:
     """Delete the answers kept for idempotency that are older than a day."""
     async with runtime.database.system() as session:
         await forget_old(session)
+
+
+async def forget_grants(runtime: Runtime) -> None:
+    """Delete what applications were granted and can no longer use."""
+    async with runtime.database.system() as session:
+        await forget_expired(session)
 
 
 async def forget_events(runtime: Runtime) -> None:

@@ -31,6 +31,14 @@ class Settings(BaseSettings):
     public_url: str = Field(
         "", description="The address that providers and browsers reach; empty means http://HOST:PORT.", pattern=r"^(https?://[^/?#]+/?)?$"
     )
+    trusted_proxies: int = Field(
+        0, ge=0, le=10, description="How many proxies of yours stand before the server: so many entries of `X-Forwarded-For` are believed."
+    )
+    oidc_issuer: str = Field(
+        "", pattern=r"^(https?://[^?#]+)?$", description="An OpenID Connect provider through which people sign in too; empty: passwords only."
+    )
+    oidc_client_id: str = Field("switchboard", description="What the provider calls us.")
+    oidc_client_secret: SecretStr | None = Field(None, description="What we prove it with; empty for a public client.")
     database_url: str | None = Field(
         None, pattern=r"^postgres(ql)?://", description="A PostgreSQL server of your own (`postgresql://…`); empty means the embedded one."
     )

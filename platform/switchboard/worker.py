@@ -8,7 +8,7 @@ from switchboard.calls.jobs import analyze_call, dial_call, hang_up_call, sweep_
 from switchboard.campaigns.jobs import dial_campaigns, find_due_campaigns
 from switchboard.deliveries.jobs import expire_deliveries, forget_deliveries, start_deliveries
 from switchboard.deliveries.pump import DeliveryPump
-from switchboard.housekeeping import fold_tallies, forget_answers, forget_events, tell_watchers
+from switchboard.housekeeping import fold_tallies, forget_answers, forget_events, forget_grants, tell_watchers
 from switchboard.knowledge_bases.jobs import delete_vectors, maintain_vectors, process_document, sweep_knowledge
 from switchboard.phone_numbers.jobs import charge_rents, release_numbers, repair_purchases
 from switchboard.runtime import Runtime
@@ -30,6 +30,7 @@ CLOCK = (
     Clockwork(forget_deliveries, "37 * * * *"),
     Clockwork(forget_events, "47 * * * *"),
     Clockwork(forget_runs, "57 * * * *"),
+    Clockwork(forget_grants, "7 * * * *"),
 )
 
 

@@ -1,6 +1,5 @@
 """Tools that an agent declares itself, called over the wire as the model asks."""
 
-from ipaddress import ip_network
 from uuid import UUID
 
 import pytest
@@ -11,19 +10,13 @@ from switchboard.conversation.toolbox import Toolbox
 from switchboard.database import new_id
 from switchboard.plugins import ToolCall, ToolContext
 from switchboard.runtime import Runtime
-from switchboard.settings import Settings
 
 from tests.fixtures.app import Caller, Json
 from tests.fixtures.receiver import Receiver
 
+pytestmark = pytest.mark.local_receivers
 SECRET = "whsec_of_the_agent"
 PARAMETERS: Json = {"type": "object", "properties": {"number": {"type": "string", "description": "the order's number"}}, "required": ["number"]}
-
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    """Receivers on this machine are allowed."""
-    return settings.model_copy(update={"webhook_allowed_networks": [ip_network("127.0.0.0/8")]})
 
 
 def tool(url: str, **fields: JsonValue) -> Json:
@@ -32,7 +25,8 @@ def tool(url: str, **fields: JsonValue) -> Json:
 
 async def call(runtime: Runtime, caller: Caller, receiver: Receiver, **fields: JsonValue) -> tuple[Json, ToolContext]:
     """What the model is told after it has called the tool."""
-    made = await caller.post("/v1/agents", {"name": "Agent", "webhook_secret": SECRET, "tools": [tool(f"{receiver.url}/orders", **fields)]})
+    secret = fields.pop("webhook_secret", SECRET)
+    made = await caller.post("/v1/agents", {"name": "Agent", "webhook_secret": secret, "tools": [tool(f"{receiver.url}/orders", **fields)]})
     assert made.status == 201, made.body
     agent_id = UUID(str(made.json["id"]))
     async with runtime.database.tenant(caller.organization_id) as session:
@@ -53,6 +47,11 @@ async def test_the_endpoint_gets_the_arguments_and_who_is_talking_signed(runtime
         "tool": "find_order", "arguments": {"number": "17"}, "agent_id": str(context.agent_id), "call_id": str(context.call_id),
         "conversation_id": None, "from_number": "+15550100001", "to_number": "+15550100200",
     }  # fmt: skip
+
+
+async def test_without_a_secret_nobody_signs(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
+    assert (await call(runtime, caller, receiver, webhook_secret=None))[0] == {}
+    assert receiver.at("/orders")[0].signed_by()
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,17 @@ from dataclasses import dataclass, field
 import aiohttp
 import numpy as np
 import pytest
+from switchboard.browser_calls import service as browser_calls
 from switchboard.phone_numbers import purchase
 from switchboard.phone_numbers.schemas import PhoneNumberBuy
+from switchboard.plugins import CallbackUrls, ProviderError
 from switchboard.plugins.registry import Capability
 from switchboard.providers.configuration import Wanted, configure
 from switchboard.runtime import Runtime
 from switchboard.tenants.defaults import embedded_providers
+from switchboard.web.errors import InvalidState
 
-from tests.fixtures.app import Caller, Json, LivePlatform, Organizations, fresh_number
+from tests.fixtures.app import UNKNOWN_ID, Caller, Json, LivePlatform, Organizations, fresh_number
 from tests.fixtures.monitors import voice
 
 TWILIO = {
@@ -68,6 +71,22 @@ async def test_the_caller_ids_are_the_carriers_numbers(runtime: Runtime, caller:
     items = [{"id": str(number.id), "phone_number": number.phone_number, "friendly_name": "Front desk"}]
     assert (await caller.get("/v1/browser-call/phone-numbers")).json == {"items": items}
     assert (await stranger.get("/v1/browser-call/phone-numbers")).json == {"items": []}
+
+
+async def test_agents_are_talked_to_over_our_own_socket_whatever_carrier_comes_first(runtime: Runtime, caller: Caller) -> None:
+    twilio, loopback = Wanted(Capability.TELEPHONY, "twilio", TWILIO), Wanted(Capability.TELEPHONY, "loopback", {"browsers_only": True})
+    async with runtime.database.tenant(caller.organization_id) as session:
+        await configure(session, runtime.registry, runtime.keyring, [twilio, loopback])
+    async with runtime.database.tenant(caller.organization_id) as session:
+        token = await browser_calls.talk_token(runtime, session, "user_1")
+    assert (token.provider, token.connection["sdk"]) == ("loopback", "switchboard-loopback")
+    async with runtime.providers.telephony(caller.organization_id, "loopback") as carrier:
+        with pytest.raises(ProviderError, match="browsers only"):
+            await carrier.buy_number("+12125550103", CallbackUrls("https://voice.example/"))
+    async with runtime.database.tenant(caller.organization_id) as session:
+        await configure(session, runtime.registry, runtime.keyring, [twilio])
+        with pytest.raises(InvalidState, match="loopback carrier"):
+            await browser_calls.talk_token(runtime, session, "user_1")
 
 
 async def test_scopes(organizations: Organizations) -> None:
@@ -168,14 +187,20 @@ async def test_a_browser_dials_anybody_with_one_of_our_numbers(live: LivePlatfor
             assert page.told[-1]["message"]
 
 
-async def test_an_agent_hangs_up_on_a_browser(live: LivePlatform) -> None:
-    async with browser(live, live.number) as page:
+async def test_an_agent_without_a_number_is_talked_to_and_hangs_up(live: LivePlatform) -> None:
+    assert (await live.caller.send("PUT", f"/v1/phone-numbers/{live.number_id}", {"inbound_agent_id": None})).status == 200
+    async with browser(live, f"agent:{live.agent_id}") as page:
         await page.until(voiced=True)
         await page.until(silent=True)
         await page.say("Goodbye.")
         await page.until(event="ended")
         assert (await page.socket.receive()).type is aiohttp.WSMsgType.CLOSE
-    assert (await the_call(live))["ended_reason"] == "agent_hung_up"
+    call = await the_call(live)
+    assert (call["ended_reason"], call["agent_id"], call["from_number"], call["to_number"]) == ("agent_hung_up", live.agent_id, "browser", "browser")
+    for nobody in (f"agent:{UNKNOWN_ID}", "agent:x"):
+        async with browser(live, nobody) as page:
+            await page.until(event="ended")
+            assert page.told[-1]["message"] == "rejected"
 
 
 async def test_a_call_without_a_good_token_is_refused(live: LivePlatform, stranger: Caller) -> None:

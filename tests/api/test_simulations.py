@@ -11,6 +11,7 @@ from switchboard.runtime import Runtime
 from switchboard.simulations import running
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, Json, LivePlatform
+from tests.fixtures.receiver import Receiver
 
 PROMPT = (
     'When the caller says "opening hours": say "We are open from seven to six."\n'
@@ -91,6 +92,18 @@ async def test_what_does_not_hold_fails_and_says_why(completed: Completed, calle
     assert explanation in second["explanation"]  # type: ignore[index,call-overload,operator]
 
 
+@pytest.mark.local_receivers
+async def test_a_tool_that_the_agent_declares_is_noted_and_asks_nobody(completed: Completed, caller: Caller, receiver: Receiver) -> None:
+    tool = {"name": "find_order", "description": "Find an order.", "url": f"{receiver.url}/orders", "parameters": {"type": "object"}}
+    prompt = 'When the caller says "my order": say "One moment." and call find_order(number="17")'
+    agent_id = await agent(caller, system_prompt=prompt, tools=[tool])
+    called = {"type": "tool_called", "tool": "find_order", "arguments": {"number": "17"}}
+    found = await completed(agent_id, lines=["Where is my order?"], assertions=[called])
+    assert found["status"] == "passed", found
+    assert {"role": "tool", "content": '{"tool": "find_order", "arguments": {"number": "17"}, "result": {"done": true}}'} in found["transcript"]  # type: ignore[operator]
+    assert receiver.received == []
+
+
 async def test_a_caller_who_has_said_everything_hangs_up_and_one_who_has_not_is_stopped(completed: Completed, caller: Caller) -> None:
     agent_id = await agent(caller)
     assert (await completed(agent_id, lines=["Hello"]))["ended_by"] == "caller"
@@ -118,7 +131,7 @@ async def test_a_worker_runs_it(caller: Caller, working: None) -> None:
     assert (await awaited(caller, agent_id, simulation_id))["status"] == "passed"
 
 
-async def test_knowledge_is_really_searched(completed: Completed, caller: Caller, working: None) -> None:
+async def test_knowledge_is_really_searched(caller: Caller, working: None) -> None:
     base = (await caller.post("/v1/knowledge-bases", {"name": "Base"})).json["id"]
     document = {"filename": "a.txt", "content": "The parking garage is behind the house."}
     await caller.post(f"/v1/knowledge-bases/{base}/documents", document)
@@ -130,7 +143,7 @@ async def test_knowledge_is_really_searched(completed: Completed, caller: Caller
             await asyncio.sleep(0.05)
     agent_id = await agent(caller, knowledge_base_ids=[base])
     said = {"type": "said", "text": "behind the house"}
-    found = await completed(agent_id, lines=["Is there a parking garage?"], assertions=[said])
+    found = await awaited(caller, agent_id, await made(caller, agent_id, lines=["Is there a parking garage?"], assertions=[said]))
     assert found["status"] == "passed", found["transcript"]
 
 

@@ -1,7 +1,6 @@
 """Deliveries through the API and to a receiver on a real socket: every rule of the specification's "Delivery and retry rules"."""
 
 import asyncio
-from ipaddress import ip_network
 from itertools import pairwise
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from tests.fixtures.app import Caller, LivePlatform
 from tests.fixtures.receiver import Receiver
 from tests.fixtures.webhooks import ended, endpoint_now, items, make, moment, once, send_test
 
+pytestmark = pytest.mark.local_receivers
 DELAYS = [0.1, 0.2, 0.3, 0.4, 0.5]
 
 
@@ -26,9 +26,8 @@ def delays() -> list[float]:
 
 @pytest.fixture
 def settings(settings: Settings, delays: list[float]) -> Settings:
-    """The shortened schedule; receivers on this machine are allowed."""
-    networks = [ip_network("127.0.0.0/8")]
-    return settings.model_copy(update={"webhook_retry_delays": delays, "webhook_timeout": 1.0, "webhook_allowed_networks": networks})
+    """The shortened schedule."""
+    return settings.model_copy(update={"webhook_retry_delays": delays, "webhook_timeout": 1.0})
 
 
 async def test_a_delivery_arrives_as_the_specification_says(caller: Caller, receiver: Receiver, working: None) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from datetime import timedelta
-from ipaddress import ip_network
 from uuid import UUID, uuid4
 
 import pytest
@@ -15,6 +14,7 @@ from tests.fixtures.app import Caller, Organizations
 from tests.fixtures.receiver import Receiver
 from tests.fixtures.webhooks import ended, endpoint_now, items, make, moment, send_test
 
+pytestmark = pytest.mark.local_receivers
 EVENTS = [
     "call.started", "call.ringing", "call.completed", "call.failed", "call.takeover", "call.transcript.ready", "sms.received", "sms.sent",
     "simulation.completed",
@@ -28,10 +28,9 @@ BAD_FIELDS = [
 
 
 @pytest.fixture
-def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
-    """The shortened schedule; receivers on this machine are allowed, but for tests marked as `public_only`."""
-    networks = [] if request.node.get_closest_marker("public_only") else [ip_network("127.0.0.0/8")]
-    return settings.model_copy(update={"webhook_retry_delays": DELAYS, "webhook_timeout": 1.0, "webhook_allowed_networks": networks})
+def settings(settings: Settings) -> Settings:
+    """The shortened schedule."""
+    return settings.model_copy(update={"webhook_retry_delays": DELAYS, "webhook_timeout": 1.0})
 
 
 async def test_an_endpoint_lives_from_create_to_delete(caller: Caller) -> None:

@@ -1,19 +1,19 @@
 """Runs through crashes: nothing is lost, and what can be done once is done once."""
 
 import asyncio
-from ipaddress import ip_network
 
 import pytest
 from sqlmodel import select
 from switchboard.automations import running
 from switchboard.automations.models import AutomationRun
 from switchboard.runtime import Runtime
-from switchboard.settings import Settings
 
 from tests.fixtures.app import Caller, Json, fresh_number
 from tests.fixtures.automations import CONTACT, TAG, actions_of, again, due_in, http, make, publish_text, run_now, run_once, time_passes, work_through
 from tests.fixtures.receiver import Receiver
 from tests.fixtures.webhooks import items
+
+pytestmark = pytest.mark.local_receivers
 
 
 class Killed(BaseException):
@@ -22,12 +22,6 @@ class Killed(BaseException):
 
 def killed(*_: object) -> None:
     raise Killed
-
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    """Receivers on this machine are allowed."""
-    return settings.model_copy(update={"webhook_allowed_networks": [ip_network("127.0.0.0/8")]})
 
 
 async def test_a_crash_after_an_action_repeats_it_under_the_same_key(

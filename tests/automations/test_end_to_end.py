@@ -1,14 +1,11 @@
 """Automations end to end: real texts and calls of the loopback carrier, a worker that runs, a receiver on a real socket."""
 
-from ipaddress import ip_network
-
 import pytest
 from switchboard.automations.conditions import CHECKS, ROOTS
 from switchboard.automations.filters import FILTERS, TESTS
 from switchboard.automations.schemas import ActionRunOut, AutomationRunOut
 from switchboard.phone_numbers.purchase import callback_urls
 from switchboard.plugins import SimulatedCarrier
-from switchboard.settings import Settings
 
 from tests.fixtures.app import Json, LivePlatform
 from tests.fixtures.automations import CONTACT, actions_of, automation_now, make, over
@@ -16,11 +13,7 @@ from tests.fixtures.receiver import Receiver
 from tests.fixtures.servers import REPOSITORY
 from tests.fixtures.webhooks import items
 
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    """Receivers on this machine are allowed."""
-    return settings.model_copy(update={"webhook_allowed_networks": [ip_network("127.0.0.0/8")]})
+pytestmark = pytest.mark.local_receivers
 
 
 async def text(live: LivePlatform, body: str) -> None:

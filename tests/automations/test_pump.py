@@ -3,23 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from ipaddress import ip_network
 
 import pytest
 from switchboard.automations import pump
 from switchboard.automations.pump import RunPump
 from switchboard.runtime import Runtime
-from switchboard.settings import Settings
 
 from tests.fixtures.app import Caller
 from tests.fixtures.automations import actions_of, due_in, http, make, over, publish_text, run_now, work_through
 from tests.fixtures.receiver import Receiver
 
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    """Receivers on this machine are allowed."""
-    return settings.model_copy(update={"webhook_allowed_networks": [ip_network("127.0.0.0/8")]})
+pytestmark = pytest.mark.local_receivers
 
 
 @asynccontextmanager

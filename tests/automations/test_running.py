@@ -2,7 +2,6 @@
 
 import asyncio
 from datetime import timedelta
-from ipaddress import ip_network
 
 import pytest
 from sqlmodel import col, select
@@ -17,7 +16,6 @@ from switchboard.identity.policy import Policy, Prices
 from switchboard.plugins import ActionContext, ActionError, ActionParams, ActionPostponed, AutomationAction, JsonObject, hookimpl
 from switchboard.plugins.registry import Registry
 from switchboard.runtime import Runtime
-from switchboard.settings import Settings
 
 from tests.fixtures.app import Caller, Json, Organizations, fresh_number
 from tests.fixtures.automations import (
@@ -39,6 +37,8 @@ from tests.fixtures.automations import (
 )
 from tests.fixtures.receiver import Receiver
 from tests.fixtures.webhooks import items, moment
+
+pytestmark = pytest.mark.local_receivers
 
 
 class EchoParams(ActionParams):
@@ -81,12 +81,6 @@ def registry() -> Registry:
     registry = Registry.discover()
     assert not registry.add("echo", Plugin()).faults
     return registry
-
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    """Receivers on this machine are allowed."""
-    return settings.model_copy(update={"webhook_allowed_networks": [ip_network("127.0.0.0/8")]})
 
 
 def echo(what: str) -> Json:

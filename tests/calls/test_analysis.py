@@ -49,7 +49,8 @@ async def test_an_agent_says_what_is_to_be_found_out(runtime: Runtime, caller: C
     assert (agent["extraction_schema"] is None) == (schema is None)
     call = await analysed(runtime, caller, agent["id"])
     assert call["extracted_data"] == found
-    assert call["call_summary"]
+    assert "by rules" in str(call["call_summary"])
+    assert call["served_by"] == {"analysis": "scripted"}
 
 
 @pytest.mark.parametrize(

@@ -7,22 +7,31 @@ import asyncio
 import io
 import wave
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, TypeAlias
+from uuid import UUID
 
 import numpy as np
 import pytest
 import pytest_asyncio
-from switchboard.calls import dialing
+from switchboard.calls import callbacks, dialing
+from switchboard.calls import service as calls
+from switchboard.calls.sweep import sweep
+from switchboard.database import now
+from switchboard.plugins import CallOrder, ProviderSettings, TelephonyProvider
+from switchboard.plugins.telephony import CallEvent
 from switchboard.runtime import Runtime
 
 from tests.carriers.lines import PERSON, Line, loopback_line, telnyx_line, text_with, twilio_line
+from tests.carriers.vendor import Vendor
 from tests.fixtures.app import LivePlatform, Organizations
 
+Provider: TypeAlias = TelephonyProvider[ProviderSettings]
 CLOSED = {"enabled": True, "slots": [{"days": ["mon"], "start": "00:00", "end": "00:01"}], "outside_action": "forward"}
 # Whatever the caller is understood to have said.
 CONNECTS = """When the caller says "thank you" or "hello" or "help" or "goodbye": call transfer_call(to_number="+15550100001")
 Otherwise: call transfer_call(to_number="+15550100001")"""
-OTHERS = ("+15550100002", "+15550100003", "+15550100004")
+WHY = "Ada is on the line, about an order of bread."
+OTHERS = ("+15550100002", "+15550100003", "+15550100004", "+15550100005", "+15550100006")
 
 
 CARRIERS = ("loopback", "twilio", "telnyx")
@@ -69,24 +78,28 @@ async def bought(line: Line, area_code: str, **settings: object) -> str:
 
 
 async def test_calls_come_in(line: Line) -> None:
-    """To numbers that were just bought: one is a conversation, one is transferred, and two come outside opening hours: forwarded, and refused."""
+    """To numbers that were just bought: one is a conversation, three are transferred, and two come outside opening hours: forwarded, and refused."""
     taken = await line.live.caller.post("/v1/phone-numbers", {"phone_number": "+13125550199"})
     assert (taken.status, taken.json["code"]) == (502, "provider_error")
     operator = {"name": "Operator", "system_prompt": CONNECTS, "greeting_message": "Hello, to whom do you want to speak?"}
     connects = await bought(line, "212", inbound_agent_id=(await line.live.caller.post("/v1/agents", operator)).json["id"])
     forwards = await bought(line, "312", schedule=CLOSED, forward_number=PERSON)
     refuses = await bought(line, "415", schedule={**CLOSED, "outside_action": "hangup"})
-    talked, transferred, forwarded, refused = await asyncio.gather(
+    introduces, stays = await _operator(line, "213", PERSON), await _operator(line, "313", "+15550100020")
+    talked, transferred, forwarded, refused, introduced, _ = await asyncio.gather(
         line.ring("What are your opening hours?", "Goodbye"),
         line.people.ring(OTHERS[0], connects, ["Thank you"]),
         line.people.ring(OTHERS[1], forwards, ["Thank you"]),
         line.people.ring(OTHERS[2], refuses, ["Thank you"]),
+        line.people.ring(OTHERS[3], introduces, ["Thank you"]),
+        line.people.ring(OTHERS[4], stays, ["Thank you"]),
     )
     call = await call_from(line.live, PERSON, analysed=True)
     assert (call["status"], call["direction"], call["ended_reason"]) == ("completed", "inbound", "agent_hung_up")
     assert call["call_successful"] is True
     assert call["latencies"]
-    assert call["served_by"] == {"telephony": line.carrier, "speech_to_text": "pocketsphinx", "text_to_speech": "espeak", "llm": "scripted"}
+    offline = {"speech_to_text": "pocketsphinx", "text_to_speech": "espeak", "llm": "scripted", "analysis": "scripted"}
+    assert call["served_by"] == {"telephony": line.carrier, **offline}
     assert talked.first_reply_ms is not None
     spoken = [entry for entry in await said(line.live, call["id"]) if entry[0] != "tool"]
     assert spoken[0] == ("agent", "Hello , this is the bakery on the corner.")
@@ -102,6 +115,28 @@ async def test_calls_come_in(line: Line) -> None:
     assert (call["status"], call["ended_reason"], call["transferred_to"]) == ("completed", "transferred", PERSON)
     assert not refused.answered
     assert (await call_from(line.live, OTHERS[2]))["status"] == "failed"
+    await _were_introduced(line, introduced.heard_seconds)
+
+
+async def _operator(line: Line, area_code: str, target: str) -> str:
+    """A number whose agent transfers whoever calls to the target, with an introduction."""
+    prompt = CONNECTS.replace(PERSON, f'{target}", introduction="{WHY}')
+    operator = {"name": "Operator", "system_prompt": prompt, "greeting_message": "Hello, to whom do you want to speak?"}
+    return await bought(line, area_code, inbound_agent_id=(await line.live.caller.post("/v1/agents", operator)).json["id"])
+
+
+async def _were_introduced(line: Line, heard_seconds: float) -> None:
+    """Of two targets of warm transfers one talks with the caller in the end; the other is busy, and that caller has stayed with the agent."""
+    call = await call_from(line.live, OTHERS[3])
+    spoken = await said(line.live, call["id"])
+    assert (call["status"], call["ended_reason"], call["transferred_to"]) == ("completed", "transferred", PERSON), spoken
+    assert heard_seconds > 2
+    call = await call_from(line.live, OTHERS[4])
+    spoken = await said(line.live, call["id"])
+    assert (call["status"], call["ended_reason"], call["transferred_to"]) == ("completed", "caller_hung_up", None), spoken
+    assert ("agent", "I am sorry, that did not work.") in spoken
+    if isinstance(line.people, Vendor):
+        assert set(line.people.introductions) == {WHY}
 
 
 async def _recording_is_whole(line: Line, call_id: object, seconds: float) -> None:
@@ -135,6 +170,39 @@ async def test_calls_go_out(line: Line, monkeypatch: pytest.MonkeyPatch) -> None
     greeting, whole = (await said(line.live, placed["60"]["id"]))[0][1], "Hello Ada, this is the bakery on the corner."
     assert whole.startswith(greeting), "who breaks in stops the agent"
     assert 0 < len(greeting) < len(whole)
+
+
+async def test_a_crash_between_claim_and_answer_is_reconciled(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The carrier has the call, the platform does not know it, and no callback has come: whoever can be asked says so, and nobody is rung twice."""
+    live, crashed, asked = line.live, asyncio.Event(), asyncio.Event()
+    async with live.runtime.providers.telephony(live.caller.organization_id, line.carrier) as provider:
+        kind = type(provider)
+    place, apply = kind.place_call, callbacks.apply
+
+    async def place_and_crash(provider: Provider, order: CallOrder) -> str:
+        assert not crashed.is_set(), "a call is placed once"
+        await place(provider, order)
+        crashed.set()
+        raise RuntimeError("the worker has crashed")
+
+    async def apply_late(runtime: Runtime, organization_id: UUID, carrier: str, event: CallEvent, *, call_id: UUID | None) -> None:
+        await asked.wait()
+        await apply(runtime, organization_id, carrier, event, call_id=call_id)
+
+    monkeypatch.setattr(kind, "place_call", place_and_crash)
+    monkeypatch.setattr(callbacks, "apply", apply_late)
+    call_id = UUID(str((await live.place("+15550100020"))["id"]))
+    async with asyncio.timeout(10):
+        await crashed.wait()
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        call = await calls.get(session, call_id, lock=True)
+        assert (call.status, call.carrier_call_id) == ("queued", None)
+        call.watch_at = now()
+    await sweep(live.runtime)
+    asked.set()
+    ended = await live.ended(call_id)
+    # Twilio cannot be asked: what its callbacks then tell of is nobody's call any more.
+    assert (ended["status"], ended["error_message"]) == (("failed", dialing.FORGOTTEN) if line.carrier == "twilio" else ("busy", None))
 
 
 async def test_texts_go_out_and_come_in(line: Line) -> None:

@@ -2,22 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import aiohttp
 import pytest
 import pytest_asyncio
-from sqlmodel import update
 from switchboard.calls import service as calls
-from switchboard.calls.media import recording_path
 from switchboard.conversation import engine
 from switchboard.database import now
-from switchboard.phone_numbers.jobs import repair_purchases
-from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.runtime import Runtime
 
+from tests.carriers.checks import carriers_recording, is_opted_out, newest_pictures, purchase_is_repaired
 from tests.carriers.lines import PERSON, Line, events_of, only_call, telnyx_line, text_with
 from tests.carriers.telnyx.server import TelnyxServer
 from tests.carriers.telnyx.wire import CallRecord, signed_headers, webhook
@@ -104,23 +100,9 @@ async def test_calls_come_from_browsers_and_telephones_and_are_recorded(at_telny
         PERSON + live.number: ("inbound", "completed"),
     }  # fmt: skip
     assert "5#" in [sent["digits"] for sent in _sent(telnyx, "send_dtmf")]
-    await _is_recorded_by_telnyx(live, UUID(ended[PERSON + live.number]["id"]))
+    await carriers_recording(live, UUID(ended[PERSON + live.number]["id"]))
     token = await live.caller.post("/v1/browser-call/token")
     assert (token.status, token.json["provider"]) == (200, "telnyx"), token.body
-
-
-async def _is_recorded_by_telnyx(live: LivePlatform, call_id: UUID) -> None:
-    async with asyncio.timeout(10), live.runtime.database.tenant(live.caller.organization_id) as session:
-        call = await calls.get(session, call_id)
-        while call.carrier_recording_id is None:
-            await asyncio.sleep(0.05)
-            await session.refresh(call)
-    recording_path(live.runtime.settings, call).unlink()  # ours comes first
-    whole = await live.caller.get(f"/v1/calls/{call_id}/recording")
-    assert (whole.status, whole.headers["Content-Type"]) == (200, "audio/x-wav")
-    part = await live.caller.send("GET", f"/v1/calls/{call_id}/recording", Range="bytes=4-11")
-    assert (part.status, part.body) == (206, whole.body[4:12])
-    assert part.headers["Content-Range"] == f"bytes 4-11/{len(whole.body)}"
 
 
 async def test_who_cannot_be_forwarded_is_not_left_in_silence(at_telnyx: TelnyxLine) -> None:
@@ -147,19 +129,11 @@ async def test_a_media_socket_needs_the_streams_state(at_telnyx: TelnyxLine, mon
 
 async def test_opt_outs_that_telnyx_has_heard_count_and_pictures_keep_their_links(at_telnyx: TelnyxLine) -> None:
     (_, telnyx), live = at_telnyx, at_telnyx[0].live
-    body = {"to_number": "+15550100083", "from_number_id": live.number_id, "body": "Hello"}
-    sent = await live.caller.post("/v1/sms", body)
-    assert "STOP" in (await text_with(live, sent.json, "failed"))["error_message"]
-    async with asyncio.timeout(5):
-        answer = await live.caller.post("/v1/sms", body)
-        while answer.json.get("code") != "recipient_opted_out":
-            answer = await live.caller.post("/v1/sms", body)
+    await is_opted_out(live, refused_with="STOP")
     link = "https://media.telnyx.example/1.png"
     await telnyx.text(PERSON, live.number, "STOP", autoresponse_type="STOP", media=[{"url": link, "content_type": "image/png"}])
     assert {sent["to"] for sent in _sent(telnyx, "messages")} == {"+15550100083"}, "Telnyx itself has confirmed the STOP"
-    conversations: Any = (await live.caller.get("/v1/sms/conversations")).json["items"]
-    messages: Any = (await live.caller.get(f"/v1/sms/conversations/{conversations[0]['id']}/messages")).json["items"]
-    assert messages[0]["media_urls"] == [link]
+    assert await newest_pictures(live) == [link]
 
 
 async def test_what_telnyx_did_and_did_not_say_is_done_once(at_telnyx: TelnyxLine) -> None:
@@ -169,15 +143,8 @@ async def test_what_telnyx_did_and_did_not_say_is_done_once(at_telnyx: TelnyxLin
     sent = await live.caller.post("/v1/sms", {"to_number": PERSON, "from_number_id": live.number_id, "body": "Hello"})
     assert (await text_with(live, sent.json, "delivered"))["error_message"] is None
     assert len(_sent(telnyx, "messages")) == 1
-    before, telnyx.failures["POST", "number_orders"] = telnyx.purchases, [BROKEN]
-    answer = await live.caller.post("/v1/phone-numbers", {"phone_number": "+16045550143"})
-    assert (answer.status, answer.json["code"]) == (502, "provider_error")
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
-        await session.exec(update(PhoneNumber).values(created_at=now() - timedelta(minutes=10)))
-    await repair_purchases(live.runtime)
-    numbers: Any = (await live.caller.get("/v1/phone-numbers")).json["items"]
-    assert "+16045550143" in [number["phone_number"] for number in numbers]
-    assert (telnyx.purchases - before, telnyx.numbers["+16045550143"].connection_id) == (1, telnyx.connection_id)
+    await purchase_is_repaired(live, telnyx, "number_orders", "+16045550143")
+    assert telnyx.numbers["+16045550143"].connection_id == telnyx.connection_id
 
 
 # --- webhooks ---

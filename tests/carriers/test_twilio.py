@@ -4,7 +4,6 @@ import asyncio
 import io
 import wave
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -12,19 +11,16 @@ import aiohttp
 import numpy as np
 import pytest
 import pytest_asyncio
-from sqlmodel import update
 from switchboard.calls import dialing
 from switchboard.calls import service as calls
 from switchboard.calls.addresses import media_url
-from switchboard.calls.media import Leg, recording_path
+from switchboard.calls.media import Leg
 from switchboard.conversation import engine
 from switchboard.conversation.dtmf import COLUMNS, ROWS
-from switchboard.database import now
-from switchboard.phone_numbers.jobs import repair_purchases
-from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.plugins import SimulatedCall
 from switchboard.runtime import Runtime
 
+from tests.carriers.checks import carriers_recording, is_opted_out, newest_pictures, purchase_is_repaired
 from tests.carriers.lines import PERSON, Line, connected, events_of, only_call, text_with, twilio_line
 from tests.carriers.twilio.server import TwilioServer, new_sid
 from tests.carriers.twilio.wire import CallRecord, signature
@@ -56,6 +52,10 @@ async def test_another_carrier_places_the_call_that_twilio_fails_to_place(at_twi
     stray = CallRecord(new_sid("CA"), "outbound-api", live.number, PERSON, status_callback=_status_url(live, call), status_events=("ringing",))
     await twilio.post(stray).status("ringing")
     assert (twilio.requests[-1][1].rpartition("/")[2], twilio.requests[-1][2]) == (f"{stray.sid}.json", [("Status", "completed")]), "hung up there"
+    target = CallRecord(new_sid("CA"), "outbound-api", live.number, PERSON)
+    url = f"{_status_url(live, call).rpartition('/')[0]}/introduced"
+    await twilio.post(target).form_post(url, target.form(twilio.account_sid, "in-progress"))
+    assert twilio.requests[-1][1].endswith(f"{target.sid}.json"), "who waits for a call that is over is hung up too"
     assert (await live.ended(call["id"]))["status"] == "completed"
 
 
@@ -164,18 +164,8 @@ async def test_twilios_recording_is_streamed_through_and_has_the_keys_as_tones(a
     await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"system_prompt": prompt})
     await line.ring("Thank you")
     call_id = UUID((await only_call(live))["id"])
-    async with asyncio.timeout(10), live.runtime.database.tenant(live.caller.organization_id) as session:
-        call = await calls.get(session, call_id)
-        while call.carrier_recording_id is None:
-            await asyncio.sleep(0.05)
-            await session.refresh(call)
-    recording_path(live.runtime.settings, call).unlink()  # ours comes first
-    whole = await live.caller.get(f"/v1/calls/{call_id}/recording")
-    assert (whole.status, whole.headers["Content-Type"]) == (200, "audio/x-wav")
-    part = await live.caller.send("GET", f"/v1/calls/{call_id}/recording", Range="bytes=4-11")
-    assert (part.status, part.body) == (206, whole.body[4:12])
-    assert part.headers["Content-Range"] == f"bytes 4-11/{len(whole.body)}"
-    with wave.open(io.BytesIO(whole.body)) as file:
+    whole = await carriers_recording(live, call_id)
+    with wave.open(io.BytesIO(whole)) as file:
         assert (file.getnchannels(), file.getframerate()) == (2, 8000)
         heard = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2").reshape(-1, 2)[:, 1].astype(np.float64)
     windows = [np.abs(np.fft.rfft(heard[at : at + 800] * np.hanning(800))) for at in range(0, len(heard) - 800, 400)]
@@ -189,20 +179,12 @@ async def test_twilios_recording_is_streamed_through_and_has_the_keys_as_tones(a
 
 async def test_opt_outs_that_twilio_has_heard_count_and_pictures_keep_their_links(at_twilio: TwilioLine) -> None:
     (_, twilio), live = at_twilio, at_twilio[0].live
-    body = {"to_number": "+15550100083", "from_number_id": live.number_id, "body": "Hello"}
-    sent = await live.caller.post("/v1/sms", body)
-    assert "unsubscribed" in (await text_with(live, sent.json, "failed"))["error_message"]
-    async with asyncio.timeout(5):
-        answer = await live.caller.post("/v1/sms", body)
-        while answer.json.get("code") != "recipient_opted_out":
-            answer = await live.caller.post("/v1/sms", body)
+    await is_opted_out(live, refused_with="unsubscribed")
     links = {"NumMedia": "1", "MediaUrl0": "https://api.twilio.example/Media/ME1", "MediaContentType0": "image/jpeg"}
     await twilio.text(PERSON, live.number, "STOP", **links)
     texts = [dict(form)["To"] for _, path, form in twilio.requests if path.endswith("/Messages.json")]
     assert set(texts) == {"+15550100083"}, "Twilio itself has confirmed the STOP"
-    conversations: Any = (await live.caller.get("/v1/sms/conversations")).json["items"]
-    messages: Any = (await live.caller.get(f"/v1/sms/conversations/{conversations[0]['id']}/messages")).json["items"]
-    assert messages[0]["media_urls"] == ["https://api.twilio.example/Media/ME1"]
+    assert await newest_pictures(live) == ["https://api.twilio.example/Media/ME1"]
 
 
 async def test_a_text_whose_acceptance_was_lost_is_sent_once_and_known_by_its_callbacks(at_twilio: TwilioLine) -> None:
@@ -215,15 +197,8 @@ async def test_a_text_whose_acceptance_was_lost_is_sent_once_and_known_by_its_ca
 
 async def test_a_purchase_that_succeeded_there_and_failed_here_is_repaired(at_twilio: TwilioLine) -> None:
     (_, twilio), live = at_twilio, at_twilio[0].live
-    before, twilio.failures["POST", "IncomingPhoneNumbers"] = twilio.purchases, [BROKEN]
-    answer = await live.caller.post("/v1/phone-numbers", {"phone_number": "+16045550142"})
-    assert (answer.status, answer.json["code"]) == (502, "provider_error")
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
-        await session.exec(update(PhoneNumber).values(created_at=now() - timedelta(minutes=10)))
-    await repair_purchases(live.runtime)
-    numbers: Any = (await live.caller.get("/v1/phone-numbers")).json["items"]
-    assert "+16045550142" in [number["phone_number"] for number in numbers]
-    assert (twilio.purchases - before, twilio.numbers["+16045550142"].voice_url != "") == (1, True)
+    await purchase_is_repaired(live, twilio, "IncomingPhoneNumbers", "+16045550142")
+    assert twilio.numbers["+16045550142"].voice_url
 
 
 # --- callbacks ---

@@ -44,7 +44,8 @@ class Refused(Exception):
 
 class Vendor(ABC, Generic[LegT]):
     """One account. `failures` holds, by method and last part of the path, statuses to be answered before anything is done (or `BROKEN`, `NEVER`,
-    `DONE`, `GARBLED`); `talked` counts the calls in which somebody was heard; with `repeats` each callback about a call is told twice."""
+    `DONE`, `GARBLED`); `talked` counts the calls in which somebody was heard; `introductions` are what
+    targets of transfers were told; with `repeats` each callback about a call is told twice."""
 
     def __init__(self) -> None:
         self.address = ""
@@ -54,6 +55,7 @@ class Vendor(ABC, Generic[LegT]):
         self.legs: dict[str, LegT] = {}
         self.repeats = False
         self.talked = 0
+        self.introductions: list[str] = []
         self.closing = asyncio.Event()
         self.directory = Directory({})
         self._http: aiohttp.ClientSession | None = None

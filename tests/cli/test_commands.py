@@ -55,6 +55,8 @@ def test_organizations_keys_users_and_clients(operator: Operator) -> None:
     assert operator.ask("users", "create", "--email", email, "--password", "long enough!", "--org", organization["id"])["email"] == email
     client = operator.ask("oauth-clients", "create", "--name", "App", "--redirect-uri", "https://app.example.com/cb")
     assert set(client) == {"client_id", "client_secret"}
+    public = operator.ask("oauth-clients", "create", "--name", "App", "--redirect-uri", "http://localhost:3000/cb", "--public")
+    assert public["client_secret"] is None
 
 
 def test_knowledge_is_reindexed(operator: Operator) -> None:

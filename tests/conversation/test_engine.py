@@ -2,15 +2,15 @@
 
 import asyncio
 import wave
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import pytest_asyncio
-from switchboard.conversation import listening
-from switchboard.conversation.call import CallResult, EndedReason, LiveCall
+from switchboard.conversation import listening, transferring
+from switchboard.conversation.call import CallResult, EndedReason, LiveCall, TargetTold
 from switchboard.conversation.engine import CallEngine
 from switchboard.plugins import ProviderError, ToolCall
 
@@ -53,6 +53,32 @@ async def test_a_turn_is_heard_answered_and_timed(engine: CallEngine) -> None:
     assert latency.endpoint_ms is not None
     assert latency.first_frame_ms is not None
     assert latency.endpoint_ms <= latency.first_frame_ms < latency.endpoint_ms + 500
+
+
+class Shelf:
+    """Knows one thing, and how often it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.asked_for_bread = asyncio.Event()
+
+    async def passages(self, question: str, *, limit: int) -> Sequence[str]:
+        self.asked.append(question)
+        if "bread" in question:
+            self.asked_for_bread.set()
+        return ["On the shelf."]
+
+
+async def test_knowledge_is_looked_for_before_the_final_transcript_comes_and_once(engine: CallEngine) -> None:
+    shelf, socket, model = Shelf(), Socket(), Model("Certainly.")
+    transcriber = Transcriber("Where is the bread?", final_after=shelf.asked_for_bread)
+    holding = asyncio.create_task(hold(engine, replace(call(model, transcriber), knowledge=shelf), socket))
+    await socket.say(voice("Where is the bread?"))
+    await socket.spoke.wait()
+    socket.hang_up()
+    assert ("user", "Where is the bread?") in said(await holding)
+    assert shelf.asked[1:] == ["where is the bread?"], "the first warms up"
+    assert model.asked[0].messages[1].content.endswith("On the shelf.")
 
 
 async def test_what_is_written_is_read_aloud_in_words_and_kept_as_written(engine: CallEngine) -> None:
@@ -151,6 +177,57 @@ async def test_a_transfer_ends_the_call_and_a_failed_one_does_not(engine: CallEn
     assert leg.done == ["transfer +15550100002"]
 
 
+WARM = ToolCall("1", "transfer_call", {"to_number": "+15550100002", "introduction": "Ada, about bread."})
+
+
+async def warm(engine: CallEngine, leg: Leg, model: Model) -> tuple[Socket, LiveCall, asyncio.Task[CallResult]]:
+    """A call whose agent has just had the target of a warm transfer called."""
+    socket, live = Socket(), call(model, Transcriber("a human"), leg=leg)
+    holding = asyncio.create_task(hold(engine, live, socket))
+    await socket.say(voice("Can I speak to a human please"))
+    await leg.introducing.wait()
+    return socket, live, holding
+
+
+async def tell(engine: CallEngine, live: LiveCall, *told: TargetTold) -> None:
+    control = engine.control(live.call_id)
+    assert control is not None
+    for one in told:
+        control.told(one)
+
+
+async def test_a_warm_transfer_connects_once_the_target_waits(engine: CallEngine) -> None:
+    leg = Leg()
+    _, live, holding = await warm(engine, leg, Model(WARM, "One moment."))
+    await tell(engine, live, TargetTold("an earlier one", "busy"), TargetTold("target"))
+    result = await holding
+    assert (result.ended_reason, result.transferred_to) == (EndedReason.TRANSFERRED, "+15550100002")
+    assert leg.done == ["introduce +15550100002 Ada, about bread. en-US", "connect target"]
+
+
+async def test_a_caller_who_does_not_wait_for_it_takes_the_target_along(engine: CallEngine) -> None:
+    leg = Leg()
+    socket, _, holding = await warm(engine, leg, Model(WARM, "One moment."))
+    socket.hang_up()
+    result = await holding
+    assert (result.ended_reason, result.transferred_to) == (EndedReason.CALLER_HUNG_UP, None)
+    assert leg.done[1:] == ["hang_up target"]
+
+
+@pytest.mark.parametrize("how", ["busy", "silent", "refused"])
+async def test_a_warm_transfer_that_fails_leaves_the_caller_with_the_agent(engine: CallEngine, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transferring, "INTRODUCING_SECONDS", 0.2 if how == "silent" else 60)
+    leg, model = Leg(refuses_transfer=how == "refused"), Model(WARM, "One moment.", ToolCall("2", "end_call", {}), "They are not there.")
+    _, live, holding = await warm(engine, leg, model)
+    if how != "silent":
+        await tell(engine, live, TargetTold("target", "busy" if how == "busy" else None))
+    result = await holding
+    assert (result.ended_reason, result.transferred_to) == (EndedReason.AGENT_HUNG_UP, None)
+    assert leg.done[1:] == (["hang_up"] if how == "busy" else ["hang_up target", "hang_up"])
+    told = {"busy": "they did not answer (busy)", "silent": "nobody answered", "refused": "busy"}[how]
+    assert any(message.content == f"The transfer did not work: {told}. Tell the caller." for message in model.asked[-1].messages)
+
+
 async def test_digits_are_a_turn_and_can_be_pressed(engine: CallEngine) -> None:
     socket, leg = Socket(), Leg()
     live = call(Model(ToolCall("1", "press_digits", {"digits": "5#"}), "Done."), Transcriber(), leg=leg)
@@ -223,6 +300,22 @@ async def test_a_recording_holds_both_voices_on_their_channels(engine: CallEngin
     half = int(8000 * 0.8)
     assert np.abs(samples[:half, 0]).max() > 1000 > np.abs(samples[:half, 1]).max()
     assert np.abs(samples[:, 1]).max() > 1000
+
+
+async def test_a_call_that_is_taken_late_is_recorded_from_its_beginning(engine: CallEngine, tmp_path: Path) -> None:
+    """What the caller says while the call is being prepared comes in one burst; it stays in its place, and so does all that follows."""
+    socket, path, before = Socket(), tmp_path / "call.wav", voice("Hello, is there anybody?")
+    await socket.say(before)
+    holding = asyncio.create_task(hold(engine, call(Model(), Transcriber(), recording=path), socket))
+    await socket.say(voice("Goodbye"))
+    socket.hang_up()
+    result, seconds = await holding, asyncio.get_running_loop().time() - socket.opened
+    assert abs(result.duration_seconds - seconds) < 0.5
+    with wave.open(str(path)) as recorded:
+        assert abs(recorded.getnframes() / 8000 - result.duration_seconds) < 0.5
+        caller = np.abs(np.frombuffer(recorded.readframes(recorded.getnframes()), dtype="<i2")[::2])
+    assert (caller[:4000].max() > 1000, caller[-12000:].max() > 1000) == (True, True)
+    assert caller[len(before) + 1000 : len(before) + 3500].max() < 1000, "between the two nothing was said"
 
 
 async def test_an_answering_machine_greets_beeps_and_listens(engine: CallEngine) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from switchboard.conversation.conversion import Converter
 from switchboard.conversation.g711 import decode, encode
-from switchboard.conversation.recording import Recording
+from switchboard.conversation.recording import HELD_BACK, Recording
 from switchboard.conversation.speaking import Sentence
 from switchboard.conversation.thinking import filled, split_sentences
 from switchboard.conversation.vad import WINDOW, Change, VoiceActivity, VoiceDetector
@@ -97,6 +97,23 @@ def test_variables_are_filled_in_and_unknown_ones_vanish() -> None:
     assert filled("Hello {{ name }}{{nobody}}!", {"name": "Ada"}) == "Hello Ada!"
 
 
+async def test_audio_that_was_delayed_is_recorded_where_it_was_said(tmp_path: Path) -> None:
+    """Eight seconds of a caller, of which the fourth and the fifth come at once, at the end of the fifth, after nothing for two seconds."""
+    recording = Recording(tmp_path / "call.wav", "mulaw")
+    said = encode((np.arange(64_000) // 400 * 50).astype(np.int16), "mulaw")
+    for position in range(160, 64_160, 160):
+        if not 24_000 < position <= 39_840:
+            late = range(24_160, 40_160, 160) if position == 40_000 else (position,)
+            for end in late:
+                recording.caller(said[end - 160 : end], position)
+        if position % 8000 == 0:
+            await recording.write(position)
+    await recording.close(64_000)
+    with wave.open(str(tmp_path / "call.wav")) as recorded:
+        heard = np.frombuffer(recorded.readframes(64_000), dtype="<i2")[::2]
+    assert np.array_equal(heard, decode(said, "mulaw"))
+
+
 async def test_a_recording_is_whole_though_its_last_write_was_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recording, go_on = Recording(tmp_path / "call.wav", "mulaw"), threading.Event()
     append = recording._append
@@ -107,7 +124,7 @@ async def test_a_recording_is_whole_though_its_last_write_was_given_up(tmp_path:
 
     monkeypatch.setattr(recording, "_append", wait_and_append)
     recording.caller(bytes(8000), 0)
-    writing = asyncio.create_task(recording.write(8000))
+    writing = asyncio.create_task(recording.write(8000 + HELD_BACK))
     for _ in range(3):
         await asyncio.sleep(0)
     writing.cancel()

@@ -50,7 +50,7 @@ async def test_somebody_is_called_and_what_was_said_is_heard_again(window: Windo
     assert await page.locator(".said[aria-current]").count() == 0
     await page.locator(".said.agent").first.click()
     await page.locator(".said.agent[aria-current]").wait_for()
-    await page.wait_for_function("Number(document.querySelector('[data-played]').getAttribute('width').slice(0, -1)) > 5")
+    await expect(page.locator("[data-played]")).to_have_attribute("width", re.compile(r"^([6-9]|\d\d)"))
     await window.check_accessibility()
     await window.open("/dashboard/calls")
     await page.get_by_label("Direction").select_option("inbound")

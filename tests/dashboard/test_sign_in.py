@@ -166,3 +166,8 @@ async def test_pages_may_not_be_framed_and_load_nothing_from_elsewhere(people: P
 async def test_the_password_works_in_any_case_of_the_address(owner: Person) -> None:
     owner.email = owner.email.upper()
     assert (await owner.sign_in(PASSWORD)).status == 303
+
+
+async def test_without_an_identity_provider_there_is_no_button(owner: Person) -> None:
+    assert "single-sign-on" not in (await owner.get("/dashboard/sign-in")).html
+    assert (await owner.get("/dashboard/sign-in/single-sign-on")).status == 404

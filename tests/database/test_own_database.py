@@ -2,10 +2,16 @@
 
 import asyncpg
 import pytest
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from sqlalchemy import Connection, text
+from sqlalchemy.ext.asyncio import create_async_engine
 from switchboard.database import Database
 from switchboard.embedded import DataDirectory
 from switchboard.identity.service import create_organization
 from switchboard.migrations import MigrationError, upgrade
+from switchboard.migrations.tallies import tally
+from switchboard.migrations.tenancy import protect
 
 
 async def administrate(servers: DataDirectory, *statements: str) -> None:
@@ -32,6 +38,28 @@ async def test_an_ordinary_login_with_the_two_roles_is_enough(servers: DataDirec
         assert (await session.get_one(type(organization), organization.id)).name == "Own"
     await database.close()
     await administrate(servers, "drop database plain", "drop role plain")
+
+
+def tally_berries(connection: Connection) -> None:
+    """A protected table, older than its tally."""
+    connection.execute(text("create table berry as select gen_random_uuid() as organization_id from generate_series(1, 3)"))
+    with Operations.context(MigrationContext.configure(connection)):
+        protect("berry")
+        tally("berry")
+        assert connection.execute(text("select sum(rows) from row_tally where list = 'berry'")).scalar() == 3
+        assert connection.execute(text("select relforcerowsecurity from pg_class where relname = 'berry'")).scalar() is True
+
+
+async def test_an_ordinary_login_tallies_the_rows_that_are_there(servers: DataDirectory) -> None:
+    await administrate(
+        servers, "create role older login", "create database older owner older", "grant switchboard_tenant, switchboard_system to older"
+    )
+    await upgrade(url(servers, "older"))
+    engine = create_async_engine(url(servers, "older").replace("postgresql", "postgresql+asyncpg"))
+    async with engine.begin() as connection:
+        await connection.run_sync(tally_berries)
+    await engine.dispose()
+    await administrate(servers, "drop database older", "drop role older")
 
 
 async def test_a_login_that_lacks_a_right_is_told_which(servers: DataDirectory) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from ipaddress import ip_network
 from uuid import UUID
 
 import pytest
@@ -25,13 +24,13 @@ from switchboard.work import Queue
 from tests.fixtures.app import Caller
 from tests.fixtures.receiver import Receiver
 
+pytestmark = pytest.mark.local_receivers
 BODY = '{"event": "call.completed", "data": {"name": "Zoë ☎"}, "timestamp": "2026-11-20T09:30:00.000Z"}'
 
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    networks = [ip_network("127.0.0.0/8")]
-    return settings.model_copy(update={"webhook_retry_delays": [0.1] * 5, "webhook_timeout": 20.0, "webhook_allowed_networks": networks})
+    return settings.model_copy(update={"webhook_retry_delays": [0.1] * 5, "webhook_timeout": 20.0})
 
 
 @asynccontextmanager

@@ -13,7 +13,6 @@ from sqlmodel import col, select
 from switchboard.agents import service as agents
 from switchboard.agents.schemas import AgentCreate
 from switchboard.calls import callbacks
-from switchboard.calls.callbacks import CallTold
 from switchboard.calls.models import Call
 from switchboard.campaigns import service as campaigns
 from switchboard.campaigns import steering
@@ -24,6 +23,7 @@ from switchboard.database import now
 from switchboard.identity import service as identity
 from switchboard.phone_numbers import purchase
 from switchboard.phone_numbers.schemas import PhoneNumberBuy
+from switchboard.plugins.telephony import CallEvent
 from switchboard.providers.configuration import configure
 from switchboard.runtime import Runtime
 from switchboard.tenants.defaults import embedded_providers
@@ -89,7 +89,7 @@ async def _let_time_pass(runtime: Runtime, organization_id: UUID) -> None:
 async def test_a_campaign_survives_its_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dialled: dict[UUID | None, set[str]] = defaultdict(set)
 
-    async def note(runtime: Runtime, organization_id: UUID, carrier: str, event: CallTold, *, call_id: UUID | None) -> None:
+    async def note(runtime: Runtime, organization_id: UUID, carrier: str, event: CallEvent, *, call_id: UUID | None) -> None:
         dialled[call_id].add(event.carrier_call_id)
         await apply(runtime, organization_id, carrier, event, call_id=call_id)
 

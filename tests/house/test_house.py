@@ -18,11 +18,12 @@ from switchboard.worker import CLOCK, JOBS
 from tests.fixtures.servers import REPOSITORY
 
 PLATFORM = REPOSITORY / "platform" / "switchboard"
-# Paths outside /v1: carriers' callbacks are authenticated by their signature, the rest is for everybody.
-PUBLIC = ("/carriers/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/static/")
+# Paths outside /v1: applications authenticate with their secret, carriers' callbacks by their signature, the rest is for everybody.
+PUBLIC = ("/api/oauth/", "/.well-known/", "/carriers/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/static/")
 # The dashboard's, for who is not signed in or has no organization yet.
 OPEN_PAGES = {
-    "front_door", "nowhere", "static", "sign_in_page", "sign_in_now", "sign_out_now", "organizations_page", "enter_organization",
+    "front_door", "nowhere", "static", "sign_in_page", "sign_in_now", "sign_out_now", "organizations_page", "enter_organization", "invitation_page",
+    "accept_invitation", "authorize_page", "decide", "begin_single_sign_on", "finish_single_sign_on",
 }  # fmt: skip
 # A URL's noun is its folder.
 FOLDERS = {
@@ -40,7 +41,7 @@ NOT_YET_PUBLISHED: set[str] = set()
 MAX_FILE_LINES, MAX_FUNCTION_LINES = 400, 60
 MAY_CROSS = (
     "crossing.py", "jobs.py", "sweep.py", "heartbeat.py", "housekeeping.py", "health.py", "authentication.py", "session.py", "apply.py", "pump.py",
-    "recording.py", "sign_in.py", "members.py",
+    "recording.py", "sign_in.py", "members.py", "clients.py", "connections.py", "consent.py", "exchange.py",
 )  # fmt: skip
 
 

@@ -2,16 +2,24 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+from uuid import UUID
 
 import pytest
 from switchboard.conversation.knowledge import Question, SearchKnowledge, recalled
+from switchboard.identity.policy import Policy
 from switchboard.phone_numbers.purchase import callback_urls
-from switchboard.plugins import KNOWLEDGE, ProviderError, SimulatedCarrier, ToolContext, ToolError
+from switchboard.plugins import KNOWLEDGE, Embeddings, ProviderError, SimulatedCarrier, ToolContext, ToolError
+from switchboard.runtime import Runtime
+from switchboard.simulations import running
+from switchboard_offline.minilm import MiniLMEmbedding
 
-from tests.fixtures.app import UNKNOWN_ID, Caller, Json, LivePlatform
+from tests.fixtures.app import UNKNOWN_ID, Caller, Json, LivePlatform, Organizations
 
 ANSWER = "The dough of our bread rests for thirty six hours before it is baked."
 QUESTION = "How long does the bread rest?"
+DOCUMENTS = {"bread.txt": ANSWER, "parking.txt": "Behind the bakery there is room for six cars."}
 PROMPT = (
     f'When the caller says "{QUESTION}": call search_knowledge(query="{QUESTION}")\nWhen the caller says "goodbye": say "Goodbye." and call end_call'
 )
@@ -20,7 +28,7 @@ PROMPT = (
 async def teach(live: LivePlatform, prompt: str) -> Json:
     """Give the agent a knowledge base with the answer among other things."""
     base = (await live.caller.post("/v1/knowledge-bases", {"name": "Bakery"})).json
-    for filename, content in {"bread.txt": ANSWER, "parking.txt": "Behind the bakery there is room for six cars."}.items():
+    for filename, content in DOCUMENTS.items():
         added = await live.caller.post(f"/v1/knowledge-bases/{base['id']}/documents", {"filename": filename, "content": content})
         assert added.json["status"] == "ready", added.body
     changed = await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"system_prompt": prompt, "knowledge_base_ids": [base["id"]]})
@@ -28,11 +36,30 @@ async def teach(live: LivePlatform, prompt: str) -> Json:
     return base
 
 
-async def test_on_the_phone_the_agent_answers_what_only_its_knowledge_base_holds(live: LivePlatform) -> None:
+@pytest.fixture
+def dear(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request to the embedding model costs a quarter."""
+    embed = MiniLMEmbedding.embed
+
+    async def asked(provider: MiniLMEmbedding, texts: Sequence[str], *, purpose: Literal["document", "query"], **more: str | None) -> Embeddings:
+        return replace(await embed(provider, texts, purpose=purpose, **more), cost=0.25)
+
+    monkeypatch.setattr(MiniLMEmbedding, "embed", asked)
+
+
+async def balance(caller: Caller) -> float:
+    found = (await caller.get("/v1/billing/balance")).json["balance"]
+    assert isinstance(found, int | float)
+    return found
+
+
+async def test_on_the_phone_the_agent_answers_what_only_its_knowledge_base_holds(live: LivePlatform, dear: None) -> None:
     base = await teach(live, PROMPT)
     await live.ring(QUESTION, "Goodbye")
     call = (await live.caller.get("/v1/calls")).json["items"][0]  # type: ignore[index]
-    await live.ended(call["id"])  # type: ignore[index,call-overload]
+    ended = await live.ended(call["id"])  # type: ignore[index,call-overload]
+    assert ended["costs"]["embedding"] == ended["cost_total"] >= 0.5  # type: ignore[index,call-overload,operator]
+    assert await balance(live.caller) == -0.25 * len(DOCUMENTS) - ended["cost_total"]  # type: ignore[operator]
     lines = (await live.caller.get(f"/v1/calls/{call['id']}/transcript")).json["items"]  # type: ignore[index,call-overload]
     said = [(line["role"], line["content"]) for line in lines]  # type: ignore[union-attr,index,call-overload]
     assert ("agent", ANSWER) in said
@@ -55,6 +82,35 @@ async def test_by_text_passages_are_there_before_the_model_asks_for_them(live: L
                     assert found[0]["body"] == ANSWER  # type: ignore[index,call-overload]
                     return
             await asyncio.sleep(0.05)
+
+
+async def test_what_documents_searches_and_simulations_embed_is_charged(runtime: Runtime, caller: Caller, dear: None) -> None:
+    base = (await caller.post("/v1/knowledge-bases", {"name": "Bakery"})).json["id"]
+    await caller.post(f"/v1/knowledge-bases/{base}/documents", {"filename": "bread.txt", "content": ANSWER})
+    assert await balance(caller) == -0.25
+    assert len((await caller.post("/v1/knowledge-bases/search", {"query": QUESTION})).json["items"]) == 1  # type: ignore[arg-type]
+    assert await balance(caller) == -0.5
+    agent = (await caller.post("/v1/agents", {"name": "Agent", "system_prompt": PROMPT, "knowledge_base_ids": [base]})).json["id"]
+    body = {"name": "Test", "lines": [QUESTION], "assertions": [{"type": "said", "text": "thirty six hours"}]}
+    simulation = (await caller.post(f"/v1/agents/{agent}/simulations", body)).json["id"]
+    for _ in range(2):
+        await running.run(runtime, caller.organization_id, UUID(str(agent)), UUID(str(simulation)))
+        assert await balance(caller) == -1.0  # one for what is recalled, one for the tool
+    assert (await caller.get("/v1/usage")).json["cost"] == 1.0
+
+
+async def test_who_pays_beforehand_and_owes_embeds_and_simulates_no_more(runtime: Runtime, organizations: Organizations, dear: None) -> None:
+    caller = await organizations.make(policy=Policy(billing_mode="prepaid"))
+    base, agent = [(await caller.post(path, {"name": "Bakery"})).json["id"] for path in ("/v1/knowledge-bases", "/v1/agents")]
+    document = {"filename": "bread.txt", "content": ANSWER}
+    assert (await caller.post(f"/v1/knowledge-bases/{base}/documents", document)).status == 201, "nothing is owed yet"
+    simulation = {"name": "Test", "lines": [QUESTION], "assertions": [{"type": "said", "text": "x"}]}
+    for path, body in (
+        (f"/v1/knowledge-bases/{base}/documents", document), ("/v1/knowledge-bases/search", {"query": QUESTION}),
+        (f"/v1/agents/{agent}/simulations", simulation),
+    ):  # fmt: skip
+        answer = await caller.post(path, body)
+        assert (answer.status, answer.json["code"]) == (402, "insufficient_balance"), path
 
 
 async def test_an_agent_knows_only_its_organizations_knowledge_bases(caller: Caller, stranger: Caller) -> None:

@@ -21,6 +21,7 @@ from switchboard.phone_numbers import purchase
 from switchboard.phone_numbers.schemas import PhoneNumberBuy
 from switchboard.plugins import CallAnswered, CallEnded, CallRinging, MachineDetected
 from switchboard.plugins.registry import Registry
+from switchboard.plugins.telephony import CallEvent
 
 from tests.fixtures.app import fresh_number
 from tests.machines.machine import PlatformMachine, play
@@ -55,7 +56,7 @@ class CallMachine(PlatformMachine):
             strategies.sampled_from(OUTCOMES).map(lambda outcome: CallEnded(LEG, outcome, error_message="told")),  # type: ignore[arg-type]
         )
     )
-    def the_carrier_tells(self, event: callbacks.CallTold) -> None:
+    def the_carrier_tells(self, event: CallEvent) -> None:
         self.run(callbacks.apply(self.runtime, self.organization_id, "loopback", event, call_id=self.call.id))
 
     @rule()

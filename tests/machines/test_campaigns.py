@@ -23,6 +23,7 @@ from switchboard.phone_numbers import purchase
 from switchboard.phone_numbers.schemas import PhoneNumberBuy
 from switchboard.plugins import CallAnswered, CallEnded, CallRinging
 from switchboard.plugins.registry import Registry
+from switchboard.plugins.telephony import CallEvent
 from switchboard.web.errors import InvalidState
 
 from tests.fixtures.app import fresh_number
@@ -88,7 +89,7 @@ class CampaignMachine(PlatformMachine):
                 call = (await session.exec(flying)).one_or_none()
             if call is not None:
                 leg = f"leg of {call.id}"
-                told: dict[str, callbacks.CallTold] = {
+                told: dict[str, CallEvent] = {
                     "rings": CallRinging(leg), "answered": CallAnswered(leg, "human"), "machine": CallAnswered(leg, "machine"),
                 }  # fmt: skip
                 event = told.get(what) or CallEnded(leg, what)  # type: ignore[arg-type]

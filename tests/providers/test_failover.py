@@ -1,4 +1,4 @@
-"""Failover: the next provider is tried where one fails before it has produced anything, and the record says which served."""
+"""Failover: the next provider is asked where one fails or is slow before it has produced anything, and the record says which served."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -8,7 +8,9 @@ from switchboard.plugins import (
     PHONE_MULAW,
     PHONE_PCM,
     AudioFormat,
+    ChatEvent,
     ChatRequest,
+    ModelUsage,
     ProviderError,
     ProviderSettings,
     SpeechChunk,
@@ -21,7 +23,7 @@ from switchboard.plugins import (
     Voice,
 )
 from switchboard.providers import failover
-from switchboard.providers.failover import FailoverLLM, FailoverSpeechToText, FailoverTextToSpeech
+from switchboard.providers.failover import FailoverLLM, FailoverSpeechToText, FailoverTextToSpeech, ServiceRecord
 
 from tests.fixtures.conversation import SETTINGS, Model, Transcriber
 
@@ -52,63 +54,189 @@ class Tone(TextToSpeechProvider[ProviderSettings]):
         return []
 
 
+class Stalling(Model):
+    """Answers these, and then nothing more until it is told to go on; knows when nobody listens any more."""
+
+    def __init__(self, *answers: str) -> None:
+        super().__init__(*answers)
+        self.begun, self.go_on, self.left = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+        self.asked.append(request)
+        self.begun.set()
+        try:
+            for answer in self.answers:
+                assert isinstance(answer, str)
+                yield TextDelta(answer)
+            await self.go_on.wait()
+            yield TextDelta("Late.")
+        finally:
+            self.left.set()
+
+
+def models(*providers: Model, patience: float = 5.0, record: ServiceRecord | None = None) -> FailoverLLM:
+    return FailoverLLM(providers, record or ServiceRecord(), patience=patience)
+
+
+def voices(*providers: Tone, patience: float = 5.0, record: ServiceRecord | None = None) -> FailoverTextToSpeech:
+    return FailoverTextToSpeech(providers, record or ServiceRecord(), patience=patience)
+
+
 async def texts(model: FailoverLLM) -> list[str]:
     return [event.text async for event in model.chat(ChatRequest((), model="chosen")) if isinstance(event, TextDelta)]
 
 
+async def sound(voice: FailoverTextToSpeech, text: str = "x") -> bytes:
+    return b"".join([chunk.audio async for chunk in voice.synthesize(SpeechRequest(text, voice_id="theirs"))])
+
+
 async def test_the_next_model_answers_with_its_own_default() -> None:
-    served: dict[str, str] = {}
+    record = ServiceRecord()
     first, second = Model(FAILURE), Model("Hello.")
-    assert await texts(FailoverLLM([first, second], served)) == ["Hello."]
-    assert served == {"llm": "model"}
+    assert await texts(models(first, second, record=record)) == ["Hello."]
+    assert record.served == {"llm": "model"}
     assert (first.asked[0].model, second.asked[0].model) == ("chosen", None)
 
 
-async def test_a_model_that_says_nothing_in_time_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Hanging(Model):
-        async def chat(self, request: ChatRequest):  # type: ignore[no-untyped-def] # never yields
-            await asyncio.Event().wait()
-            yield
+async def test_a_slow_model_is_overtaken_stopped_at_once_and_accounted_for() -> None:
+    class Quick(Model):
+        async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+            yield TextDelta("Hello.")
+            await slow.left.wait()
+            yield ModelUsage("quick", 70, 5)
 
-    monkeypatch.setattr(failover, "FIRST_SECONDS", 0.05)
-    assert await texts(FailoverLLM([Hanging(), Model("Hello.")], {})) == ["Hello."]
+    slow = Stalling()
+    async with asyncio.timeout(5):
+        events = [event async for event in models(slow, Quick(), patience=0.01).chat(ChatRequest(()))]
+    assert events == [TextDelta("Hello."), ModelUsage("quick", 70, 5), ModelUsage("model", 70, 0, detail={"overtaken_by": "model"})]
+
+
+async def test_the_chosen_model_may_still_be_first_and_is_asked_again_for_the_next_answer() -> None:
+    slow, second = Stalling(), Stalling()
+    model = models(slow, second, patience=0.01)
+    answering = asyncio.create_task(texts(model))
+    async with asyncio.timeout(5):
+        await second.begun.wait()
+        slow.go_on.set()
+        assert await answering == ["Late."]
+        await second.left.wait()
+        assert await texts(model) == ["Late."]
+    assert (len(slow.asked), len(second.asked)) == (2, 1)
+
+
+async def test_each_failure_brings_in_the_next_while_a_slow_one_goes_on() -> None:
+    slow, third = Stalling(), Model("Third.")
+    async with asyncio.timeout(5):
+        assert await texts(models(slow, Model(FAILURE), third, patience=0.01)) == ["Third."]
+    assert slow.left.is_set()
+
+
+async def test_a_model_at_work_on_a_tool_call_is_not_taken_for_silent() -> None:
+    working, second = Stalling(""), Model("Hello.")
+    working.go_on.set()
+    assert await texts(models(working, second, patience=0.01)) == ["", "Late."]
+    assert second.asked == []
+
+
+async def test_silence_is_an_error_at_the_beginning_and_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failover, "SILENT_SECONDS", 0.02)
+    with pytest.raises(ProviderError, match="did not answer in time"):
+        await texts(models(Stalling(), Stalling(), patience=0.01))
+    with pytest.raises(ProviderError, match="stopped in the middle"):
+        await texts(models(Stalling("Hello."), Model("Never asked.")))
 
 
 async def test_when_all_fail_the_last_error_is_told() -> None:
     with pytest.raises(ProviderError, match="down"):
-        await texts(FailoverLLM([Model(FAILURE), Model(FAILURE)], {}))
+        await texts(models(Model(FAILURE), Model(FAILURE)))
+
+
+async def test_whoever_stops_listening_stops_every_model() -> None:
+    slow, second = Stalling(), Stalling()
+    answering = asyncio.create_task(texts(models(slow, second, patience=0.01)))
+    async with asyncio.timeout(5):
+        await second.begun.wait()
+        answering.cancel()
+        await asyncio.wait((answering,))
+    assert slow.left.is_set()
+    assert second.left.is_set()
+
+
+async def test_a_fault_in_a_provider_is_told_as_it_is() -> None:
+    class Faulty(Model):
+        async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+            raise LookupError("a fault")
+            yield
+
+    with pytest.raises(LookupError, match="a fault"):
+        await texts(models(Faulty(), Model("Hello.")))
 
 
 async def test_once_audio_was_heard_there_is_no_second_voice() -> None:
     second = Tone("second", PHONE_PCM)
-    voice = FailoverTextToSpeech([Tone("first", PHONE_PCM, fails_after=1), second], {})
-    chunks = voice.synthesize(SpeechRequest("x"))
+    chunks = voices(Tone("first", PHONE_PCM, fails_after=1), second).synthesize(SpeechRequest("x"))
     await anext(chunks)
     with pytest.raises(ProviderError):
         await anext(chunks)
     assert second.asked == []
 
 
-async def test_another_voice_speaks_in_the_first_ones_format() -> None:
-    second = Tone("second", PHONE_MULAW)
-    served: dict[str, str] = {}
-    voice = FailoverTextToSpeech([Tone("first", PHONE_PCM, fails_after=0), second], served)
-    audio = b"".join([chunk.audio async for chunk in voice.synthesize(SpeechRequest("x", voice_id="theirs"))])
-    assert len(audio) == 3 * 320
-    assert served == {"text_to_speech": "second"}
+async def test_another_voice_speaks_in_the_first_ones_format_and_goes_on_speaking() -> None:
+    first, second, record = Tone("first", PHONE_PCM, fails_after=0), Tone("second", PHONE_MULAW), ServiceRecord()
+    voice = voices(first, second, record=record)
+    assert len(await sound(voice)) == 3 * 320
+    assert record.served == {"text_to_speech": "second"}
     assert second.asked[0].voice_id is None
+    assert len(await sound(voice)) == 3 * 320
+    assert (len(first.asked), len(second.asked), second.asked[1].voice_id) == (1, 2, None)
 
 
-async def test_another_transcriber_is_opened() -> None:
-    class Closed(Transcriber):
-        async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
-            raise FAILURE
+async def test_a_slow_voice_is_overtaken_and_its_characters_are_accounted_for() -> None:
+    class Slow(Tone):
+        async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
+            await asyncio.Event().wait()
+            yield SpeechChunk(b"")
 
-    served: dict[str, str] = {}
-    stream = await FailoverSpeechToText([Closed(), Transcriber("hello")], served).transcribe(TranscriptionRequest())
+    record = ServiceRecord()
+    async with asyncio.timeout(5):
+        assert await sound(voices(Slow("slow", PHONE_PCM), Tone("second", PHONE_PCM), patience=0.01, record=record), "Hello.")
+    assert (record.served, record.overtaken_characters) == ({"text_to_speech": "second"}, 6)
+
+
+async def test_a_voice_that_says_nothing_is_none() -> None:
+    class Mute(Tone):
+        async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
+            return
+            yield
+
+    assert await sound(voices(Mute("mute", PHONE_PCM), Tone("second", PHONE_PCM)))
+    with pytest.raises(ProviderError, match="answered nothing"):
+        await sound(voices(Mute("mute", PHONE_PCM)))
+
+
+class Closed(Transcriber):
+    """Cannot be opened."""
+
+    async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
+        raise FAILURE
+
+
+class Opening(Transcriber):
+    """Takes for ever to open."""
+
+    async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
+        await asyncio.Event().wait()
+        raise FAILURE
+
+
+@pytest.mark.parametrize("first", [Closed(), Opening()])
+async def test_another_transcriber_is_opened(first: Transcriber) -> None:
+    record = ServiceRecord()
+    async with asyncio.timeout(5):
+        stream = await FailoverSpeechToText([first, Transcriber("hello")], record, patience=0.01).transcribe(TranscriptionRequest())
     await stream.finalize()
     assert [transcript.text async for transcript in _first(stream)] == ["hello"]
-    assert served == {"speech_to_text": "transcriber"}
+    assert record.served == {"speech_to_text": "transcriber"}
     await stream.close()
 
 
@@ -122,7 +250,7 @@ async def test_whoever_stops_waiting_just_as_a_transcriber_opens_is_not_held(ste
             return await super().transcribe(request)
 
     async def hold_a_call() -> None:
-        await FailoverSpeechToText([Slow()], {}).transcribe(TranscriptionRequest())
+        await FailoverSpeechToText([Slow()], ServiceRecord(), patience=5.0).transcribe(TranscriptionRequest())
         await asyncio.Event().wait()
 
     call = asyncio.create_task(hold_a_call())

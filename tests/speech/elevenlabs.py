@@ -14,9 +14,10 @@ CHUNK = 2000
 
 
 class ElevenLabs(Vendor):
-    """`breaks` breaks the next answer off after its first chunk."""
+    """`breaks` breaks the next answer off after its first chunk; `counts_from_chunks`: times are a chunk's own, as over the WebSocket."""
 
     breaks = False
+    counts_from_chunks = False
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/v1/voices", self._voices), web.post("/v1/text-to-speech/{voice}/stream/with-timestamps", self._speak)]
@@ -44,22 +45,24 @@ class ElevenLabs(Vendor):
         await response.prepare(request)
         for at in range(0, len(audio), CHUNK):
             told = [word for word in words if at <= word.start_ms * 8 < at + CHUNK]
-            line = {"audio_base64": b64encode(audio[at : at + CHUNK]).decode(), "alignment": _alignment(told) if told else None}
+            since = at / 8000 if self.counts_from_chunks else 0.0
+            line = {"audio_base64": b64encode(audio[at : at + CHUNK]).decode(), "alignment": _alignment(told, since) if told else None}
             await response.write(json.dumps(line).encode() + b"\n\n")
             if self.breaks:
+                self.breaks = False
                 assert request.transport is not None
                 request.transport.abort()
         await response.write_eof()
         return response
 
 
-def _alignment(words: list[Word]) -> dict[str, object]:
-    """Each character's share of its word, counted from the beginning of the text; a space ends a word."""
+def _alignment(words: list[Word], since: float) -> dict[str, object]:
+    """Each character's share of its word, in seconds `since` the text's beginning; a space ends a word."""
     characters, starts, ends = [], [], []
     for word in words:
         share = (word.end_ms - word.start_ms) / 1000 / (len(word.text) + 1)
         for at, character in enumerate(word.text + " "):
             characters.append(character)
-            starts.append(word.start_ms / 1000 + at * share)
-            ends.append(word.start_ms / 1000 + (at + 1) * share)
+            starts.append(word.start_ms / 1000 + at * share - since)
+            ends.append(word.start_ms / 1000 + (at + 1) * share - since)
     return {"characters": characters, "character_start_times_seconds": starts, "character_end_times_seconds": ends}

@@ -61,6 +61,12 @@ async def test_it_is_the_tally_that_tells(caller: Caller, runtime: Runtime) -> N
     assert (await caller.get("/v1/calls")).json["total"] == 42
 
 
+async def test_what_is_tallied_is_what_has_the_triggers(runtime: Runtime) -> None:
+    triggers = text("select tgrelid::regclass::text from pg_trigger where tgname like 'tally\\_%\\_insert'")
+    async with runtime.database.system() as session:
+        assert set((await (await session.connection()).execute(triggers)).scalars()) == set(totals.TALLIES)
+
+
 async def test_folding_changes_no_sum_though_several_fold_while_others_write(caller: Caller, runtime: Runtime) -> None:
     async def write() -> None:
         for _ in range(15):
@@ -83,6 +89,17 @@ async def test_a_tenant_cannot_change_its_sums(caller: Caller, runtime: Runtime)
     with pytest.raises(Exception, match="permission denied"):
         async with runtime.database.tenant(caller.organization_id) as session:
             session.add(RowTally(organization_id=caller.organization_id, list="call", parent=caller.organization_id, facets={}, rows=1))
+
+
+async def test_an_agents_simulations_are_tallied(caller: Caller, runtime: Runtime) -> None:
+    one, other = [(await caller.post("/v1/agents", {"name": "Agent"})).json["id"] for _ in range(2)]
+    body = {"name": "Test", "lines": ["Hello"], "assertions": [{"type": "said", "text": "yes"}]}
+    for agent_id in (one, one, other):
+        assert (await caller.post(f"/v1/agents/{agent_id}/simulations", body)).status == 201
+    assert [(await caller.get(f"/v1/agents/{agent_id}/simulations")).json["total"] for agent_id in (one, other)] == [2, 1]
+    await caller.send("DELETE", f"/v1/agents/{one}")
+    async with runtime.database.tenant(caller.organization_id) as session:
+        assert await tallied(session, "simulation") == 1
 
 
 async def test_rows_that_go_with_their_parent_are_taken_off(live: LivePlatform) -> None:

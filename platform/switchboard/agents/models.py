@@ -53,7 +53,7 @@ class Agent(TenantTable, table=True):
 
 
 class AgentVersion(TenantTable, table=True):
-    """An agent as one PUT left it: `settings` holds every field but ids, times and secrets."""
+    """An agent as one PUT left it: `settings` holds every field but ids, times and secrets. `made_by` is the audit log's actor, None for us."""
 
     __tablename__ = "agent_version"
     __table_args__ = (
@@ -65,3 +65,4 @@ class AgentVersion(TenantTable, table=True):
     agent_id: UUID
     version: int
     settings: dict[str, Any] = json_column()
+    made_by: str | None = None

@@ -1,9 +1,10 @@
 """Rules of agents."""
 
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 from zoneinfo import available_timezones
 
+from pydantic import ValidationError
 from sqlalchemy import func
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
@@ -27,6 +28,8 @@ PROVIDER_FIELDS = {
     "tts_provider": Capability.TEXT_TO_SPEECH,
     "stt_provider": Capability.SPEECH_TO_TEXT,
 }
+MODELS_SHOWN = 50
+RESTORED = AgentUpdate.model_fields.keys() - {"status", "webhook_secret"}
 UNVERSIONED = {"id", "organization_id", "created_at", "updated_at", "version"}
 
 
@@ -49,12 +52,24 @@ async def find(session: AsyncSession, agent_id: UUID) -> Agent | None:
     return (await session.exec(listed(session).where(col(Agent.id) == agent_id))).one_or_none()
 
 
+async def using(session: AsyncSession, capability: Capability, provider: str) -> list[Agent]:
+    """The organization's agents that name a provider of speech to text, of voices or of language models."""
+    field = next(field for field, served in PROVIDER_FIELDS.items() if served == capability)
+    return list((await session.exec(listed(session).where(col(getattr(Agent, field)) == provider).order_by(col(Agent.created_at)))).all())
+
+
 async def get(session: AsyncSession, agent_id: UUID) -> Agent:
     """Raises `NotFound`."""
     agent = await find(session, agent_id)
     if agent is None:
         raise NotFound
     return agent
+
+
+async def knowing(session: AsyncSession, knowledge_base_id: UUID) -> list[Agent]:
+    """The agents that use a knowledge base, by name."""
+    rows = listed(session).where(col(Agent.knowledge_base_ids).contains([str(knowledge_base_id)]))
+    return list((await session.exec(rows.order_by(Agent.name))).all())
 
 
 async def create(session: AsyncSession, data: AgentCreate, *, keyring: KeyRing, outbound: OutboundClient, voices: Voices) -> Agent:
@@ -104,6 +119,38 @@ def versions(session: AsyncSession, agent_id: UUID) -> SelectOfScalar[AgentVersi
     return select(AgentVersion).where(col(AgentVersion.organization_id) == session.info["organization_id"], col(AgentVersion.agent_id) == agent_id)
 
 
+async def version(session: AsyncSession, agent_id: UUID, number: int) -> AgentVersion:
+    """One of an agent's versions. Raises `NotFound`."""
+    found = (await session.exec(versions(session, agent_id).where(col(AgentVersion.version) == number))).one_or_none()
+    if found is None:
+        raise NotFound
+    return found
+
+
+async def restore(session: AsyncSession, agent_id: UUID, number: int, *, keyring: KeyRing, outbound: OutboundClient, voices: Voices) -> Agent:
+    """Publish an agent as one of its versions had it, as a new version. Raises `NotFound` and what `update` raises.
+
+    It stays active or paused as it is. Knowledge bases that were deleted since are left out, fields that the version does not know stay as they are.
+    """
+    kept = (await version(session, agent_id, number)).settings
+    given = {name: kept[name] for name in RESTORED & kept.keys() if name != "timezone" or kept[name]}
+    if "knowledge_base_ids" in given:
+        there = {str(base.id) for base in await knowledge.chosen(session, None)}
+        given["knowledge_base_ids"] = [base_id for base_id in given["knowledge_base_ids"] if base_id in there]
+    try:
+        data = AgentUpdate.model_validate(given, strict=False)
+    except ValidationError as error:
+        raise ValidationFailed.of(error) from None
+    return await update(session, agent_id, data, keyring=keyring, outbound=outbound, voices=voices)
+
+
+async def models_in_use(session: AsyncSession, field: Literal["llm_model", "tts_model", "stt_model"]) -> list[str]:
+    """The models that the organization's agents name, for who looks for one."""
+    column = {"llm_model": col(Agent.llm_model), "tts_model": col(Agent.tts_model), "stt_model": col(Agent.stt_model)}[field]
+    rows = select(column).where(col(Agent.organization_id) == session.info["organization_id"], column.is_not(None))
+    return [model for model in (await session.exec(rows.distinct().order_by(column).limit(MODELS_SHOWN))).all() if model]
+
+
 async def _change(session: AsyncSession, agent: Agent, data: AgentFields, *, outbound: OutboundClient) -> None:
     fields = data.model_fields_set
     for field in fields - PROVIDER_FIELDS.keys() - {"webhook_url", "webhook_secret", "knowledge_base_ids", "extraction_schema", "tools"}:
@@ -145,5 +192,5 @@ async def _change_target(session: AsyncSession, agent: Agent, data: AgentFields,
 
 
 def _write_version(session: AsyncSession, agent: Agent) -> None:
-    settings = agent.model_dump(mode="json", exclude=UNVERSIONED)
-    session.add(AgentVersion(organization_id=agent.organization_id, agent_id=agent.id, version=agent.version, settings=settings))
+    settings, made_by = agent.model_dump(mode="json", exclude=UNVERSIONED), session.info["actor"]
+    session.add(AgentVersion(organization_id=agent.organization_id, agent_id=agent.id, version=agent.version, settings=settings, made_by=made_by))

@@ -28,7 +28,7 @@ class AnyArguments(ToolParameters):
 class _Endpoint:
     runtime: Runtime
     declared: DeclaredTool
-    secret: str | None
+    secrets: tuple[str, ...]
 
 
 class HttpTool(AgentTool[AnyArguments]):
@@ -46,9 +46,7 @@ class HttpTool(AgentTool[AnyArguments]):
 
     async def run(self, context: ToolContext, parameters: AnyArguments) -> JsonObject:
         body = json.dumps({"tool": self.name, "arguments": parameters.model_dump(mode="json"), **_told(context)}).encode()
-        headers = signature_headers(body, *([self._endpoint.secret] if self._endpoint.secret else []))
-        if not self._endpoint.secret:
-            del headers["X-Webhook-Signature"]
+        headers = signature_headers(body, *self._endpoint.secrets)
         outbound = self._endpoint.runtime.outbound
         try:
             reply = await outbound.post(self._endpoint.declared.url, body, headers=headers, seconds=self.time_limit_seconds, read_limit=ANSWER_BYTES)
@@ -74,4 +72,4 @@ async def declared_tools(runtime: Runtime, agent: Agent) -> list[HttpTool]:
         return []
     async with runtime.database.tenant(agent.organization_id) as session:
         secret = await kept_secret(session, "agent", agent.id, runtime.keyring)
-    return [HttpTool(_Endpoint(runtime, DeclaredTool.model_validate(tool), secret)) for tool in agent.tools]
+    return [HttpTool(_Endpoint(runtime, DeclaredTool.model_validate(tool), (secret,) if secret else ())) for tool in agent.tools]

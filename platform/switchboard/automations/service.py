@@ -30,12 +30,21 @@ async def get(session: AsyncSession, automation_id: UUID, *, lock: bool = False)
     return automation
 
 
-async def runs(session: AsyncSession, automation_id: UUID) -> SelectOfScalar[AutomationRun]:
+async def runs(session: AsyncSession, automation_id: UUID, *, status: str | None = None) -> SelectOfScalar[AutomationRun]:
     """An automation's runs. Raises `NotFound`."""
     automation = await get(session, automation_id)
-    return select(AutomationRun).where(
+    rows = select(AutomationRun).where(
         col(AutomationRun.organization_id) == automation.organization_id, col(AutomationRun.automation_id) == automation.id
     )
+    return rows if status is None else rows.where(col(AutomationRun.status) == status)
+
+
+async def get_run(session: AsyncSession, automation_id: UUID, run_id: UUID) -> AutomationRun:
+    """One of an automation's runs. Raises `NotFound`."""
+    run = (await session.exec((await runs(session, automation_id)).where(col(AutomationRun.id) == run_id))).one_or_none()
+    if run is None:
+        raise NotFound
+    return run
 
 
 async def create(session: AsyncSession, data: AutomationCreate, *, registry: Registry, outbound: OutboundClient) -> Automation:

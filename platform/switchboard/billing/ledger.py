@@ -8,17 +8,18 @@ from decimal import Decimal
 from typing import Literal
 from uuid import UUID
 
-from sqlalchemy import func
+from sqlalchemy import ColumnElement, func
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, delete, select
 from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.billing.models import Account, LedgerEntry, LedgerHold
 from switchboard.database import new_id, now
 from switchboard.identity.service import policy_of
 from switchboard.web.errors import InsufficientBalance
 
-Spending = Literal["call", "analysis", "text", "number"]
+Spending = Literal["call", "analysis", "text", "number", "embedding", "simulation"]
 
 
 async def hold(session: AsyncSession, reference: UUID, amount: Decimal) -> None:
@@ -29,13 +30,18 @@ async def hold(session: AsyncSession, reference: UUID, amount: Decimal) -> None:
     if (await policy_of(session, session.info["organization_id"])).billing_mode != "prepaid":
         return
     account = await _locked(session)
-    others = select(func.coalesce(func.sum(col(LedgerHold.amount)), 0)).where(
-        col(LedgerHold.organization_id) == account.organization_id, col(LedgerHold.id) != reference
-    )
-    if account.balance - (await session.exec(others)).one() < amount:
+    if account.balance - await _set_aside(session, col(LedgerHold.id) != reference) < amount:
         raise InsufficientBalance
     row = LedgerHold(id=reference, organization_id=account.organization_id, amount=amount).model_dump()
     await session.exec(insert(LedgerHold).values(row).on_conflict_do_update(index_elements=["id"], set_={"amount": amount}))
+
+
+async def demand_solvency(session: AsyncSession) -> None:
+    """Refuse what is charged once it has been used to a prepaid organization that owes already. Raises `InsufficientBalance`."""
+    if (await policy_of(session, session.info["organization_id"])).billing_mode != "prepaid":
+        return
+    if (await balance(session))[0] < await _set_aside(session):
+        raise InsufficientBalance
 
 
 async def settle(session: AsyncSession, kind: Spending, reference: UUID, amount: Decimal) -> None:
@@ -66,6 +72,16 @@ async def balance(session: AsyncSession) -> tuple[Decimal, datetime | None]:
     rows = select(Account).where(col(Account.organization_id) == session.info["organization_id"])
     account = (await session.exec(rows)).one_or_none()
     return (account.balance, account.updated_at) if account else (Decimal(0), None)
+
+
+def entries(session: AsyncSession) -> SelectOfScalar[LedgerEntry]:
+    """Everything that was charged or topped up."""
+    return select(LedgerEntry).where(col(LedgerEntry.organization_id) == session.info["organization_id"])
+
+
+async def _set_aside(session: AsyncSession, *which: ColumnElement[bool]) -> Decimal:
+    rows = select(func.coalesce(func.sum(col(LedgerHold.amount)), 0)).where(col(LedgerHold.organization_id) == session.info["organization_id"])
+    return (await session.exec(rows.where(*which))).one()
 
 
 async def _locked(session: AsyncSession) -> Account:

@@ -28,7 +28,7 @@ class LedgerEntry(TenantTable, table=True):
     __table_args__ = (
         Index(None, "organization_id", "created_at"),
         Index("uq_ledger_entry_reference", "organization_id", "kind", "reference", unique=True, postgresql_where=text("reference is not null")),
-        CheckConstraint("kind in ('call', 'analysis', 'text', 'number', 'credit')", name="kind"),
+        CheckConstraint("kind in ('call', 'analysis', 'text', 'number', 'embedding', 'simulation', 'credit')", name="kind"),
     )
 
     kind: str

@@ -1,15 +1,11 @@
 """Endpoints of browser calling."""
 
-from datetime import timedelta
-
 from quart import Blueprint
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.browser_calls import service as browser_calls
 from switchboard.browser_calls.schemas import BrowserTokenOut, CallerIdOut, CallerIds, TokenQuery
-from switchboard.database import now
 from switchboard.phone_numbers import service as numbers
-from switchboard.plugins import ProviderError
 from switchboard.runtime import current_runtime
 from switchboard.web.endpoint import endpoint
 from switchboard.web.errors import InvalidState, ProviderFailed
@@ -23,28 +19,17 @@ blueprint = Blueprint("browser_calls", __name__)
 async def create_browser_call_token(session: AsyncSession, principal: Principal, query: TokenQuery) -> BrowserTokenOut:
     """Mint a token for calling from a browser or a phone app.
 
-    For the client SDK of the organization's carrier. A call to one of the organization's own numbers reaches that number's agent, any other is
-    dialled with one of the numbers of `GET /v1/browser-call/phone-numbers` as the caller id.
+    For the client SDK that `connection.sdk` names, or the platform's own socket at `connection.url`. A call to one of the organization's own numbers
+    reaches that number's agent, `agent:<id>` an agent, and any other is dialled with one of the numbers of `GET /v1/browser-call/phone-numbers` as
+    the caller id.
     """
     runtime = current_runtime()
     name = await browser_calls.carrier_of(session, runtime.registry)
     if name is None:
         raise InvalidState("None of the organization's carriers has browser calling.")
-    try:
-        async with runtime.providers.telephony(principal.organization_id, name) as carrier:
-            # Letters, digits and underscores are what every carrier takes.
-            minted = await carrier.browser_token(identity=f"credential_{principal.credential_id.hex}", platform=query.platform)
-            connection = browser_calls.connection_of(runtime.settings, principal.organization_id, carrier, minted)
-    except ProviderError as error:
-        raise ProviderFailed(error.message) from error
-    return BrowserTokenOut(
-        token=minted.token,
-        provider=name,
-        platform=query.platform,
-        identity=minted.identity,
-        expires_at=now() + timedelta(seconds=minted.expires_in_seconds),
-        connection=connection,
-    )
+    # Letters, digits and underscores are what every carrier takes.
+    identity = f"credential_{principal.credential_id.hex}"
+    return await browser_calls.mint(runtime, principal.organization_id, name, identity, query.platform)
 
 
 @blueprint.get("/v1/browser-call/phone-numbers")

@@ -20,7 +20,9 @@ from switchboard.events.catalog import CallTranscriptReady
 from switchboard.events.outbox import publish
 from switchboard.identity.service import policy_of
 from switchboard.plugins import ChatRequest, Message, ModelUsage, ProviderError, TextDelta
+from switchboard.plugins.registry import Capability
 from switchboard.providers.conversation import agent_model
+from switchboard.providers.failover import ServiceRecord
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
@@ -55,18 +57,18 @@ async def analyze(runtime: Runtime, organization_id: UUID, call_id: UUID) -> Non
         call.analysis_due_at = now() + RETRY_AFTER
         lines = await calls.transcript(session, call_id)
     spoken = [line for line in lines if line.role in ("user", "agent")]
-    usage: list[ModelUsage] = []
+    usage, record = list[ModelUsage](), ServiceRecord()
     try:
-        analysis = await _ask(runtime, call, spoken, usage) if spoken else None
+        analysis = await _ask(runtime, call, spoken, usage, record) if spoken else None
     except (ProviderError, ValidationError) as error:
         logger.warning("call not analysed", call_id=str(call_id), attempt=call.analysis_attempts, error=type(error).__name__)
         if call.analysis_attempts < MAX_ATTEMPTS:
             return
         analysis = None
-    await _keep(runtime, call, analysis, usage)
+    await _keep(runtime, call, analysis, usage, record)
 
 
-async def _ask(runtime: Runtime, call: Call, lines: list[TranscriptLine], usage: list[ModelUsage]) -> Analysis:
+async def _ask(runtime: Runtime, call: Call, lines: list[TranscriptLine], usage: list[ModelUsage], record: ServiceRecord) -> Analysis:
     async with runtime.database.tenant(call.organization_id) as session:
         agent = await agents.find(session, call.agent_id) if call.agent_id else None
     if agent is None:
@@ -79,7 +81,7 @@ async def _ask(runtime: Runtime, call: Call, lines: list[TranscriptLine], usage:
         response_schema=_schema(agent),
     )
     text = []
-    async with agent_model(runtime.database, runtime.providers, call.organization_id, agent) as model:
+    async with agent_model(runtime.database, runtime.providers, call.organization_id, agent, record) as model:
         async for event in model.chat(request):
             if isinstance(event, TextDelta):
                 text.append(event.text)
@@ -113,7 +115,7 @@ def _fits(value: Value, field: dict[str, Any]) -> bool:
     return isinstance(value, kinds[field["type"]]) and value in field.get("enum", [value])
 
 
-async def _keep(runtime: Runtime, analysed: Call, analysis: Analysis | None, usage: list[ModelUsage]) -> None:
+async def _keep(runtime: Runtime, analysed: Call, analysis: Analysis | None, usage: list[ModelUsage], record: ServiceRecord) -> None:
     async with runtime.database.tenant(analysed.organization_id) as session:
         call = await calls.get(session, analysed.id, lock=True)
         if call.analysis_due_at is None:
@@ -122,6 +124,8 @@ async def _keep(runtime: Runtime, analysed: Call, analysis: Analysis | None, usa
         if analysis is not None:
             call.call_summary, call.call_successful = analysis.summary, analysis.successful
             call.user_sentiment, call.extracted_data = analysis.sentiment, dict(analysis.extracted_data)
+            if Capability.LLM in record.served:
+                call.served_by = {**call.served_by, "analysis": record.served[Capability.LLM]}
         await _charge(session, call, usage)
         await publish(session, event_data(CallTranscriptReady, call), depth=call.cause_depth)
 

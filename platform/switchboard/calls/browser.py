@@ -1,4 +1,7 @@
-"""Somebody calls from a browser: one of our own numbers answers as it does for everybody, any other is dialled with one of ours as the caller id."""
+"""Somebody calls from a browser: one of our own numbers answers as it does for everybody, any other is dialled with one of ours as the caller id.
+
+`agent:<id>` asks for an agent, whether it has a number or not.
+"""
 
 from uuid import UUID
 
@@ -17,9 +20,12 @@ from switchboard.phone_numbers import service as numbers
 from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.plugins import BrowserCall, ForwardCall, IncomingCall, Instruction, RejectCall
 from switchboard.runtime import Runtime
-from switchboard.web.schemas import PhoneNumberText
+from switchboard.web.schemas import PhoneNumberText, parse_id
 
 logger = structlog.get_logger()
+AGENT = "agent:"
+NO_NUMBER = "browser"
+"""Stands for a number in a call that has none."""
 _phone_number: TypeAdapter[str] = TypeAdapter(PhoneNumberText)
 
 
@@ -28,10 +34,14 @@ async def answer(runtime: Runtime, organization_id: UUID, carrier: str, browser:
     async with runtime.database.tenant(organization_id) as session:
         own = await numbers.find_by_number(session, browser.to_number)
         caller = next((number for number in await numbers.at_carrier(session, carrier) if number.phone_number == browser.from_number), None)
-        if own is None:
+        agent_id = parse_id(browser.to_number.removeprefix(AGENT)) if browser.to_number.startswith(AGENT) else None
+        if agent_id is not None:
+            own = await numbers.of_agent(session, agent_id)
+        elif own is None:
             return await _dial(session, carrier, browser, caller)
-    from_number = (caller or own).phone_number
-    return await inbound.answer(runtime, organization_id, carrier, IncomingCall(browser.carrier_call_id, from_number, browser.to_number))
+    to_number = own.phone_number if own else NO_NUMBER
+    from_number = caller.phone_number if caller else to_number
+    return await inbound.answer(runtime, organization_id, carrier, IncomingCall(browser.carrier_call_id, from_number, to_number), agent_id=agent_id)
 
 
 async def _dial(session: AsyncSession, carrier: str, browser: BrowserCall, caller: PhoneNumber | None) -> Instruction:

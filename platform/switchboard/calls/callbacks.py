@@ -11,16 +11,15 @@ from switchboard.calls.dialing import end_leg, reason_of
 from switchboard.calls.live import LiveMessage, tell
 from switchboard.calls.models import Call
 from switchboard.calls.states import accept, finish, is_over, ring, start
-from switchboard.conversation.call import EndedReason
-from switchboard.plugins import CallAccepted, CallAnswered, CallEnded, CallRinging, MachineDetected, RecordingReady
+from switchboard.conversation.call import EndedReason, TargetTold
+from switchboard.plugins import CallAccepted, CallAnswered, CallEnded, CallRinging, MachineDetected, RecordingReady, TargetGone, TargetReady
+from switchboard.plugins.telephony import CallEvent, TransferEvent
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 
-CallTold = CallAccepted | CallRinging | CallAnswered | MachineDetected | CallEnded | RecordingReady
 
-
-async def apply(runtime: Runtime, organization_id: UUID, carrier: str, event: CallTold, *, call_id: UUID | None) -> None:
+async def apply(runtime: Runtime, organization_id: UUID, carrier: str, event: CallEvent, *, call_id: UUID | None) -> None:
     """Apply one event. `call_id` is ours, where the callback's address named it."""
     async with runtime.database.tenant(organization_id) as session:
         call = await _find(session, carrier, event.carrier_call_id, call_id)
@@ -39,7 +38,19 @@ async def apply(runtime: Runtime, organization_id: UUID, carrier: str, event: Ca
         await tell(runtime.redis, holder, LiveMessage(call_id=call.id, hang_up=EndedReason.VOICEMAIL))
 
 
-def _is_unwanted(call: Call, carrier: str, event: CallTold) -> bool:
+async def tell_of_target(runtime: Runtime, organization_id: UUID, carrier: str, event: TransferEvent, *, call_id: UUID | None) -> None:
+    """Tell the call that is to be transferred. Who waits for one that nobody holds any more, because its server died, is let go."""
+    async with runtime.database.tenant(organization_id) as session:
+        call = (await session.exec(calls.listed(session).where(col(Call.id) == call_id))).one_or_none()
+    abandoned = call is None or (is_over(call) and call.ended_reason != EndedReason.TRANSFERRED)
+    if abandoned and isinstance(event, TargetReady):
+        await end_leg(runtime, organization_id, carrier, event.target_call_id)
+    elif call is not None and call.holder is not None:
+        told = TargetTold(event.target_call_id, event.outcome if isinstance(event, TargetGone) else None)
+        await tell(runtime.redis, call.holder, LiveMessage(call_id=call.id, target=told))
+
+
+def _is_unwanted(call: Call, carrier: str, event: CallEvent) -> bool:
     """Whether the carrier rings somebody for a call that it did not seem to have placed: it went to another carrier, or was given up.
 
     Told late of a call that nobody answered, the carrier is asked to end what is over, which is harmless.
@@ -48,7 +59,7 @@ def _is_unwanted(call: Call, carrier: str, event: CallTold) -> bool:
     return (call.carrier != carrier or given_up) and isinstance(event, CallAccepted | CallRinging | CallAnswered)
 
 
-async def _apply(session: AsyncSession, call: Call, event: CallTold) -> None:
+async def _apply(session: AsyncSession, call: Call, event: CallEvent) -> None:
     if isinstance(event, CallAccepted):
         accept(call)
     elif isinstance(event, CallRinging):

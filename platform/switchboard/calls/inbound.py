@@ -56,14 +56,15 @@ class Route:
     busy: bool = False
 
 
-async def answer(runtime: Runtime, organization_id: UUID, carrier: str, incoming: IncomingCall) -> Instruction:
-    """Decide, write the call down, and say what the carrier is to do."""
+async def answer(runtime: Runtime, organization_id: UUID, carrier: str, incoming: IncomingCall, *, agent_id: UUID | None = None) -> Instruction:
+    """Decide, write the call down, and say what the carrier is to do. `agent_id` is the agent that was asked for, where no number was rung."""
     async with runtime.database.tenant(organization_id) as session:
         announced = await known(session, carrier, incoming)
         if announced is not None:
             return _instruction(runtime, announced)
         number = await numbers.find_by_number(session, incoming.to_number)
-    route = await _route(runtime, organization_id, number, incoming)
+    asked_for = agent_id is not None
+    route = await (_to_agent(runtime, organization_id, agent_id) if asked_for else _route(runtime, organization_id, number, incoming))
     async with runtime.database.tenant(organization_id) as session:
         call = await known(session, carrier, incoming) or await _write(session, carrier, incoming, number, route)
         return _instruction(runtime, call)

@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from switchboard.calls.feed import RedisFeed
-from switchboard.conversation.call import EndedReason, Person
+from switchboard.conversation.call import EndedReason, Person, TargetTold
 from switchboard.conversation.desk import Refused
 from switchboard.conversation.engine import CallEngine
 
@@ -37,11 +37,12 @@ class MonitorMessage(BaseModel):
 
 
 class LiveMessage(BaseModel):
-    """What a live call is told: to end, and why; or what one of its monitors does."""
+    """What a live call is told: to end, and why; what one of its monitors does; what has become of the target that it is to be transferred to."""
 
     call_id: UUID
     hang_up: EndedReason | None = None
     monitor: MonitorMessage | None = None
+    target: TargetTold | None = None
 
 
 def _channel(node: str) -> str:
@@ -106,6 +107,8 @@ def _pass_on(redis: Redis, engine: CallEngine, data: bytes) -> None:
         engine.hang_up(message.call_id, message.hang_up)
     if message.monitor is not None:
         _attend(redis, engine, message.call_id, message.monitor)
+    if message.target is not None and (control := engine.control(message.call_id)) is not None:
+        control.told(message.target)
 
 
 def _attend(redis: Redis, engine: CallEngine, call_id: UUID, monitor: MonitorMessage) -> None:

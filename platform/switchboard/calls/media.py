@@ -24,9 +24,10 @@ from switchboard.conversation.tools import OptOut, SendSms
 from switchboard.database import now
 from switchboard.do_not_call import service as do_not_call
 from switchboard.identity.service import policy_of
-from switchboard.knowledge_bases.conversation import AgentKnowledge
-from switchboard.plugins import ProviderError, ProviderSettings, TelephonyProvider, ToolError
+from switchboard.knowledge_bases.conversation import agent_knowledge
+from switchboard.plugins import CallbackUrls, Introduction, ModelUsage, ProviderError, ProviderSettings, TelephonyProvider, ToolError
 from switchboard.providers.conversation import conversation_providers
+from switchboard.providers.failover import ServiceRecord
 from switchboard.runtime import Runtime
 from switchboard.settings import Settings
 from switchboard.web.errors import NotFound
@@ -52,12 +53,30 @@ class Leg:
     async def transfer(self, to_number: str) -> None:
         if not self.carrier.capabilities.transfer:
             raise ProviderError(f"{self.carrier.title} cannot transfer calls", retryable=False)
-        callbacks = call_callbacks(self.runtime.settings, carrier=self.call.carrier, organization_id=self.call.organization_id, call_id=self.call.id)
-        own_number = self.call.to_number if self.call.direction == "inbound" else self.call.from_number
-        await self.carrier.transfer(await self._carrier_call_id(), to_number=to_number, caller_id=own_number, callbacks=callbacks)
+        await self.carrier.transfer(await self._carrier_call_id(), to_number=to_number, caller_id=self._own_number, callbacks=self._callbacks)
+
+    async def introduce(self, to_number: str, text: str, language: str) -> str:
+        if not self.carrier.capabilities.warm_transfer:
+            raise ProviderError(f"{self.carrier.title} can transfer calls without an introduction only", retryable=False)
+        introduction = Introduction(to_number, self._own_number, text, language)
+        return await self.carrier.introduce(await self._carrier_call_id(), introduction, self._callbacks)
+
+    async def connect(self, target_call_id: str) -> None:
+        await self.carrier.connect(await self._carrier_call_id(), target_call_id)
+
+    async def hang_up_target(self, target_call_id: str) -> None:
+        await self.carrier.hang_up(target_call_id)
 
     async def send_digits(self, digits: str) -> None:
         await self.carrier.send_digits(await self._carrier_call_id(), digits)
+
+    @property
+    def _own_number(self) -> str:
+        return self.call.to_number if self.call.direction == "inbound" else self.call.from_number
+
+    @property
+    def _callbacks(self) -> CallbackUrls:
+        return call_callbacks(self.runtime.settings, carrier=self.call.carrier, organization_id=self.call.organization_id, call_id=self.call.id)
 
     async def _carrier_call_id(self) -> str:
         """The carrier may name a call, by callback, after it has opened its media socket."""
@@ -104,10 +123,11 @@ async def _take(runtime: Runtime, organization_id: UUID, call_id: UUID, carrier:
 
 
 async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket: MediaSocket) -> None:
-    served: dict[str, str] = {"telephony": call.carrier}
+    embeddings: list[ModelUsage] = []
+    record = ServiceRecord({"telephony": call.carrier})
     log = DatabaseCallLog(runtime.database, call)
     address = media_url(runtime.settings, runtime.keyring, call)
-    async with conversation_providers(runtime.database, runtime.providers, call.organization_id, agent, served=served) as providers, log:
+    async with conversation_providers(runtime.database, runtime.providers, call.organization_id, agent, record=record) as providers, log:
         live = LiveCall(
             call_id=call.id,
             organization_id=call.organization_id,
@@ -127,10 +147,12 @@ async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket
             hints=tuple(providers.llm.expected_phrases(agent.system_prompt)),
             voicemail=call.voicemail,
             digits_as_tones=not leg.carrier.capabilities.send_digits,
-            knowledge=AgentKnowledge(runtime, call.organization_id, agent.knowledge_base_ids) if agent.knowledge_base_ids else None,
+            knowledge=agent_knowledge(runtime, call.organization_id, agent.knowledge_base_ids, embeddings),
         )
         result = await runtime.engine.hold(live, socket)
-    await _write_down(runtime, call, result, served)
+    result.usage.embeddings.extend(embeddings)
+    result.usage.text_to_speech_characters += record.overtaken_characters
+    await _write_down(runtime, call, result, record.served)
 
 
 async def _tools(runtime: Runtime, call: Call, agent: Agent) -> list[Tool]:

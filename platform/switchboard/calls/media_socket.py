@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -26,6 +27,7 @@ class AsgiMediaSocket:
     def __init__(self, receive: "ASGIReceiveCallable", send: "ASGISendCallable") -> None:
         self._receive = receive
         self._send = send
+        self.opened = time.monotonic()
         self._open = True
         self._gone = False
 

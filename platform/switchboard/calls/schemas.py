@@ -88,7 +88,7 @@ class CallOut(Answer):
     metadata: dict[str, JsonValue] = Field(description="As the call was created with; an addition.")
     costs: dict[str, float] = Field(description="`cost_total` by part; an addition.")
     latencies: list[TurnLatencyOut] = Field(description="How fast each turn was; an addition.")
-    served_by: dict[str, str] = Field(description="Which provider of each capability served the call; an addition.")
+    served_by: dict[str, str] = Field(description="Which provider of each capability served the call, and which its `analysis`; an addition.")
     started_at: Moment | None
     ended_at: Moment | None
     created_at: Moment

@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import phonenumbers
 from phonenumbers import timezone as numbering
 
+from switchboard.identity.hours import began_on
 from switchboard.identity.policy import CallingHours
 
-DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 WEEK = 8
 """Days to look ahead: the same hours come again by then."""
 
@@ -37,7 +37,7 @@ class CallingClock:
     def _opens(self, hours: CallingHours, zones: list[ZoneInfo]) -> datetime:
         candidates = sorted({self._moment, *(start for zone in zones for start in self._starts(hours, zone))})
         for moment in candidates:
-            if all(_is_open(hours, moment.astimezone(zone)) for zone in zones):
+            if all(began_on(hours, moment, zone) for zone in zones):
                 return moment
         return self._moment + timedelta(days=1) if zones == [self._home] else self._opens(hours, [self._home])
 
@@ -55,12 +55,3 @@ def _zones(names: tuple[str, ...]) -> list[ZoneInfo]:
         except ZoneInfoNotFoundError:  # "Etc/Unknown" among them
             return []
     return zones
-
-
-def _is_open(hours: CallingHours, local: datetime) -> bool:
-    """Hours whose end is not after their start go on into the next day, and belong to the day on which they began."""
-    start, end, clock = time.fromisoformat(hours.start), time.fromisoformat(hours.end), local.time()
-    today, yesterday = DAYS[local.weekday()] in hours.days, DAYS[local.weekday() - 1] in hours.days
-    if start < end:
-        return today and start <= clock < end
-    return (today and clock >= start) or (yesterday and clock < end)

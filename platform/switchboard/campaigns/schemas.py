@@ -31,7 +31,18 @@ class Retry(RequestBody):
     on: list[Literal["busy", "no-answer", "voicemail"]] = Field(["busy", "no-answer"], min_length=1, max_length=3)
 
 
-class CampaignCreate(RequestBody):
+class CampaignFields(RequestBody):
+    """What a campaign is, apart from whom it calls."""
+
+    name: Name
+    agent_id: ReferenceId
+    phone_number_id: ReferenceId = Field(description="One of the organization's numbers: the caller id.")
+    scheduled_at: GivenMoment | None = Field(None, description="When a campaign that was started begins to dial; null or past: at once.")
+    max_concurrent: int = Field(5, ge=1, le=1000, description="How many calls run at once; never more than the organization may have.")
+    retry: Retry | None = None
+
+
+class CampaignCreate(CampaignFields):
     """A campaign to make. It is a draft until it is started."""
 
     model_config = ConfigDict(
@@ -48,13 +59,7 @@ class CampaignCreate(RequestBody):
         }
     )
 
-    name: Name
-    agent_id: ReferenceId
-    phone_number_id: ReferenceId = Field(description="One of the organization's numbers: the caller id.")
-    scheduled_at: GivenMoment | None = Field(None, description="When a campaign that was started begins to dial; null or past: at once.")
-    max_concurrent: int = Field(5, ge=1, le=1000, description="How many calls run at once; never more than the organization may have.")
     contacts: list[ContactToCall] = Field(min_length=1, max_length=MAX_CONTACTS)
-    retry: Retry | None = None
 
 
 class CampaignContactQuery(PageQuery):

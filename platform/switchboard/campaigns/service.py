@@ -13,13 +13,14 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.agents import service as agents
 from switchboard.campaigns.models import Campaign, CampaignContact
-from switchboard.campaigns.schemas import MAX_CONTACTS, CampaignCreate, ContactToCall
+from switchboard.campaigns.schemas import MAX_CONTACTS, CampaignCreate, CampaignFields, ContactToCall
 from switchboard.database import new_id, now
 from switchboard.events.triggers import cause_depth
 from switchboard.phone_numbers import service as numbers
 from switchboard.web.errors import InvalidState, NotFound, ValidationFailed
 from switchboard.web.schemas import parse_id
 
+CHANGEABLE = ("draft", "paused")
 OPEN = ("draft", "scheduled", "running", "paused")
 COUNTERS = ("completed", "failed", "skipped", "canceled")
 LISTED_TWICE = "The number is in the list already."
@@ -54,24 +55,46 @@ def contacts(session: AsyncSession, campaign_id: UUID, *, status: str | None = N
 
 async def create(session: AsyncSession, data: CampaignCreate) -> Campaign:
     """Make a draft with its list. Raises `ValidationFailed` for an agent or number that the organization does not have."""
+    campaign = Campaign(id=new_id(), organization_id=session.info["organization_id"], **await _settings(session, data))
+    session.add(campaign)
+    await session.flush()
+    return await _write(session, campaign, data.contacts)
+
+
+async def change(session: AsyncSession, campaign_id: UUID, data: CampaignFields) -> Campaign:
+    """Give a campaign that does not dial at the moment other settings; those called already stay called.
+
+    Raises `NotFound`, `InvalidState` for one that is neither a draft nor paused, and what `create` raises.
+    """
+    campaign = await get(session, campaign_id, lock=True)
+    if campaign.status not in CHANGEABLE:
+        raise InvalidState(f"The campaign is {campaign.status}: only one that is {' or '.join(CHANGEABLE)} can be changed.")
+    for name, value in (await _settings(session, data)).items():
+        setattr(campaign, name, value)
+    campaign.updated_at = now()
+    return campaign
+
+
+async def _settings(session: AsyncSession, data: CampaignFields) -> dict[str, Any]:
     agent_id = parse_id(data.agent_id)
     agent = await agents.find(session, agent_id) if agent_id else None
     if agent is None:
         raise ValidationFailed.field("agent_id", "is not an agent of the organization")
     number = await numbers.require(session, data.phone_number_id, field="phone_number_id")
-    campaign = Campaign(
-        id=new_id(),
-        organization_id=session.info["organization_id"],
-        name=data.name,
-        agent_id=agent.id,
-        phone_number_id=number.id,
-        scheduled_at=data.scheduled_at,
-        max_concurrent=data.max_concurrent,
-        retry=data.retry.model_dump() if data.retry else None,
-    )
-    session.add(campaign)
-    await session.flush()
-    return await _write(session, campaign, data.contacts)
+    return {
+        "name": data.name,
+        "agent_id": agent.id,
+        "phone_number_id": number.id,
+        "scheduled_at": data.scheduled_at,
+        "max_concurrent": data.max_concurrent,
+        "retry": data.retry.model_dump() if data.retry else None,
+    }
+
+
+async def in_flight(session: AsyncSession, campaign_id: UUID) -> int:
+    """How many of a campaign's contacts are being called."""
+    rows = contacts(session, campaign_id).where(col(CampaignContact.status).in_(("dialing", "in_progress")))
+    return (await session.exec(select(func.count()).select_from(rows.subquery()))).one()
 
 
 async def add_contacts(session: AsyncSession, campaign_id: UUID, people: Sequence[ContactToCall]) -> Campaign:

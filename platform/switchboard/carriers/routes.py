@@ -21,6 +21,8 @@ from switchboard.plugins import (
     InvalidCallback,
     ProviderError,
     ProviderSettings,
+    TargetGone,
+    TargetReady,
     TelephonyProvider,
     TextReceived,
     TextStatus,
@@ -102,6 +104,8 @@ async def _apply(runtime: Runtime, organization_id: UUID, carrier: str, event: C
         await inbound_texts.receive(runtime, organization_id, carrier, event)
     elif isinstance(event, TextStatus):
         await text_callbacks.apply(runtime, organization_id, carrier, event, message_id=subject_id)
+    elif isinstance(event, TargetReady | TargetGone):
+        await call_callbacks.tell_of_target(runtime, organization_id, carrier, event, call_id=subject_id)
     elif not isinstance(event, IncomingCall):
         await call_callbacks.apply(runtime, organization_id, carrier, event, call_id=subject_id)
 

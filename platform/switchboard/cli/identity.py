@@ -8,6 +8,7 @@ from sqlmodel import select
 from switchboard.cli.session import Failure, answer, as_json, asynchronous, connected
 from switchboard.identity import service as identity
 from switchboard.identity.models import Organization
+from switchboard.oauth import clients
 from switchboard.providers.configuration import configure
 from switchboard.tenants.defaults import embedded_providers
 from switchboard.web.principal import SCOPES
@@ -103,10 +104,11 @@ def oauth_clients() -> None:
 @oauth_clients.command("create")
 @click.option("--name", required=True)
 @click.option("--redirect-uri", "redirect_uris", multiple=True, required=True)
+@click.option("--public", is_flag=True, help="It runs where a secret cannot be kept: it gets none, and must use PKCE.")
 @as_json
 @asynchronous
-async def create_oauth_client(name: str, redirect_uris: tuple[str, ...], as_json: bool) -> None:
+async def create_oauth_client(name: str, redirect_uris: tuple[str, ...], public: bool, as_json: bool) -> None:
     """Register an application; its secret is shown once."""
-    async with connected() as runtime, runtime.database.system() as session:
-        client, secret = await identity.create_oauth_client(session, name=name, redirect_uris=redirect_uris)
+    async with connected() as runtime:
+        client, secret = await clients.register(runtime.database, name=name, redirect_uris=redirect_uris, public=public)
     answer({"client_id": client.client_id, "client_secret": secret}, as_json=as_json)

@@ -14,7 +14,7 @@ from urllib.request import urlopen
 import click
 
 from switchboard import app
-from switchboard.cli.demo import Demo, seed
+from switchboard.cli.demo import EMAIL, Demo, seed
 from switchboard.embedded import DataDirectory, EmbeddedServers
 from switchboard.migrations import upgrade
 from switchboard.serving import stop_on_signals
@@ -71,7 +71,8 @@ class Launch:
         fresh.touch(mode=0o600)
         fresh.write_text(json.dumps(facts))
         fresh.rename(self._directory.dev_file)
-        click.echo(_WELCOME.format(base_url=base_url, number=demo.phone_number, dev_file=self._directory.dev_file), err=True)
+        welcome = _WELCOME.format(base_url=base_url, email=EMAIL, password=demo.password, number=demo.phone_number, dev_file=self._directory.dev_file)
+        click.echo(welcome, err=True)
 
     def _is_ready(self) -> bool:
         with contextlib.suppress(URLError, OSError):
@@ -99,8 +100,8 @@ async def _heed_make(stop: asyncio.Event) -> None:
 _WELCOME = """
 Switchboard is ready.
 
-  API        {base_url}/v1        reference: {base_url}/docs
-  Key        in {dev_file}
+  Dashboard  {base_url}/       {email}, password {password}
+  API        {base_url}/v1     reference: {base_url}/docs, key in {dev_file}
   Call it    .venv/bin/switchboard phone dial --from +15550100001 --to {number} --say "What are your opening hours?" --say "Goodbye"
   Check it   .venv/bin/switchboard doctor
 

@@ -18,7 +18,7 @@ from switchboard.runtime import Runtime
 from switchboard.simulations import running
 from switchboard.simulations import service as simulations
 from switchboard.simulations.schemas import SimulationCreate, SimulationOut
-from switchboard.web.errors import InvalidState, ValidationFailed
+from switchboard.web.errors import InsufficientBalance, InvalidState, ValidationFailed
 from switchboard.web.schemas import parse_id
 
 POLL_SECONDS = 0.2
@@ -111,7 +111,7 @@ async def _run(runtime: Runtime, agent: Agent, data: SimulationCreate) -> Simula
     async with runtime.database.tenant(agent.organization_id) as session:
         try:
             made = await simulations.create(session, runtime.registry, agent.id, data)
-        except InvalidState as error:
+        except (InsufficientBalance, InvalidState) as error:
             raise Failure(f"{data.name}: {error.detail}") from error
     while True:
         await running.run(runtime, agent.organization_id, agent.id, made.id)

@@ -18,6 +18,7 @@ from switchboard.plugins import (
     SpeechToTextProvider,
     TextToSpeechProvider,
 )
+from switchboard.plugins.telephony import CallOutcome
 
 Tool: TypeAlias = AgentTool[Any]
 Role: TypeAlias = Literal["user", "agent", "tool", "system"]
@@ -109,6 +110,7 @@ class CallUsage:
     speech_to_text_seconds: float = 0.0
     text_to_speech_characters: int = 0
     models: list[ModelUsage] = field(default_factory=list)
+    embeddings: list[ModelUsage] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +128,24 @@ class CallResult:
 
 
 class MediaSocket(Protocol):
-    """The carrier's WebSocket. `receive` answers None once it is closed; `send` raises `ConnectionError` then."""
+    """The carrier's WebSocket. `receive` answers None once it is closed; `send` raises `ConnectionError` then.
 
+    `opened` is when it was opened, in seconds of the engine's clock: from then on the carrier sends audio, whenever it is listened to.
+    """
+
+    @property
+    def opened(self) -> float: ...
     async def receive(self) -> Frame | None: ...
     async def send(self, message: Frame) -> None: ...
     async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TargetTold:
+    """What the carrier tells of a warm transfer's target: it waits, or, with an `outcome`, it is gone."""
+
+    target_call_id: str
+    outcome: CallOutcome | None = None
 
 
 class CarrierLeg(Protocol):
@@ -138,6 +153,9 @@ class CarrierLeg(Protocol):
 
     async def hang_up(self) -> None: ...
     async def transfer(self, to_number: str) -> None: ...
+    async def introduce(self, to_number: str, text: str, language: str) -> str: ...
+    async def connect(self, target_call_id: str) -> None: ...
+    async def hang_up_target(self, target_call_id: str) -> None: ...
     async def send_digits(self, digits: str) -> None: ...
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 import structlog
 
-from switchboard.conversation.call import CallResult, CallUsage, Clock, EndedReason, LiveCall, MediaSocket
+from switchboard.conversation.call import CallResult, CallUsage, Clock, EndedReason, LiveCall, MediaSocket, TargetTold
 from switchboard.conversation.desk import Desk
 from switchboard.conversation.g711 import Samples, decode
 from switchboard.conversation.session import CallSession
@@ -39,6 +39,10 @@ class CallControl:
     def desk(self) -> Desk:
         """Where people attend to it."""
         return self.session.desk
+
+    def told(self, told: TargetTold) -> None:
+        """The carrier has told something about the target of a transfer."""
+        self.session.told(told)
 
 
 class CallEngine:

@@ -1,7 +1,8 @@
 """What an agent knows beyond its prompt: passages are put before the model's turn, and the model may look further by a tool."""
 
 import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import Coroutine, Sequence
 from typing import Annotated, Protocol
 
 import structlog
@@ -35,6 +36,44 @@ async def recalled(knowledge: Knowledge | None, said: str, *, seconds: float = R
         logger.warning("answered without knowledge", reason=str(error) or "it took too long")
         return ()
     return (Message("system", "\n\n".join((KNOWLEDGE, *passages))),) if passages else ()
+
+
+class Recall:
+    """Recalling in a call. What the caller seems to have said is looked for while it is still being transcribed, so that the model need not wait.
+
+    `hearing` is as much of it as has been transcribed so far.
+    """
+
+    def __init__(self, knowledge: Knowledge | None) -> None:
+        self._knowledge = knowledge
+        self.hearing = ""
+        self._foreseen: tuple[list[str], asyncio.Future[tuple[Message, ...]]] | None = None
+
+    def foresee(self) -> Coroutine[None, None, None] | None:
+        """The work of recalling what fits what is heard, for a task of the caller's; `recalled` takes its result where nothing else was said."""
+        if self._knowledge is None or not self.hearing:
+            return None
+        said = self.hearing
+        found: asyncio.Future[tuple[Message, ...]] = asyncio.get_running_loop().create_future()
+        self._foreseen = (_words(said), found)
+
+        async def work() -> None:
+            found.set_result(await recalled(self._knowledge, said))
+
+        return work()
+
+    async def recalled(self, said: str) -> tuple[Message, ...]:
+        """As the function of this name does."""
+        foreseen, self._foreseen = self._foreseen, None
+        if foreseen is not None and foreseen[0] == _words(said):
+            # Whoever waits may be interrupted; the work goes on to its end.
+            return await asyncio.shield(foreseen[1])
+        return await recalled(self._knowledge, said)
+
+
+def _words(said: str) -> list[str]:
+    """What is compared: a final transcript has punctuation and capitals that its interim ones lack."""
+    return re.findall(r"\w+", said.casefold())
 
 
 async def warm_up(knowledge: Knowledge) -> None:

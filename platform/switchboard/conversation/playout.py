@@ -27,7 +27,7 @@ class Playout:
         self._items: deque[bytearray | str] = deque()
         self._urgent: deque[Frame] = deque()
         self._wake = asyncio.Event()
-        self._began = clock()
+        self._began = socket.opened
         self._play_end = 0.0
         self._marks = 0
         self._sent = 0

@@ -9,6 +9,8 @@ from switchboard.conversation.timeline import RATE, Timeline
 from switchboard.plugins import Encoding
 
 HEADER = struct.Struct("<4sI4s4sIHHIIHH4sI")
+HELD_BACK = 2 * RATE
+"""What is not written before the call's end: audio that was delayed on its way to us still finds its place there."""
 
 
 def wav_header(frames: int) -> bytes:
@@ -28,8 +30,11 @@ class Recording(Timeline):
         self._appending: asyncio.Task[None] | None = None
         self._closed = False
 
-    async def write(self, until: int) -> None:
-        """Write all up to a position."""
+    async def write(self, now: int) -> None:
+        """Write what is known for good by a position."""
+        await self._write(now - HELD_BACK)
+
+    async def _write(self, until: int) -> None:
         async with self._writing:
             if until <= self.taken or self._closed:
                 return
@@ -40,7 +45,7 @@ class Recording(Timeline):
 
     async def close(self, until: int) -> None:
         """Write the rest and close the file; harmless when done twice."""
-        await self.write(until)
+        await self._write(until)
         async with self._writing:
             # The engine's clock may ask for another write while the call is being put away: it would begin the file anew.
             self._closed = True

@@ -7,7 +7,18 @@ from collections.abc import Coroutine
 import structlog
 
 from switchboard.conversation import voicemail
-from switchboard.conversation.call import CallResult, CallUsage, Clock, EndedReason, LiveCall, MediaSocket, Role, Tool, TranscriptEntry
+from switchboard.conversation.call import (
+    CallResult,
+    CallUsage,
+    Clock,
+    EndedReason,
+    LiveCall,
+    MediaSocket,
+    Role,
+    TargetTold,
+    Tool,
+    TranscriptEntry,
+)
 from switchboard.conversation.desk import Desk, Doing
 from switchboard.conversation.dtmf import tones
 from switchboard.conversation.ear import Ear
@@ -20,6 +31,7 @@ from switchboard.conversation.takeover import Parts
 from switchboard.conversation.thinking import Thinker, filled
 from switchboard.conversation.tools import EndCall, PressDigits, TransferCall, Wishes
 from switchboard.conversation.transcript import CallTranscript
+from switchboard.conversation.transferring import Transfer, TransferWish
 from switchboard.conversation.turns import Digits, Patience, is_interruption
 from switchboard.conversation.vad import STOP_SECONDS
 from switchboard.plugins import DigitPressed, Encoding, Frame, JsonObject, MarkReached, MediaStopped, Message, ProviderError
@@ -39,12 +51,12 @@ class CallSession:
         self._encoding: Encoding = encoding
         self._ear = Ear(call, encoding, clock)
         self._ear.on_started = self._speech_started
-        self._ear.on_stopped = lambda: self._patience.touch(clock())
+        self._ear.on_stopped = self._speech_stopped
         self._ear.listener.on_transcript = self._transcribed
         self.ears = [self._ear]
         self._socket = socket
         self._clock = clock
-        self._began = clock()
+        self._began = socket.opened
         self._wishes = Wishes()
         self._ended: asyncio.Future[tuple[EndedReason, str | None]] = asyncio.get_running_loop().create_future()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -52,7 +64,7 @@ class CallSession:
         self._transcript = CallTranscript(call)
         self._turns = 0
         self._held_back = ""
-        self._transferring: str | None = None
+        self._transfer = Transfer(call.leg, agent.stt_language)
         self._digits = Digits()
         self._recording = Recording(call.recording_path, encoding) if call.recording_path else None
         self._recorded_at = self._began
@@ -86,8 +98,11 @@ class CallSession:
                 await self._hang_up()
             if reason in (EndedReason.CALLER_HUNG_UP, EndedReason.TAKEN_OVER):
                 await self._last_words()
+            elif reason is EndedReason.TRANSFERRED:
+                await self._transfer.settled()
         finally:
             await self._stop()
+            await self._transfer.call_off()
         if reason not in (EndedReason.CALLER_HUNG_UP, EndedReason.TRANSFERRED, EndedReason.TAKEN_OVER):
             await self._hang_up()
         if reason is EndedReason.CALLER_HUNG_UP and self.desk.takeover is not None:
@@ -101,7 +116,7 @@ class CallSession:
     def end(self, reason: EndedReason, error: str | None = None) -> None:
         """End the call; the first reason counts."""
         if not self._ended.done():
-            if reason is EndedReason.CALLER_HUNG_UP and self._transferring is not None:
+            if reason is EndedReason.CALLER_HUNG_UP and self._transfer.leaving is not None:
                 reason = EndedReason.TRANSFERRED
             self._ended.set_result((reason, error))
 
@@ -113,6 +128,10 @@ class CallSession:
         reply = self._speaker.begin()
         self._speaker.say(reply, text)
         reply.whole = True
+
+    def told(self, told: TargetTold) -> None:
+        """The carrier has told something about the target of a transfer."""
+        self._transfer.told(told)
 
     def start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
@@ -162,7 +181,7 @@ class CallSession:
             latencies=tuple(self._transcript.latencies),
             usage=usage,
             recording_path=self.call.recording_path,
-            transferred_to=self._transferring if reason is EndedReason.TRANSFERRED else None,
+            transferred_to=self._transfer.leaving if reason is EndedReason.TRANSFERRED else None,
         )
 
     # --- what comes in ---
@@ -203,6 +222,10 @@ class CallSession:
         if agent.allow_interruptions and agent.interruption_min_words == 0 and not self.call.voicemail:
             self._interrupt()
 
+    def _speech_stopped(self) -> None:
+        self._patience.touch(self._clock())
+        self._foresee()
+
     def _transcribed(self, text: str, finished: bool) -> None:
         self._patience.touch(self._clock())
         if self.desk.takeover is not None:
@@ -213,7 +236,10 @@ class CallSession:
         if text and busy and is_interruption(self.call.agent, text):
             self._interrupt()
             busy = False
+        self._thinker.recall.hearing = "" if finished else text
         if not finished:
+            if not self._ear.activity.speaking:
+                self._foresee()
             return
         if not text:
             self._answer_if_owed()
@@ -221,6 +247,11 @@ class CallSession:
             self._turn(text)
         elif not self.call.agent.allow_interruptions:
             self._held_back = f"{self._held_back} {text}".strip()
+
+    def _foresee(self) -> None:
+        """The caller has stopped: what is known of their words by now is probably all of them."""
+        if (work := self._thinker.recall.foresee()) is not None:
+            self.start(work)
 
     # --- what the agent does ---
 
@@ -265,7 +296,7 @@ class CallSession:
             self._answering.cancel()
             self._answering = None
         if self._speaker.reply is not None:
-            self._wishes.hang_up, self._wishes.transfer_to = False, None
+            self._wishes.hang_up, self._wishes.transfer = False, None
             self._speaker.interrupt()
 
     def _spoken(self, reply: Reply, heard: str, interrupted: bool) -> None:
@@ -281,9 +312,9 @@ class CallSession:
             self._afterwards()
 
     def _afterwards(self) -> None:
-        if self._wishes.transfer_to is not None:
-            self.start(self._transfer(self._wishes.transfer_to))
-            self._wishes.transfer_to = None
+        wish, self._wishes.transfer = self._wishes.transfer, None
+        if wish is not None and not self._transfer.under_way:
+            self.start(self._make(wish))
         elif self._wishes.hang_up:
             self.end(EndedReason.AGENT_HUNG_UP)
         elif self._held_back:
@@ -292,12 +323,10 @@ class CallSession:
         elif self.call.voicemail and not self._transcript.has("user"):
             self._playout.add(voicemail.beep(self._encoding))
 
-    async def _transfer(self, to_number: str) -> None:
-        self._transferring = to_number
+    async def _make(self, wish: TransferWish) -> None:
         try:
-            await self.call.leg.transfer(to_number)
+            await self._transfer.make(wish)
         except ProviderError as error:
-            self._transferring = None
             self._thinker.history.append(Message("system", f"The transfer did not work: {error.message}. Tell the caller."))
             self._answer()
             return
@@ -326,7 +355,7 @@ class CallSession:
 
     def not_to_be_taken_over(self) -> str | None:
         """Why nobody can take the call over, None where one can."""
-        if self._ended.done() or self._transferring is not None:
+        if self._ended.done() or self._transfer.under_way:
             return "The call is about to end."
         return "The call is recorded by the answering machine." if self.call.voicemail else None
 
@@ -355,7 +384,7 @@ class CallSession:
             self.desk.tick(now)
         if (digits := self._digits.idle(now)) is not None:
             self._pressed(digits)
-        if self.doing() != "listening" or self._ear.activity.speaking or self._transferring is not None:
+        if self.doing() != "listening" or self._ear.activity.speaking or self._transfer.under_way:
             self._patience.touch(now)
         if (reason := self._patience.exhausted(now)) is not None:
             self.end(EndedReason.VOICEMAIL if self.call.voicemail else reason)

@@ -5,12 +5,16 @@ from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+import structlog
+
 from switchboard.conversation.call import LiveCall
 from switchboard.conversation.conversion import Converter
 from switchboard.conversation.latency import TurnClock
 from switchboard.conversation.playout import BYTES_PER_SECOND, Playout
 from switchboard.conversation.wording import Piece, heard_of, letters, pieces
 from switchboard.plugins import AudioFormat, Encoding, ProviderError, SpeechRequest, Word
+
+logger = structlog.get_logger()
 
 
 @dataclass(slots=True)
@@ -22,6 +26,10 @@ class Sentence:
     start: int | None = None
     end: int = 0
     words: list[Word] = field(default_factory=list)
+
+    def again(self) -> None:
+        """What was spoken of it breaks off: it is said from its beginning, after that."""
+        self.start, self.words = None, []
 
     def heard(self, until: int) -> str:
         """As much of the text as lies before a place in the playout: by the words' times where they are known, else by its share."""
@@ -119,7 +127,7 @@ class Speaker:
             reply, sentence = await self._waiting.get()
             if reply is not self.reply:
                 continue
-            self._synthesis = asyncio.create_task(self._synthesize(reply, sentence))
+            self._synthesis = asyncio.create_task(self._speak(reply, sentence))
             try:
                 # Not awaited itself: an interruption cancels it, and that must not end this loop.
                 await asyncio.wait((self._synthesis,))
@@ -128,6 +136,17 @@ class Speaker:
                 reply.pending -= 1
             if not self._synthesis.cancelled():
                 self._synthesis.result()
+
+    async def _speak(self, reply: Reply, sentence: Sentence) -> None:
+        """Say a sentence; where the voice breaks off in the middle of it, once more, as people do. Raises `ProviderError`."""
+        try:
+            await self._synthesize(reply, sentence)
+        except ProviderError as error:
+            if sentence.start is None:
+                raise
+            logger.warning("the voice broke off, saying the sentence again", reason=error.message)
+            sentence.again()
+            await self._synthesize(reply, sentence)
 
     async def _synthesize(self, reply: Reply, sentence: Sentence) -> None:
         agent, provider = self._call.agent, self._call.text_to_speech

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import structlog
 
 from switchboard.conversation.call import LiveCall, Tool
-from switchboard.conversation.knowledge import recalled
+from switchboard.conversation.knowledge import Recall
 from switchboard.conversation.latency import TurnClock
 from switchboard.conversation.speaking import Reply, Speaker
 from switchboard.conversation.toolbox import MAX_TOOL_ROUNDS, Toolbox
@@ -34,9 +34,17 @@ SENTENCE_END = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|\n+")
 LONG_SENTENCE = 240
 
 
+PLACEHOLDER = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
+
+
 def filled(text: str, variables: Mapping[str, str]) -> str:
     """A prompt with its `{{name}}` filled in; a name without a value becomes nothing."""
-    return re.sub(r"\{\{\s*([\w.-]+)\s*\}\}", lambda match: variables.get(match[1], ""), text)
+    return PLACEHOLDER.sub(lambda match: variables.get(match[1], ""), text)
+
+
+def placeholders(*texts: str) -> list[str]:
+    """The names that stand in prompts, each once, in their order."""
+    return list(dict.fromkeys(name for text in texts for name in PLACEHOLDER.findall(text)))
 
 
 def split_sentences(text: str) -> tuple[list[str], str]:
@@ -57,6 +65,7 @@ class Thinker:
         context = ToolContext(call.organization_id, call.agent.agent_id, call.call_id, call.from_number, call.to_number)
         self._toolbox = Toolbox(tools, context)
         self._failures = 0
+        self.recall = Recall(call.knowledge)
         self.history: list[Message] = [Message("system", filled(call.agent.system_prompt, call.variables))]
         self.usage: list[ModelUsage] = []
         self.on_tool_used: Callable[[str, JsonObject], None] = lambda _name, _result: None
@@ -91,7 +100,7 @@ class Thinker:
 
     async def _think(self, reply: Reply, turn: TurnClock, now: Clock) -> None:
         last = self.history[-1]
-        known = await recalled(self._call.knowledge, last.content if last.role == "user" else "")
+        known = await self.recall.recalled(last.content if last.role == "user" else "")
         for _ in range(MAX_TOOL_ROUNDS):
             calls = await self._round(reply, known, turn, now)
             if not calls:

@@ -19,15 +19,32 @@ class Timeline:
         """What lies before `start` was taken already."""
         self._encoding = encoding
         self._caller = bytearray()
+        self._silence = (0, 0)
         self._agent: deque[tuple[int, Samples]] = deque()
         self.taken = start
 
     def caller(self, audio: bytes, position: int) -> None:
-        """What came from the caller at a position."""
-        lag = position - self.taken - len(self._caller)
-        if lag > MAX_DRIFT:
-            self._caller += bytes((SILENCE[self._encoding],)) * lag
+        """What came from the caller by a position; it has been said before."""
+        gap = position - len(audio) - self.taken - len(self._caller)
+        if gap > MAX_DRIFT:
+            self._silence = len(self._caller), gap
+            self._caller += bytes((SILENCE[self._encoding],)) * gap
+        elif gap < 0:
+            self._take_back(-gap)
         self._caller += audio
+
+    def _take_back(self, count: int) -> None:
+        """Nobody was muted, the audio was late, and what comes now belongs where silence was put in."""
+        start, length = self._silence
+        late = min(count, length)
+        del self._caller[start : start + late]
+        self._silence = start, length - late
+
+    def _drop(self, count: int) -> None:
+        """So much of the caller's audio is gone from the beginning."""
+        del self._caller[:count]
+        start, end = (max(0, edge - count) for edge in (self._silence[0], sum(self._silence)))
+        self._silence = start, end - start
 
     def agent(self, audio: bytes, position: int) -> None:
         """What the caller will hear of the agent's side from a position on."""
@@ -43,7 +60,7 @@ class Timeline:
 
     def catch_up(self, most: int) -> None:
         """Forget the caller's audio beyond so many samples that wait to be taken: what came late would stay late."""
-        del self._caller[: max(0, len(self._caller) - most)]
+        self._drop(max(0, len(self._caller) - most))
 
     def take(self, until: int) -> Samples:
         """Both channels up to a position, a row for each sample; what of the caller has not come by then is silence."""
@@ -51,7 +68,7 @@ class Timeline:
         frames = np.zeros((count, 2), dtype=np.int16)
         heard = decode(bytes(self._caller[:count]), self._encoding)
         frames[: len(heard), 0] = heard
-        del self._caller[:count]
+        self._drop(count)
         start, end = self.taken, self.taken + count
         while self._agent and self._agent[0][0] < end:
             position, samples = self._agent.popleft()

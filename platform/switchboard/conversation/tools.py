@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from switchboard.conversation.call import TextSender
+from switchboard.conversation.transferring import TransferWish
 from switchboard.plugins import AgentTool, JsonObject, ProviderError, ToolContext, ToolError, ToolParameters
 
 
@@ -15,7 +16,7 @@ class Wishes:
     """What the agent wants done with the call once it has finished speaking."""
 
     hang_up: bool = False
-    transfer_to: str | None = None
+    transfer: TransferWish | None = None
 
 
 class EndCall(AgentTool[ToolParameters]):
@@ -36,20 +37,26 @@ class TransferTo(ToolParameters):
     """Where to transfer the call."""
 
     to_number: Annotated[str, Field(pattern=r"^\+[1-9]\d{6,14}$", description="E.164 phone number, +15550100001")]
+    introduction: str = Field(
+        "", max_length=500, description="What is said to whoever answers there before they are connected: who calls and why. Empty: connect at once."
+    )
 
 
 class TransferCall(AgentTool[TransferTo]):
     """Transfers the call."""
 
     name = "transfer_call"
-    description = "Connect the caller to another phone number; you then leave the call. Say so first."
+    description = (
+        "Connect the caller to another phone number; you then leave the call. Say so first. With an introduction the caller stays with you until "
+        "the other side has heard it, and you are told if nobody answers."
+    )
     Parameters = TransferTo
 
     def __init__(self, wishes: Wishes) -> None:
         self._wishes = wishes
 
     async def run(self, context: ToolContext, parameters: TransferTo) -> JsonObject:
-        self._wishes.transfer_to = parameters.to_number
+        self._wishes.transfer = TransferWish(parameters.to_number, parameters.introduction.strip())
         return {"transferring_to": parameters.to_number}
 
 

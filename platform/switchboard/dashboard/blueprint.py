@@ -5,10 +5,11 @@ from http import HTTPStatus
 import structlog
 from quart import Blueprint, Response, current_app, redirect, request, url_for
 from quart.typing import ResponseReturnValue
+from werkzeug.exceptions import RequestEntityTooLarge
 
 from switchboard.dashboard.rendering import install_words, render
 from switchboard.dashboard.visitor import NotSignedIn
-from switchboard.web.errors import ApiError, NotFound
+from switchboard.web.errors import ApiError, NotFound, PayloadTooLarge
 
 logger = structlog.get_logger()
 dashboard = Blueprint("dashboard", __name__, template_folder="templates", static_folder="static", static_url_path="/dashboard/static")
@@ -64,6 +65,12 @@ async def show_error(error: ApiError) -> ResponseReturnValue:
     """Any other refusal, on a page."""
     page = await render("dashboard/error.html", title=error.title, detail=error.detail, status=error.status)
     return Response(page, error.status, error.headers, content_type="text/html; charset=utf-8")
+
+
+@dashboard.errorhandler(RequestEntityTooLarge)
+async def refuse_size(error: RequestEntityTooLarge) -> ResponseReturnValue:
+    """A form with more in it than a request may hold."""
+    return await show_error(PayloadTooLarge())
 
 
 @dashboard.errorhandler(Exception)

@@ -2,7 +2,7 @@
 
 Names say the shape: `slots.0.start` is the start of the first of `slots`; a name that ends with `[]` is a list of all its values. Of several
 fields of one name the last counts, so that a hidden `false` may stand before a checkbox. An empty text is null where the model takes null, and is
-left out where it has a default.
+left out where it has a default, unless that is the empty text itself: what is cleared is empty then.
 """
 
 import re
@@ -100,7 +100,7 @@ def _without_blanks(model: type[BaseModel], values: Mapping[str, JsonValue]) -> 
         if isinstance(value, str) and not value.strip() and field is not None:
             if _takes_null(field.annotation):
                 kept[name] = None
-            elif field.is_required():
+            elif field.is_required() or field.default == "":
                 kept[name] = value
         elif isinstance(value, dict) and inner:
             kept[name] = _without_blanks(inner, value)

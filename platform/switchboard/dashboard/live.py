@@ -4,7 +4,7 @@ A template says `<div data-live="{{ url }}">{% include part %}</div>`; `static/j
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from quart import Response, stream_with_context
 from sqlmodel.ext.asyncio.session import AsyncSession
@@ -26,7 +26,7 @@ async def live(visitor: Visitor, show: Callable[[AsyncSession], Awaitable[str]])
     """A stream of what `show` renders. It ends when the browser leaves, when its session has, or with a `Last`."""
 
     @stream_with_context
-    async def stream() -> AsyncIterator[bytes]:
+    async def stream() -> AsyncGenerator[bytes, None]:
         shown, rounds = "", 0
         while await find_visitor() is not None:
             async with current_runtime().database.tenant(visitor.organization_id) as session:

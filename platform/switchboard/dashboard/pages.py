@@ -118,7 +118,9 @@ async def _act(declared: _Page, visitor: Visitor, path: Mapping[str, str], value
         arguments["data"] = parse(declared.form, values)
     async with AsyncExitStack() as stack:
         if "session" in declared.wanted:
-            arguments["session"] = await stack.enter_async_context(current_runtime().database.tenant(visitor.organization_id))
+            arguments["session"] = await stack.enter_async_context(
+                current_runtime().database.tenant(visitor.organization_id, actor=visitor.principal.actor)
+            )
         done = await declared.handler(**{name: value for name, value in arguments.items() if name in declared.wanted})
         await _audit(declared, visitor, arguments.get("session"), values)
     if isinstance(done, Next):

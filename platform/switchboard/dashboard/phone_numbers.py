@@ -59,7 +59,7 @@ async def numbers_page(session: AsyncSession, query: PageQuery) -> str:
 
 @dashboard.get("/dashboard/numbers/buy")
 @page(role="owner", query=SearchQuery)
-async def search_page(visitor: Visitor, session: AsyncSession, query: SearchQuery) -> str:
+async def search_numbers_page(visitor: Visitor, session: AsyncSession, query: SearchQuery) -> str:
     """Numbers that can be bought."""
     form, found = Form(query.model_dump()), None
     if query.country:

@@ -1,5 +1,6 @@
 """Templates, with what every page shows: who is signed in, the navigation, and the words for times, money and numbers."""
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -7,7 +8,7 @@ from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 import phonenumbers
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from quart import Blueprint, g, render_template, request, url_for
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
@@ -25,7 +26,9 @@ TONES = {
         ("completed", "positive", "succeeded", "passed", "active", "delivered", "sent", "received", "ready", "enabled", "running"), "good"
     ),
     **dict.fromkeys(("failed", "negative", "error", "provider_failed", "undelivered", "disabled", "revoked", "busy", "no-answer", "canceled"), "bad"),
-    **dict.fromkeys(("in-progress", "ringing", "queued", "pending", "processing", "scheduled", "waiting", "paused"), "busy"),
+    **dict.fromkeys(
+        ("in-progress", "ringing", "queued", "pending", "processing", "scheduled", "waiting", "paused", "dialing", "in_progress"), "busy"
+    ),
     "neutral": "calm",
 }
 """How a state looks: a class of the style sheet."""
@@ -48,7 +51,9 @@ async def render(template: str, **values: object) -> str:
     notice = await _notice(visitor)
     theme = request.cookies.get("theme", "")
     shell = Shell(visitor, _sections(visitor), request.path, notice, theme if theme in THEMES else "")
-    return await render_template(template, shell=shell, csrf_token=visitor.csrf if visitor else "", request_id=g.request_id, **values)
+    settings = current_runtime().settings
+    own = {"request_id": g.request_id, "base_url": settings.base_url, "single_sign_on": bool(settings.oidc_issuer)}
+    return await render_template(template, shell=shell, csrf_token=visitor.csrf if visitor else "", **own, **values)
 
 
 def _sections(visitor: Visitor | None) -> list[Section]:
@@ -82,7 +87,7 @@ async def _notice(visitor: Visitor | None) -> str:
 
 def install_words(blueprint: Blueprint) -> None:
     """Give the templates their words."""
-    for word in (when, day, duration, dollars, phone, percent, count):
+    for word in (when, day, duration, dollars, phone, percent, count, prose):
         blueprint.add_app_template_filter(word, word.__name__)
     for part in (icon, logo, with_query):
         blueprint.add_app_template_global(part, part.__name__)
@@ -118,6 +123,14 @@ def when(moment: datetime | None) -> str | Markup:
     shape = "%H:%M" if local.date() == datetime.now(_zone()).date() else "%d %b %Y, %H:%M"
     exact = moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     return Markup('<time datetime="{}" title="{}">{}</time>').format(exact, local.strftime("%d %B %Y, %H:%M:%S %Z"), local.strftime(shape))
+
+
+def prose(text: str) -> Markup:
+    """A text of ours or a plugin's, in which words between backticks are code. What is rendered already stays as it is."""
+    if isinstance(text, Markup):
+        return text
+    parts = re.split(r"`([^`\n]+)`", text.strip())
+    return Markup("").join(Markup("<code>{}</code>").format(part) if place % 2 else escape(part) for place, part in enumerate(parts))
 
 
 def day(moment: datetime | None) -> str:

@@ -1,6 +1,32 @@
 """The dashboard with all its pages: each module adds its own to the blueprint."""
 
-from switchboard.dashboard import calls, contacts, live_calls, overview, phone_numbers, sign_in, texts
+from switchboard.dashboard import (  # noqa: F401
+    account,
+    audit,
+    authorize,
+    automations,
+    calls,
+    campaign_forms,
+    campaigns,
+    connected_apps,
+    contacts,
+    invitations,
+    keys,
+    knowledge,
+    live_calls,
+    oauth_clients,
+    overview,
+    phone_numbers,
+    providers,
+    sign_in,
+    single_sign_on,
+    team,
+    texts,
+    usage,
+    webhooks,
+)
+from switchboard.dashboard.agents import pages as agents  # noqa: F401
+from switchboard.dashboard.agents import simulations, talking, trying, versions  # noqa: F401
 from switchboard.dashboard.blueprint import dashboard
 
-__all__ = ["calls", "contacts", "dashboard", "live_calls", "overview", "phone_numbers", "sign_in", "texts"]
+__all__ = ["dashboard"]

@@ -27,7 +27,7 @@ from switchboard.web.limits import headers
 from switchboard.web.principal import Limit
 from switchboard.web.schemas import parse_id
 
-ATTEMPTS = Limit(per_second=0.5, burst=20)
+ATTEMPTS = Limit(per_second=0.1, burst=20)
 
 
 def own_path(text: str | None) -> str:

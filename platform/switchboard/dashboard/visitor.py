@@ -64,22 +64,23 @@ class Visitor:
 
 def cookie_name() -> str:
     """Over https the browser itself holds the cookie to this host, path and scheme."""
-    return "__Host-switchboard" if _is_https() else "switchboard"
+    return "__Host-switchboard" if is_https() else "switchboard"
 
 
-def _is_https() -> bool:
+def is_https() -> bool:
+    """Whether browsers reach us by https, so that cookies may be kept to it."""
     return current_runtime().settings.base_url.startswith("https:")
 
 
 def set_cookie(response: Response, token: str) -> None:
     """Have the browser keep a session's token, out of reach of scripts and of requests that other sites start."""
     age = int(sign_in.LONGEST.total_seconds())
-    response.set_cookie(cookie_name(), token, max_age=age, secure=_is_https(), httponly=True, samesite="Lax", path="/")
+    response.set_cookie(cookie_name(), token, max_age=age, secure=is_https(), httponly=True, samesite="Lax", path="/")
 
 
 def forget_cookie(response: Response) -> None:
     """Have the browser forget it, and whatever it has kept of our pages."""
-    response.delete_cookie(cookie_name(), secure=_is_https(), httponly=True, samesite="Lax", path="/")
+    response.delete_cookie(cookie_name(), secure=is_https(), httponly=True, samesite="Lax", path="/")
     response.headers["Clear-Site-Data"] = '"cache", "storage"'
 
 

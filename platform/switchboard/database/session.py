@@ -51,20 +51,23 @@ class Database:
         self._sessions = async_sessionmaker(self._engine, class_=AsyncSession, sync_session_class=TenantSession, expire_on_commit=False)
 
     @asynccontextmanager
-    async def tenant(self, organization_id: UUID) -> AsyncIterator[AsyncSession]:
-        """One transaction of one organization: committed at the end, rolled back when anything is raised."""
-        async with self._transaction("switchboard_tenant", organization_id) as session:
+    async def tenant(self, organization_id: UUID, *, actor: str | None = None) -> AsyncIterator[AsyncSession]:
+        """One transaction of one organization: committed at the end, rolled back when anything is raised.
+
+        `actor` is who it is for, as the audit log names them; services find it in `session.info["actor"]`.
+        """
+        async with self._transaction("switchboard_tenant", organization_id, actor) as session:
             yield session
 
     @asynccontextmanager
     async def system(self) -> AsyncIterator[AsyncSession]:
         """One transaction across organizations, for the statements in files called `crossing.py` and for the operator's command line."""
-        async with self._transaction("switchboard_system", None) as session:
+        async with self._transaction("switchboard_system", None, None) as session:
             yield session
 
     @asynccontextmanager
-    async def _transaction(self, role: Role, organization_id: UUID | None) -> AsyncIterator[AsyncSession]:
-        async with self._sessions(info={**self._info, "role": role, "organization_id": organization_id}) as session:
+    async def _transaction(self, role: Role, organization_id: UUID | None, actor: str | None) -> AsyncIterator[AsyncSession]:
+        async with self._sessions(info={**self._info, "role": role, "organization_id": organization_id, "actor": actor}) as session:
             async with session.begin():
                 yield session
             for action in session.info.pop("after_commit", []):

@@ -11,7 +11,7 @@ from switchboard.events.targets import secret_label
 from switchboard.keyring import KeyRing
 from switchboard.observability import metrics
 from switchboard.outbound import OutboundAnswer, OutboundClient, OutboundError
-from switchboard.web.signatures import signature
+from switchboard.web.signatures import signature_headers
 
 GONE = 410
 OVERLOADED = {429, 502, 503, 504}
@@ -97,12 +97,10 @@ class Sender:
         label = secret_label(claimed.target_kind, claimed.target_id, claimed.organization_id)
         secrets = [self._keyring.decrypt(sealed, label) for sealed in (claimed.secret, claimed.previous_secret) if sealed is not None]
         return {
-            "Content-Type": "application/json",
+            **signature_headers(body, *secrets, timestamp=timestamp),
             "User-Agent": "Switchboard/1.0",
             "X-Webhook-Event": claimed.event_type,
             "X-Webhook-Delivery-Id": str(claimed.id),
-            "X-Webhook-Timestamp": str(timestamp),
-            "X-Webhook-Signature": signature(body, secrets, timestamp=timestamp),
         }
 
     def _next(self, claimed: Claimed, code: int | None, error: str | None) -> tuple[Literal["pending", "delivered", "failed"], float | None]:

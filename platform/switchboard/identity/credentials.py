@@ -1,6 +1,6 @@
-"""API keys as text: `svc_live_`, 32 random bytes in base62, a checksum. Kept as SHA-256, shown once.
+"""Credentials as text: a prefix that says what it is, 32 random bytes in base62, a checksum. Kept as SHA-256, shown once.
 
-The checksum (CRC-32, as GitHub's tokens carry) lets scanners and us refuse a mistyped key without a look-up; it protects nothing.
+The checksum (CRC-32, as GitHub's tokens carry) lets scanners and us refuse a mistyped one without a look-up; it protects nothing.
 """
 
 import hashlib
@@ -8,7 +8,7 @@ import secrets
 import string
 import zlib
 
-PREFIX = "svc_live_"
+API_KEY, ACCESS_TOKEN, REFRESH_TOKEN = "svc_live_", "svca_", "svcr_"
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _RANDOM_LENGTH, _CHECK_LENGTH = 43, 6
 
@@ -25,16 +25,17 @@ def _checksum(text: str) -> str:
     return _base62(zlib.crc32(text.encode()), _CHECK_LENGTH)
 
 
-def new_api_key() -> str:
-    """A fresh key of 256 random bits."""
-    secret = PREFIX + _base62(int.from_bytes(secrets.token_bytes(32)), _RANDOM_LENGTH)
+def new_credential(prefix: str) -> str:
+    """A fresh credential of 256 random bits."""
+    secret = prefix + _base62(int.from_bytes(secrets.token_bytes(32)), _RANDOM_LENGTH)
     return secret + _checksum(secret)
 
 
-def is_well_formed(key: str) -> bool:
-    """Whether it can be one of our keys at all."""
-    body, check = key[:-_CHECK_LENGTH], key[-_CHECK_LENGTH:]
-    return key.startswith(PREFIX) and len(key) == len(PREFIX) + _RANDOM_LENGTH + _CHECK_LENGTH and check == _checksum(body)
+def prefix_of(credential: str) -> str | None:
+    """What a credential says that it is; None where it can be none of ours at all."""
+    rest, check = credential[:-_CHECK_LENGTH], credential[-_CHECK_LENGTH:]
+    prefix = rest[:-_RANDOM_LENGTH]
+    return prefix if prefix in (API_KEY, ACCESS_TOKEN, REFRESH_TOKEN) and check == _checksum(rest) else None
 
 
 def digest(credential: str) -> bytes:

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from uuid import UUID
 
-from sqlmodel import and_, col, select
+from sqlmodel import and_, col, or_, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.database import now
@@ -13,11 +13,12 @@ COARSE = timedelta(minutes=1)
 
 
 async def find_key(session: AsyncSession, key_hash: bytes) -> tuple[ApiKey, Organization] | None:
-    """The key of this hash and its organization; None where there is none or it was revoked. Notes its use, to the minute."""
+    """The key of this hash and its organization; None where there is none, or it has expired or was revoked. Notes its use, to the minute."""
     found = await session.exec(
         select(ApiKey, Organization)
         .join(Organization, col(Organization.id) == col(ApiKey.organization_id))
         .where(col(ApiKey.key_hash) == key_hash, col(ApiKey.revoked_at).is_(None))
+        .where(or_(col(ApiKey.expires_at).is_(None), col(ApiKey.expires_at) > now()))
     )
     pair = found.first()
     if pair is not None and (pair[0].last_used_at is None or pair[0].last_used_at < now() - COARSE):

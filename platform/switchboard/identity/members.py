@@ -110,6 +110,24 @@ async def accept(database: Database, token: str, *, password: str = "", as_user:
         return user.id
 
 
+async def find_or_admit(database: Database, email: str) -> UUID:
+    """Who has an address that an identity provider has verified; somebody new joins where they are invited. Raises `IdentityError` for a stranger."""
+    address = checked_email(email)
+    async with database.system() as session:
+        user = await crossing.find_user(session, address, lock=True)
+        invited = select(Invitation).where(col(Invitation.email) == address, col(Invitation.expires_at) > now()).with_for_update()
+        found = (await session.exec(invited)).all()
+        if user is None and not found:
+            raise IdentityError(f"{address} belongs to no organization here. Ask an owner to invite you.")
+        if user is None:
+            user = User(email=address, password_hash="")
+            session.add(user)
+            await session.flush()
+        for invitation in found:
+            await _join(session, user, invitation)
+        return user.id
+
+
 async def _join(session: AsyncSession, user: User, invitation: Invitation) -> None:
     if await _membership(session, invitation.organization_id, user.id) is None:
         session.add(Membership(organization_id=invitation.organization_id, user_id=user.id, role=invitation.role))
@@ -150,8 +168,9 @@ async def _membership(session: AsyncSession, organization_id: UUID, user_id: UUI
 
 
 async def _membership_or_404(session: AsyncSession, organization_id: UUID, user_id: UUID) -> Membership:
-    # The organization's row is the lock: two owners who remove each other must not both succeed.
-    await session.exec(select(Organization.id).where(col(Organization.id) == organization_id).with_for_update())
+    # The organization's row is the lock: two owners who remove each other must not both succeed. Its key stays free for whoever writes a row of the
+    # organization: a token that is being issued would wait for us, and we for its approval, which goes with the membership.
+    await session.exec(select(Organization.id).where(col(Organization.id) == organization_id).with_for_update(key_share=True))
     membership = await _membership(session, organization_id, user_id)
     if membership is None:
         raise NotFound

@@ -1,4 +1,4 @@
-"""Organizations, API keys, users, OAuth clients, and the audit log."""
+"""Organizations, API keys, users, and the audit log."""
 
 from datetime import datetime
 from typing import Any
@@ -34,7 +34,15 @@ class ApiKey(TenantTable, table=True):
     hint: str
     scopes: list[str] = Field(sa_type=ARRAY(Text))
     last_used_at: datetime | None = None
+    expires_at: datetime | None = None
     revoked_at: datetime | None = None
+
+    @property
+    def state(self) -> str:
+        """`active`, `expired` or `revoked`."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.expires_at is not None and self.expires_at <= now() else "active"
 
 
 class User(SQLModel, table=True):
@@ -98,21 +106,9 @@ class Invitation(TenantTable, table=True):
     expires_at: datetime
 
 
-class OAuthClient(SQLModel, table=True):
-    """An application that may ask users for access."""
-
-    __tablename__ = "oauth_client"
-
-    id: UUID = Field(default_factory=new_id, primary_key=True)
-    client_id: str = Field(unique=True)
-    secret_hash: bytes = Field(sa_type=LargeBinary)
-    name: str
-    redirect_uris: list[str] = Field(sa_type=ARRAY(Text))
-    created_at: datetime = Field(default_factory=now)
-
-
 class AuditEntry(TenantTable, table=True):
-    """Who changed what. `actor` is `key:<id>`, `user:<id>`, `operator` or `system`; never a value of a secret.
+    """Who changed what. `actor` is `key:<id>`, `user:<id>` (`user:<id> via <client_id>` through an
+    application), `operator` or `system`; never a value of a secret.
 
     Everything that is written through the API is noted by its endpoint (`web/endpoint.py`), the rest by whoever does it.
     """

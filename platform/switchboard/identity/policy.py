@@ -4,8 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from switchboard.identity.hours import DAYS, Clock, Day
+
 Price = Annotated[float, Field(ge=0, le=1_000_000)]
-Hour = Annotated[str, Field(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")]
 
 
 class PolicyPart(BaseModel):
@@ -36,6 +37,7 @@ class Prices(PolicyPart):
     speech_1000_characters: Price = 0.0
     model_1000_input_tokens: Price = 0.0
     model_1000_output_tokens: Price = 0.0
+    embedding_1000_tokens: Price = 0.0
     text_segment: Price = 0.0
     number_month: Price = 0.0
 
@@ -43,9 +45,9 @@ class Prices(PolicyPart):
 class CallingHours(PolicyPart):
     """When campaigns may dial, judged in the callee's time zone."""
 
-    start: Hour = "09:00"
-    end: Hour = "20:00"
-    days: tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+    start: Clock = "09:00"
+    end: Clock = "20:00"
+    days: tuple[Day, ...] = DAYS
 
 
 class Policy(PolicyPart):

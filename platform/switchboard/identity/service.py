@@ -1,19 +1,19 @@
-"""Rules of organizations, keys, users and OAuth clients, used by the command line and the tenant files."""
+"""Rules of organizations, keys and users, used by the command line and the tenant files."""
 
 import re
-import secrets
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from argon2 import PasswordHasher
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
-from yarl import URL
+from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.database import now
-from switchboard.identity.credentials import digest, new_api_key
-from switchboard.identity.models import ApiKey, AuditEntry, Membership, OAuthClient, Organization, User
+from switchboard.identity.credentials import API_KEY, digest, new_credential
+from switchboard.identity.models import ApiKey, AuditEntry, Membership, Organization, User
 from switchboard.identity.policy import Policy
 from switchboard.web.principal import SCOPES, Principal
 
@@ -50,7 +50,7 @@ async def find_organization(session: AsyncSession, organization_id: UUID) -> Org
 
 
 async def create_api_key(
-    session: AsyncSession, *, organization_id: UUID, name: str, scopes: Sequence[str], actor: str = OPERATOR
+    session: AsyncSession, *, organization_id: UUID, name: str, scopes: Sequence[str], expires_at: datetime | None = None, actor: str = OPERATOR
 ) -> tuple[ApiKey, str]:
     """Make a key; its text is answered once and not kept. Raises `IdentityError` for an unknown scope or organization."""
     unknown = sorted(set(scopes) - SCOPES.keys())
@@ -59,23 +59,53 @@ async def create_api_key(
     if not scopes:
         raise IdentityError("a key needs at least one scope")
     await find_organization(session, organization_id)
-    text = new_api_key()
-    key = ApiKey(organization_id=organization_id, name=name, key_hash=digest(text), hint=text[-4:], scopes=sorted(set(scopes)))
+    text = new_credential(API_KEY)
+    key = ApiKey(organization_id=organization_id, name=name, key_hash=digest(text), hint=text[-4:], scopes=sorted(set(scopes)), expires_at=expires_at)
     session.add(key)
     session.add(AuditEntry(organization_id=organization_id, actor=actor, action="api_key.created", subject=f"{key.id} {name}"))
     await session.flush()
     return key, text
 
 
+async def rotate_api_key(session: AsyncSession, key_id: UUID, *, overlap: timedelta, actor: str = OPERATOR) -> tuple[ApiKey, str]:
+    """Make a key that may do what another may, which ends after the overlap, so that programs can be changed over without a pause.
+
+    Raises `IdentityError` where there is none, or it is over already.
+    """
+    old = await _locked_key(session, key_id)
+    if old.state != "active":
+        raise IdentityError(f"the key was {old.state} already")
+    ends = now() + overlap
+    old.expires_at = min(old.expires_at, ends) if old.expires_at else ends
+    return await create_api_key(session, organization_id=old.organization_id, name=old.name, scopes=old.scopes, actor=actor)
+
+
 async def revoke_api_key(session: AsyncSession, key_id: UUID, *, actor: str = OPERATOR) -> ApiKey:
     """Revoke a key for good; harmless when done twice. The caller tells the rate limiter. Raises `IdentityError` where there is none."""
-    key = (await session.exec(select(ApiKey).where(col(ApiKey.id) == key_id).with_for_update())).one_or_none()
-    if key is None:
-        raise IdentityError(f"there is no API key {key_id}")
+    key = await _locked_key(session, key_id)
     if key.revoked_at is None:
         key.revoked_at = now()
         session.add(AuditEntry(organization_id=key.organization_id, actor=actor, action="api_key.revoked", subject=str(key.id)))
     return key
+
+
+async def _locked_key(session: AsyncSession, key_id: UUID) -> ApiKey:
+    key = (await session.exec(select(ApiKey).where(col(ApiKey.id) == key_id).with_for_update())).one_or_none()
+    if key is None:
+        raise IdentityError(f"there is no API key {key_id}")
+    return key
+
+
+def api_keys(session: AsyncSession) -> SelectOfScalar[ApiKey]:
+    """The organization's keys."""
+    return select(ApiKey).where(col(ApiKey.organization_id) == session.info["organization_id"])
+
+
+def audit_entries(session: AsyncSession, *, actor: str = "", action: str = "") -> SelectOfScalar[AuditEntry]:
+    """The organization's audit log, of one actor or action where one is named."""
+    rows = select(AuditEntry).where(col(AuditEntry.organization_id) == session.info["organization_id"])
+    rows = rows.where(col(AuditEntry.actor) == actor) if actor else rows
+    return rows.where(col(AuditEntry.action) == action) if action else rows
 
 
 def note_change(session: AsyncSession, principal: Principal, action: str, subject: str) -> None:
@@ -105,26 +135,6 @@ async def create_user(
         session.add(Membership(organization_id=organization_id, user_id=user.id, role="owner"))
         session.add(AuditEntry(organization_id=organization_id, actor=actor, action="member.added", subject=f"{user.id} owner"))
     return user
-
-
-async def create_oauth_client(session: AsyncSession, *, name: str, redirect_uris: Sequence[str]) -> tuple[OAuthClient, str]:
-    """Register an application; its secret is answered once and not kept. Raises `IdentityError` for a redirect URI that cannot be used."""
-    for uri in redirect_uris:
-        url = URL(uri)
-        if (
-            not url.absolute
-            or url.scheme not in ("https", "http")
-            or url.fragment
-            or (url.scheme == "http" and url.host not in ("localhost", "127.0.0.1", "::1"))
-        ):
-            raise IdentityError(f"{uri} is not a redirect URI: use https (http only on this machine), absolute, without a fragment")
-    if not redirect_uris:
-        raise IdentityError("an OAuth client needs a redirect URI")
-    secret = secrets.token_urlsafe(32)
-    client = OAuthClient(client_id=secrets.token_urlsafe(16), secret_hash=digest(secret), name=name, redirect_uris=list(redirect_uris))
-    session.add(client)
-    await session.flush()
-    return client, secret
 
 
 def check_password(password: str) -> None:

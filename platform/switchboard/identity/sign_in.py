@@ -109,6 +109,13 @@ async def begin(session: AsyncSession, user: User, browser: Browser) -> tuple[Us
     return signed_in, token
 
 
+async def begin_as(database: Database, user_id: UUID, browser: Browser) -> str:
+    """A fresh session of somebody who has just proved who they are in another way; its token."""
+    async with database.system() as session:
+        _, token = await begin(session, await session.get_one(User, user_id), browser)
+        return token
+
+
 async def resume(database: Database, token: str) -> SignedIn | None:
     """Who a token is; None where it is not, or no longer, a session's."""
     async with database.system() as session:

@@ -5,8 +5,12 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
+from switchboard.billing import ledger
+from switchboard.billing.costs import embedding_cost
+from switchboard.database import new_id
+from switchboard.identity.service import policy_of
 from switchboard.knowledge_bases.models import KnowledgeBase
-from switchboard.plugins import ProviderError
+from switchboard.plugins import ModelUsage, ProviderError
 from switchboard.runtime import Runtime
 
 Vector = tuple[float, ...]
@@ -26,6 +30,15 @@ class EmbeddingModel:
         return f"{self.provider}/{self.name}/{self.dimension}"
 
 
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Vectors in the order of their texts, what made them, and what that used."""
+
+    model: EmbeddingModel
+    vectors: list[Vector]
+    usage: ModelUsage
+
+
 def model_of(base: KnowledgeBase) -> EmbeddingModel | None:
     """What a knowledge base's vectors were made by, None while it has none."""
     if base.embedding_provider is None or base.embedding_model is None or base.embedding_dimension is None:
@@ -35,8 +48,8 @@ def model_of(base: KnowledgeBase) -> EmbeddingModel | None:
 
 async def embed(
     runtime: Runtime, organization_id: UUID, texts: Sequence[str], *, purpose: Literal["document", "query"], model: EmbeddingModel | None
-) -> tuple[EmbeddingModel, list[Vector]]:
-    """Vectors by this model, or by the organization's first choice, which is answered too.
+) -> Embedded:
+    """Vectors by this model, or by the organization's first choice.
 
     Raises `ProviderError`, also where the provider answers with vectors of another model than was asked for.
     """
@@ -48,4 +61,13 @@ async def embed(
             f"the knowledge base's vectors are {model.label}, but the provider answers {made_by.label}: run `switchboard knowledge reindex`",
             retryable=False,
         )
-    return made_by, list(answered.vectors)
+    return Embedded(made_by, list(answered.vectors), ModelUsage(answered.model, answered.input_tokens, 0, answered.cost))
+
+
+async def charge(runtime: Runtime, organization_id: UUID, usage: Sequence[ModelUsage]) -> None:
+    """Charge the organization for embeddings that no call, text or simulation is charged for."""
+    if all(used.cost == 0 for used in usage):
+        return
+    async with runtime.database.tenant(organization_id) as session:
+        cost = embedding_cost((await policy_of(session, organization_id)).prices, usage)
+        await ledger.settle(session, "embedding", new_id(), cost)

@@ -16,11 +16,11 @@ from pathlib import PurePath
 from pydantic import JsonValue
 
 from switchboard.knowledge_bases import confined
-from switchboard.knowledge_bases.formats import DOCX, HTML, MAX_TEXT_CHARACTERS, PDF, TOO_MUCH_TEXT, FormatError
+from switchboard.knowledge_bases.formats import DOCX, HTML, MAX_CONTENT_BYTES, MAX_TEXT_CHARACTERS, PDF, TOO_LARGE, TOO_MUCH_TEXT, FormatError
 
 ENDINGS = {
-    ".md": "text/markdown", ".markdown": "text/markdown", ".html": HTML, ".htm": HTML, ".csv": "text/csv", ".json": "application/json",
-    ".pdf": PDF, ".docx": DOCX,
+    ".txt": "text/plain", ".md": "text/markdown", ".markdown": "text/markdown", ".html": HTML, ".htm": HTML, ".csv": "text/csv",
+    ".json": "application/json", ".pdf": PDF, ".docx": DOCX,
 }  # fmt: skip
 CONFINED = (HTML, PDF, DOCX)
 """Read in a process of their own."""
@@ -50,6 +50,25 @@ async def extract(filename: str, content: str, content_type: str | None) -> Extr
     """The text of a content as it was sent. Raises `InvalidDocument`."""
     kind = _kind(filename, content_type)
     data = _decoded(content) if kind in (PDF, DOCX) else content.encode()
+    return await _extracted(kind, data, content)
+
+
+async def extract_file(filename: str, data: bytes) -> Extracted:
+    """The text of a file; its name's ending says what it is. Raises `InvalidDocument`."""
+    if len(data) > MAX_CONTENT_BYTES:
+        raise InvalidDocument("content", TOO_LARGE)
+    kind = ENDINGS.get(PurePath(filename).suffix.lower())
+    if kind is None:
+        raise InvalidDocument("content", f"is of a kind that is not read; there are: {' '.join(ENDINGS)}")
+    if kind not in READERS:
+        return await _extracted(kind, data, "")
+    try:
+        return await _extracted(kind, data, data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise InvalidDocument("content", "is not text in UTF-8; save it as UTF-8") from None
+
+
+async def _extracted(kind: str, data: bytes, content: str) -> Extracted:
     try:
         text = await (asyncio.to_thread(READERS[kind], content) if kind in READERS else confined.read(kind, data))
     except FormatError as error:

@@ -5,12 +5,11 @@ from uuid import UUID
 import structlog
 
 from switchboard.knowledge_bases import crossing, processing, upkeep
+from switchboard.knowledge_bases.service import LONG_SECONDS
 from switchboard.plugins import ProviderError
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
-LONG_SECONDS = 3600
-"""What indexing a million passages or embedding a book may take."""
 
 
 async def process_document(runtime: Runtime, *, organization_id: str, document_id: str) -> None:

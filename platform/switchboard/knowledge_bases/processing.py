@@ -12,7 +12,7 @@ from sqlmodel import col, select
 from switchboard.database import now
 from switchboard.knowledge_bases import service as knowledge
 from switchboard.knowledge_bases.chunking import passages
-from switchboard.knowledge_bases.embedding import EmbeddingModel, embed, model_of
+from switchboard.knowledge_bases.embedding import EmbeddingModel, charge, embed, model_of
 from switchboard.knowledge_bases.models import KnowledgeDocument, KnowledgeText
 from switchboard.plugins import Chunk, ProviderError
 from switchboard.runtime import Runtime
@@ -83,8 +83,10 @@ async def index(runtime: Runtime, organization_id: UUID, document_id: UUID, mode
     chunks: list[Chunk] = []
     for start in range(0, len(cut), BATCH):
         part = cut[start : start + BATCH]
-        model, vectors = await embed(runtime, organization_id, part, purpose="document", model=model)
-        chunks += [Chunk(base_id, document_id, start + place, *both) for place, both in enumerate(zip(part, vectors, strict=True))]
+        embedded = await embed(runtime, organization_id, part, purpose="document", model=model)
+        await charge(runtime, organization_id, [embedded.usage])
+        model = embedded.model
+        chunks += [Chunk(base_id, document_id, start + place, *both) for place, both in enumerate(zip(part, embedded.vectors, strict=True))]
         await _go_on(runtime, organization_id, document_id)
     if model is None:
         raise ProviderError("the document has no text", retryable=False)

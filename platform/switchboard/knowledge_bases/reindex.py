@@ -15,7 +15,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from switchboard.database import now
 from switchboard.knowledge_bases import processing
 from switchboard.knowledge_bases import service as knowledge
-from switchboard.knowledge_bases.embedding import EmbeddingModel, embed, model_of
+from switchboard.knowledge_bases.embedding import EmbeddingModel, charge, embed, model_of
 from switchboard.knowledge_bases.models import KnowledgeBase, KnowledgeDocument, VectorDeletion
 from switchboard.plugins import ProviderError
 from switchboard.runtime import Runtime
@@ -43,8 +43,9 @@ async def reindex(runtime: Runtime, organization_id: UUID) -> list[Reindexed]:
         bases = (await session.exec(knowledge.listed(session).order_by(col(KnowledgeBase.created_at)))).all()
     if not bases:
         return []
-    model, _ = await embed(runtime, organization_id, [PROBE], purpose="document", model=None)
-    return [await _reindex_base(runtime, organization_id, base.id, model) for base in bases]
+    probed = await embed(runtime, organization_id, [PROBE], purpose="document", model=None)
+    await charge(runtime, organization_id, [probed.usage])
+    return [await _reindex_base(runtime, organization_id, base.id, probed.model) for base in bases]
 
 
 async def _reindex_base(runtime: Runtime, organization_id: UUID, base_id: UUID, model: EmbeddingModel) -> Reindexed:

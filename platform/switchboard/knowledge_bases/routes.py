@@ -20,7 +20,7 @@ from switchboard.knowledge_bases.search import search
 from switchboard.plugins import ProviderError
 from switchboard.runtime import current_runtime
 from switchboard.web.endpoint import endpoint
-from switchboard.web.errors import ProviderFailed
+from switchboard.web.errors import InsufficientBalance, ProviderFailed
 from switchboard.web.pages import page
 from switchboard.web.principal import Principal
 from switchboard.web.schemas import Page, PageQuery
@@ -43,7 +43,7 @@ async def create_knowledge_base(session: AsyncSession, data: KnowledgeBaseCreate
 
 
 @blueprint.post("/v1/knowledge-bases/search")
-@endpoint(scope="agents:read", body=KnowledgeSearch, answer=PassagesOut, errors=[ProviderFailed])
+@endpoint(scope="agents:read", body=KnowledgeSearch, answer=PassagesOut, errors=[InsufficientBalance, ProviderFailed])
 async def search_knowledge_bases(principal: Principal, data: KnowledgeSearch) -> PassagesOut:
     """Search knowledge bases.
 
@@ -82,7 +82,7 @@ async def list_documents(session: AsyncSession, kb_id: UUID, query: PageQuery) -
 
 
 @blueprint.post("/v1/knowledge-bases/<uuid:kb_id>/documents")
-@endpoint(scope="agents:write", body=DocumentCreate, answer=DocumentOut, status=201)
+@endpoint(scope="agents:write", body=DocumentCreate, answer=DocumentOut, status=201, errors=[InsufficientBalance])
 async def create_document(principal: Principal, kb_id: UUID, data: DocumentCreate) -> DocumentOut:
     """Add a document.
 

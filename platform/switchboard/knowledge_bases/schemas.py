@@ -5,16 +5,16 @@ from uuid import UUID
 
 from pydantic import AfterValidator, ConfigDict, Field
 
+from switchboard.knowledge_bases.formats import MAX_CONTENT_BYTES, TOO_LARGE
 from switchboard.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
 from switchboard.web.schemas import Answer, Moment, Name, ReferenceId, RequestBody
 
-MAX_CONTENT_BYTES = 5 * 1024 * 1024
 DocumentStatus = Literal["processing", "ready", "failed"]
 
 
 def _at_most_5_mib(value: str) -> str:
     if len(value.encode()) > MAX_CONTENT_BYTES:
-        raise ValueError("is larger than 5 MiB")
+        raise ValueError(TOO_LARGE)
     return value
 
 

@@ -8,10 +8,11 @@ from uuid import UUID
 
 from sqlmodel import col
 
+from switchboard.billing import ledger
 from switchboard.knowledge_bases import service as knowledge
-from switchboard.knowledge_bases.embedding import EmbeddingModel, embed, model_of
+from switchboard.knowledge_bases.embedding import Embedded, EmbeddingModel, charge, embed, model_of
 from switchboard.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
-from switchboard.plugins import ChunkMatch
+from switchboard.plugins import ChunkMatch, ModelUsage
 from switchboard.runtime import Runtime
 
 SPARE = 10
@@ -31,11 +32,19 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """Passages, best first, and what embedding the query used."""
+
+    passages: list[Passage]
+    usage: list[ModelUsage]
+
+
+@dataclass(frozen=True, slots=True)
 class _Question:
     """What is asked of the vectors of one model."""
 
     text: str
-    model: EmbeddingModel
+    embedded: Embedded
     bases: list[UUID]
     everywhere: bool
 
@@ -43,26 +52,31 @@ class _Question:
 async def search(
     runtime: Runtime, organization_id: UUID, query: str, *, knowledge_base_ids: Sequence[str] | None = None, limit: int = 5
 ) -> list[Passage]:
-    """The best passages of these knowledge bases, or of all, best first; only of documents that are there.
+    """The best passages of these knowledge bases, or of all, best first; only of documents that are there. The organization is charged.
 
-    Raises `ValidationFailed` for an id that is not one of the organization's knowledge bases, and `ProviderError`.
+    Raises `ValidationFailed` for an id that is not one of the organization's knowledge bases, `InsufficientBalance`, and `ProviderError`.
     """
     async with runtime.database.tenant(organization_id) as session:
         bases = await knowledge.chosen(session, knowledge_base_ids)
-    return await search_in(runtime, organization_id, query, bases, everywhere=knowledge_base_ids is None, limit=limit)
+        await ledger.demand_solvency(session)
+    found = await search_in(runtime, organization_id, query, bases, everywhere=knowledge_base_ids is None, limit=limit)
+    await charge(runtime, organization_id, found.usage)
+    return found.passages
 
 
 async def search_in(
     runtime: Runtime, organization_id: UUID, query: str, bases: Sequence[KnowledgeBase], *, everywhere: bool = False, limit: int
-) -> list[Passage]:
+) -> Found:
     """The best passages of these knowledge bases (`everywhere`: they are all that there are). Raises `ProviderError`."""
-    rankings = [
-        await _matches(runtime, organization_id, _Question(query, model, ids, everywhere), limit=2 * limit + SPARE)
-        for model, ids in _by_model(bases).items()
-    ]
+    rankings, usage = list[list[ChunkMatch]](), list[ModelUsage]()
+    for model, ids in _by_model(bases).items():
+        embedded = await embed(runtime, organization_id, [query], purpose="query", model=model)
+        usage.append(embedded.usage)
+        question = _Question(query, embedded, ids, everywhere)
+        rankings.append(await _matches(runtime, organization_id, question, limit=2 * limit + SPARE))
     # Scores of two models do not compare, so their rankings take turns.
     matches = [match for row in zip_longest(*rankings) for match in row if match is not None]
-    return (await _of_documents(runtime, organization_id, matches, {base.id for base in bases}))[:limit]
+    return Found((await _of_documents(runtime, organization_id, matches, {base.id for base in bases}))[:limit], usage)
 
 
 def _by_model(bases: Sequence[KnowledgeBase]) -> dict[EmbeddingModel, list[UUID]]:
@@ -74,10 +88,10 @@ def _by_model(bases: Sequence[KnowledgeBase]) -> dict[EmbeddingModel, list[UUID]
 
 
 async def _matches(runtime: Runtime, organization_id: UUID, question: _Question, *, limit: int) -> list[ChunkMatch]:
-    model, bases = question.model, None if question.everywhere else question.bases
-    _, vectors = await embed(runtime, organization_id, [question.text], purpose="query", model=model)
+    label, vector = question.embedded.model.label, question.embedded.vectors[0]
+    bases = None if question.everywhere else question.bases
     async with runtime.providers.vector_store(organization_id) as store:
-        found = await store.search(organization_id, model.label, text=question.text, vector=vectors[0], knowledge_base_ids=bases, limit=limit)
+        found = await store.search(organization_id, label, text=question.text, vector=vector, knowledge_base_ids=bases, limit=limit)
     # A knowledge base that is just being moved to this model has some of its vectors here already.
     return [match for match in found if match.knowledge_base_id in question.bases]
 

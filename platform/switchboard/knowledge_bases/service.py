@@ -1,27 +1,46 @@
 """Rules of knowledge bases and documents: the rows. What is in the vector store follows them."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
+from sqlalchemy import func
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.database import new_id, now
-from switchboard.knowledge_bases.models import KnowledgeBase, KnowledgeDocument, VectorDeletion, VectorUpkeep
+from switchboard.knowledge_bases.models import KnowledgeBase, KnowledgeDocument, KnowledgeText, VectorDeletion, VectorUpkeep
 from switchboard.knowledge_bases.schemas import KnowledgeBaseCreate
-from switchboard.web.errors import NotFound, ValidationFailed
+from switchboard.web.errors import InvalidState, NotFound, ValidationFailed
 from switchboard.web.schemas import parse_id
 from switchboard.work import wake
 
 UPKEEP_AFTER = timedelta(minutes=1)
+LONG_SECONDS = 3600
+"""What indexing a million passages or embedding a book may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """How many documents a knowledge base holds, of how many passages in all, and how many of them failed."""
+
+    documents: int
+    passages: int
+    failed: int
 
 
 def listed(session: AsyncSession) -> SelectOfScalar[KnowledgeBase]:
     """The organization's knowledge bases."""
     return select(KnowledgeBase).where(col(KnowledgeBase.organization_id) == session.info["organization_id"])
+
+
+async def using(session: AsyncSession, embedding_provider: str) -> list[KnowledgeBase]:
+    """The organization's knowledge bases whose vectors a provider has made."""
+    rows = listed(session).where(col(KnowledgeBase.embedding_provider) == embedding_provider)
+    return list((await session.exec(rows.order_by(col(KnowledgeBase.created_at)))).all())
 
 
 async def get(session: AsyncSession, base_id: UUID, *, lock: bool = False) -> KnowledgeBase:
@@ -55,6 +74,13 @@ async def create(session: AsyncSession, data: KnowledgeBaseCreate) -> KnowledgeB
     return base
 
 
+async def rename(session: AsyncSession, base_id: UUID, data: KnowledgeBaseCreate) -> KnowledgeBase:
+    """Give a knowledge base another name and description. Raises `NotFound`."""
+    base = await get(session, base_id, lock=True)
+    base.name, base.description, base.updated_at = data.name, data.description, now()
+    return base
+
+
 async def delete(session: AsyncSession, base_id: UUID) -> None:
     """Delete a knowledge base with its documents, and have their vectors deleted. Raises `NotFound`."""
     base = await get(session, base_id, lock=True)
@@ -75,6 +101,37 @@ async def get_document(session: AsyncSession, document_id: UUID, *, lock: bool =
     if document is None:
         raise NotFound
     return document
+
+
+async def holdings(session: AsyncSession) -> dict[UUID, Holding]:
+    """What each of the organization's knowledge bases holds; those without a document are not in it."""
+    ours = col(KnowledgeDocument.organization_id) == session.info["organization_id"]
+    base, passages = col(KnowledgeDocument.knowledge_base_id), func.coalesce(func.sum(KnowledgeDocument.chunk_count), 0)
+    failed = func.count().filter(col(KnowledgeDocument.status) == "failed")
+    rows = await session.exec(select(base, func.count(), passages, failed).where(ours).group_by(base))
+    return {base_id: Holding(documents, cut, broken) for base_id, documents, cut, broken in rows}
+
+
+async def text_of(session: AsyncSession, document_id: UUID) -> str:
+    """A document's text, as it was read. Raises `NotFound`."""
+    document = await get_document(session, document_id)
+    return (await session.get_one(KnowledgeText, document.id)).content
+
+
+async def retry_document(session: AsyncSession, document_id: UUID) -> KnowledgeDocument:
+    """Have a worker embed a document that failed once more. Raises `NotFound`, `InvalidState`."""
+    document = await get_document(session, document_id, lock=True)
+    if document.status != "failed":
+        raise InvalidState(f"The document is {document.status}: only one that failed is tried again.")
+    document.status, document.error_message, document.attempts, document.process_after = "processing", None, 0, now()
+    wake_processing(session, document)
+    return document
+
+
+def wake_processing(session: AsyncSession, document: KnowledgeDocument) -> None:
+    """Have a worker go on with a document once the transaction has been committed."""
+    whose, which = str(document.organization_id), str(document.id)
+    wake(session, "process_document", timeout_seconds=LONG_SECONDS, organization_id=whose, document_id=which)
 
 
 async def delete_document(session: AsyncSession, document_id: UUID) -> None:

@@ -8,8 +8,8 @@ import sys
 
 import structlog
 
-# Libraries that tell at INFO what our own lines tell better.
-QUIET = ("alembic", "hypercorn.error", "hypercorn.access", "saq", "LiteLLM", "httpx", "asyncio", "aiohttp.access")
+# Libraries that tell at INFO what our own lines tell better; Authlib tells at DEBUG the tokens that it issues.
+QUIET = ("authlib", "alembic", "hypercorn.error", "hypercorn.access", "saq", "LiteLLM", "httpx", "asyncio", "aiohttp.access")
 
 
 def configure(level: str, *, json: bool | None = None) -> None:

@@ -17,6 +17,9 @@ turn_latency = Histogram(
     buckets=(0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0),
 )
 provider_failures = Counter("switchboard_provider_failures", "Failures of providers", ["capability", "provider"], registry=registry)
+provider_overtakings = Counter(
+    "switchboard_provider_overtakings", "Answers that came too late: another provider was faster", ["capability", "provider"], registry=registry
+)
 delivery_queue_age = Gauge(
     "switchboard_delivery_queue_age_seconds",
     "How long the oldest due delivery has waited, by the database",

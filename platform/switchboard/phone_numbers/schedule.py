@@ -1,18 +1,15 @@
 """When a number is open (api-decisions, "Objects")."""
 
-import re
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import AfterValidator, Field, model_validator
 
+from switchboard.identity.hours import Clock, Day, began_on
 from switchboard.web.schemas import RequestBody
 
-Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
-CLOCK = r"^([01]\d|2[0-3]):[0-5]\d$"
 LOOK_AHEAD = timedelta(days=8)
-DAYS: tuple[Day, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 def _timezone(name: str) -> str:
@@ -27,15 +24,6 @@ def _holiday(text: str) -> str:
     except ValueError:
         raise ValueError(f"{text} is not a date like 2026-12-25") from None
     return text
-
-
-def _clock(text: str) -> str:
-    if not re.fullmatch(CLOCK, text):
-        raise ValueError("must be a time like 09:00")
-    return text
-
-
-Clock = Annotated[str, AfterValidator(_clock), Field(examples=["09:00"], json_schema_extra={"pattern": CLOCK})]
 
 
 class Slot(RequestBody):
@@ -66,8 +54,8 @@ def is_open(schedule: Schedule | None, moment: datetime) -> bool:
     """Whether the schedule is open; none, or one that is not enabled, always is. A holiday closes the slots that begin on it."""
     if schedule is None or not schedule.enabled:
         return True
-    local = moment.astimezone(ZoneInfo(schedule.timezone)).replace(tzinfo=None)
-    return any(_covers(schedule, slot, day, local) for slot in schedule.slots for day in (local.date(), local.date() - timedelta(days=1)))
+    began = (began_on(slot, moment, ZoneInfo(schedule.timezone)) for slot in schedule.slots)
+    return any(day is not None and day.isoformat() not in schedule.holidays for day in began)
 
 
 def next_change(schedule: Schedule | None, moment: datetime) -> datetime | None:
@@ -81,14 +69,6 @@ def next_change(schedule: Schedule | None, moment: datetime) -> datetime | None:
         datetime.combine(today + timedelta(days=ahead), clock, zone).astimezone(UTC) for ahead in range(LOOK_AHEAD.days + 1) for clock in clocks
     )
     return next((turn for turn in turns if turn > moment and is_open(schedule, turn) != now_open), None)
-
-
-def _covers(schedule: Schedule, slot: Slot, day: date, local: datetime) -> bool:
-    if DAYS[day.weekday()] not in slot.days or day.isoformat() in schedule.holidays:
-        return False
-    start = datetime.combine(day, time.fromisoformat(slot.start))
-    end = datetime.combine(day, time.fromisoformat(slot.end))
-    return start <= local < (end if end > start else end + timedelta(days=1))
 
 
 def next_period_end(bought_at: datetime, moment: datetime) -> datetime:

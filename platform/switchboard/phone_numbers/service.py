@@ -1,6 +1,7 @@
 """Rules of phone numbers."""
 
 import secrets
+from collections.abc import Collection
 from decimal import Decimal
 from uuid import UUID
 
@@ -50,10 +51,26 @@ async def at_carrier(session: AsyncSession, carrier: str) -> list[PhoneNumber]:
     return list((await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id)))).all())
 
 
+async def answered_by(session: AsyncSession, agent_ids: Collection[UUID]) -> dict[UUID, list[PhoneNumber]]:
+    """The numbers that each of these agents answers, the oldest first."""
+    rows = listed(session).where(col(PhoneNumber.inbound_agent_id).in_(agent_ids)).order_by(col(PhoneNumber.created_at))
+    found: dict[UUID, list[PhoneNumber]] = {agent_id: [] for agent_id in agent_ids}
+    for number in (await session.exec(rows)).all():
+        if number.inbound_agent_id is not None:
+            found[number.inbound_agent_id].append(number)
+    return found
+
+
 async def active(session: AsyncSession) -> list[PhoneNumber]:
     """The organization's numbers that can be used, in their order."""
     rows = listed(session).where(col(PhoneNumber.status) == "active")
     return list((await session.exec(rows.order_by(col(PhoneNumber.phone_number)))).all())
+
+
+async def of_agent(session: AsyncSession, agent_id: UUID) -> PhoneNumber | None:
+    """The first number that an agent answers, None where it answers none."""
+    rows = listed(session).where(col(PhoneNumber.inbound_agent_id) == agent_id, col(PhoneNumber.status) == "active")
+    return (await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id)).limit(1))).one_or_none()
 
 
 async def find_active(session: AsyncSession, number_id: UUID) -> PhoneNumber | None:

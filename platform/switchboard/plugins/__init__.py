@@ -18,14 +18,13 @@ from switchboard.plugins.llm import (
     ToolSpec,
 )
 from switchboard.plugins.media import DigitPressed, Frame, MarkReached, MediaCodec, MediaEvent, MediaStarted, MediaStopped
-from switchboard.plugins.provider import OutcomeUnknown, Provider, ProviderError, ProviderSettings
+from switchboard.plugins.numbering import AvailableNumber, BoughtNumber
+from switchboard.plugins.provider import OPERATOR_ONLY, OutcomeUnknown, Provider, ProviderError, ProviderSettings
 from switchboard.plugins.simulated_carrier import CallProgress, SimulatedCall, SimulatedCarrier, SpokenLine
 from switchboard.plugins.sip import sip_failure
 from switchboard.plugins.speech_to_text import SpeechToTextProvider, SpeechToTextStream, Transcript, TranscriptionRequest
 from switchboard.plugins.telephony import (
     INVALID_NUMBER,
-    AvailableNumber,
-    BoughtNumber,
     BrowserCall,
     BrowserToken,
     CallAccepted,
@@ -41,6 +40,7 @@ from switchboard.plugins.telephony import (
     ForwardCall,
     IncomingCall,
     Instruction,
+    Introduction,
     InvalidCallback,
     MachineDetected,
     Received,
@@ -48,6 +48,8 @@ from switchboard.plugins.telephony import (
     RecordingReady,
     RecordingStream,
     RejectCall,
+    TargetGone,
+    TargetReady,
     TelephonyCapabilities,
     TelephonyProvider,
     TextOrder,
@@ -61,6 +63,7 @@ from switchboard.plugins.vector_stores import Chunk, ChunkMatch, VectorStore
 __all__ = [
     "INVALID_NUMBER",
     "KNOWLEDGE",
+    "OPERATOR_ONLY",
     "PHONE_MULAW",
     "PHONE_PCM",
     "ActionContext",
@@ -99,6 +102,7 @@ __all__ = [
     "Frame",
     "IncomingCall",
     "Instruction",
+    "Introduction",
     "InvalidCallback",
     "JsonObject",
     "LLMProvider",
@@ -127,6 +131,8 @@ __all__ = [
     "SpeechToTextProvider",
     "SpeechToTextStream",
     "SpokenLine",
+    "TargetGone",
+    "TargetReady",
     "TelephonyCapabilities",
     "TelephonyProvider",
     "TextDelta",

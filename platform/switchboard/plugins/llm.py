@@ -59,7 +59,7 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """The next piece of the answer's text."""
+    """The next piece of the answer's text. An empty one says that the model is at work, on a tool call say: it is not taken for silent then."""
 
     text: str
 
@@ -85,7 +85,8 @@ class LLMProvider(Provider[SettingsT_co]):
     def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
         """Yield text as it is written, each tool call once it is whole, and one `ModelUsage` last. Closing the iterator stops the request.
 
-        Raises `ProviderError`; where it does so before the first event, the organization's next provider is tried.
+        Raises `ProviderError`; where it does so before the first event, or has yielded none within 0.7 seconds, the organization's next
+        provider is asked. The conversation breaks off where nothing is yielded for 8 seconds.
         """
 
     def expected_phrases(self, system_prompt: str) -> Sequence[str]:

@@ -2,9 +2,13 @@
 
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+OPERATOR_ONLY: Final[dict[str, JsonValue]] = {"operator_only": True}
+"""`json_schema_extra` of a setting that says where requests or files go. Only whoever runs the installation sets it, in a tenant file or as a
+superadmin: an owner of an organization could reach with it what only this machine can reach. Settings whose type is a URL count as such anyway."""
 
 
 class ProviderSettings(BaseModel):

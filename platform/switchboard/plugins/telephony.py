@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal, TypeAlias
 
 from switchboard.plugins.media import MediaCodec
+from switchboard.plugins.numbering import AvailableNumber, BoughtNumber
 from switchboard.plugins.provider import Provider, ProviderError, SettingsT_co
 
 # --- what carriers tell us by callback ---
@@ -113,9 +114,24 @@ class TextStatus:
     opted_out: bool = False
 
 
-CarrierEvent: TypeAlias = (
-    IncomingCall | CallAccepted | CallRinging | CallAnswered | MachineDetected | CallEnded | RecordingReady | TextReceived | TextStatus
-)
+@dataclass(frozen=True, slots=True)
+class TargetReady:
+    """The target of a transfer (`introduce`) has heard its introduction, and waits."""
+
+    target_call_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TargetGone:
+    """The target of a transfer did not answer, or has hung up. Told of one that has been connected it means nothing."""
+
+    target_call_id: str
+    outcome: CallOutcome
+
+
+TransferEvent: TypeAlias = TargetReady | TargetGone
+CallEvent: TypeAlias = CallAccepted | CallRinging | CallAnswered | MachineDetected | CallEnded | RecordingReady
+CarrierEvent: TypeAlias = IncomingCall | CallEvent | TransferEvent | TextReceived | TextStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +224,17 @@ Instruction: TypeAlias = ConnectMedia | ForwardCall | RejectCall
 
 
 @dataclass(frozen=True, slots=True)
+class Introduction:
+    """A person to whom a call is to be transferred, and what they are told first, in a BCP 47 language."""
+
+    to_number: str
+    caller_id: str
+    text: str
+    language: str = "en-US"
+    ring_seconds: int = 30
+
+
+@dataclass(frozen=True, slots=True)
 class TextOrder:
     """An outbound text. `reference` is our message's id."""
 
@@ -216,36 +243,6 @@ class TextOrder:
     to_number: str
     body: str
     callbacks: CallbackUrls
-
-
-NumberType = Literal["local", "mobile", "toll_free", "national"]
-
-
-@dataclass(frozen=True, slots=True)
-class AvailableNumber:
-    """A number that can be bought. Costs are US dollars, monthly and once."""
-
-    phone_number: str
-    friendly_name: str
-    country: str
-    region: str | None = None
-    locality: str | None = None
-    postal_code: str | None = None
-    number_type: NumberType = "local"
-    voice: bool = True
-    sms: bool = True
-    mms: bool = False
-    monthly_cost: float = 0.0
-    setup_cost: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class BoughtNumber:
-    """A number that is ours. `carrier_number_id` names it at the carrier."""
-
-    carrier_number_id: str
-    phone_number: str
-    sms: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,11 +273,12 @@ class BrowserToken:
 class TelephonyCapabilities:
     """What a carrier cannot do is said here; the core then refuses it with a clear error instead of asking.
 
-    Without `send_digits` keys are pressed as tones in the call's audio.
+    Without `send_digits` keys are pressed as tones in the call's audio. `warm_transfer` is for a provider that has `introduce` and `connect`.
     """
 
     texts: bool = True
     transfer: bool = True
+    warm_transfer: bool = False
     send_digits: bool = True
     recordings: bool = True
     machine_detection: bool = True
@@ -329,6 +327,18 @@ class TelephonyProvider(Provider[SettingsT_co]):
     @abstractmethod
     async def transfer(self, carrier_call_id: str, *, to_number: str, caller_id: str, callbacks: CallbackUrls) -> None:
         """Take the call off our socket and connect it to another number. Raises `ProviderError`; the call then goes on with us."""
+
+    async def introduce(self, carrier_call_id: str, introduction: Introduction, callbacks: CallbackUrls) -> str:
+        """Begin a warm transfer: call its target and speak the introduction to whoever answers. Answers the carrier's id of that call at once.
+
+        The call itself stays on our socket. `TargetReady` and `TargetGone`, told at `callbacks`, say what comes of it; the core then asks to
+        `connect`, or calls it off by `hang_up` of the target's call. Raises `ProviderError`.
+        """
+        raise ProviderError(f"{self.title} cannot introduce a transfer", code="unsupported", retryable=False)
+
+    async def connect(self, carrier_call_id: str, target_call_id: str) -> None:
+        """Take the call off our socket and connect it to the target that waits; either hanging up ends both. Raises as `transfer` does."""
+        raise ProviderError(f"{self.title} cannot introduce a transfer", code="unsupported", retryable=False)
 
     @abstractmethod
     async def send_digits(self, carrier_call_id: str, digits: str) -> None:

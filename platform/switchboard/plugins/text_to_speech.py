@@ -47,7 +47,8 @@ class TextToSpeechProvider(Provider[SettingsT_co]):
     def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
         """Yield the spoken text, the first chunk as early as it can be had. Closing the iterator stops the work.
 
-        Raises `ProviderError`; where it does so before the first chunk, the organization's next provider is tried.
+        Raises `ProviderError`; where it does so before the first chunk, or has yielded none within 0.7 seconds, the organization's next
+        provider is asked. A sentence that breaks off later is asked for once more.
         """
 
     @abstractmethod

@@ -52,7 +52,7 @@ async def configure(session: AsyncSession, registry: Registry, keyring: KeyRing,
     changes = []
     for position, want in enumerate(wanted):
         row = rows.pop((want.capability.value, want.name), None)
-        changes += _write(session, registry, keyring, want, row=row, position=position)
+        changes += write(session, registry, keyring, want, row=row, position=position)
     for capability, name in rows:
         changes.append(f"remove {capability} {name}")
     gone = [row.id for row in rows.values()]
@@ -66,17 +66,18 @@ async def _rows(session: AsyncSession) -> dict[tuple[str, str], ProviderConfigur
     return {(row.capability, row.name): row for row in found.all()}
 
 
-def _write(
+def write(
     session: AsyncSession, registry: Registry, keyring: KeyRing, want: Wanted, *, row: ProviderConfiguration | None, position: int
 ) -> list[str]:
+    """Write one provider down, anew or in its row; answers what changed, in words. Raises as `configure` does."""
     kind = provider_class(registry, want)
     organization_id: UUID = session.info["organization_id"]
     label = f"{want.capability.value} {want.name}"
-    known = _known_secrets(keyring, row)
+    known = known_secrets(keyring, row)
     made_up = {name: known.get(name, value) for name, value in kind.initial_settings().items()}
     settings = {**made_up, **want.settings}
     parse_settings(kind, settings)
-    secret = {name: settings[name] for name in settings if _is_secret(kind, name)}
+    secret = {name: settings[name] for name in settings if is_secret(kind, name)}
     public = {name: value for name, value in settings.items() if name not in secret}
     if row is not None and (row.settings, known, row.position) == (public, secret, position):
         return []
@@ -91,7 +92,7 @@ def _write(
     return [f"{verb} {label}"]
 
 
-def _known_secrets(keyring: KeyRing, row: ProviderConfiguration | None) -> dict[str, JsonValue]:
+def known_secrets(keyring: KeyRing, row: ProviderConfiguration | None) -> dict[str, JsonValue]:
     """What is kept; nothing where the key that encrypted it is gone, so that writing the settings anew repairs that."""
     if row is None:
         return {}
@@ -102,6 +103,7 @@ def _known_secrets(keyring: KeyRing, row: ProviderConfiguration | None) -> dict[
     return secrets
 
 
-def _is_secret(kind: type[Provider[ProviderSettings]], name: str) -> bool:
+def is_secret(kind: type[Provider[ProviderSettings]], name: str) -> bool:
+    """Whether a setting is kept encrypted and never shown."""
     field = kind.Settings.model_fields.get(name)
     return field is not None and SecretStr.__name__ in str(field.annotation)

@@ -9,7 +9,14 @@ from uuid import UUID
 from switchboard.database import Database
 from switchboard.plugins import LLMProvider, ProviderSettings, SpeechToTextProvider, TextToSpeechProvider
 from switchboard.plugins.registry import Capability
-from switchboard.providers.failover import FailoverLLM, FailoverSpeechToText, FailoverTextToSpeech, Served
+from switchboard.providers.failover import (
+    PATIENCE,
+    SILENT_SECONDS,
+    FailoverLLM,
+    FailoverSpeechToText,
+    FailoverTextToSpeech,
+    ServiceRecord,
+)
 from switchboard.providers.instances import AnyProvider, Providers
 from switchboard.providers.service import configured_names
 
@@ -33,27 +40,29 @@ class ConversationProviders:
 
 @asynccontextmanager
 async def conversation_providers(
-    database: Database, providers: Providers, organization_id: UUID, agent: Choice, *, served: Served
+    database: Database, providers: Providers, organization_id: UUID, agent: Choice, *, record: ServiceRecord
 ) -> AsyncIterator[ConversationProviders]:
-    """Providers for one call; `served` is filled with the name of the provider that served each capability. Raises `ProviderError`."""
+    """Providers for one call; `record` is filled with who served. Raises `ProviderError`."""
     async with AsyncExitStack() as stack:
         opening = _Opening(stack, database, providers, organization_id)
         transcribers = await opening.all_of(Capability.SPEECH_TO_TEXT, agent.stt_provider)
         voices = await opening.all_of(Capability.TEXT_TO_SPEECH, agent.tts_provider)
         models = await opening.all_of(Capability.LLM, agent.llm_provider)
         yield ConversationProviders(
-            FailoverSpeechToText(cast("list[SpeechToTextProvider[ProviderSettings]]", transcribers), served),
-            FailoverTextToSpeech(cast("list[TextToSpeechProvider[ProviderSettings]]", voices), served),
-            FailoverLLM(cast("list[LLMProvider[ProviderSettings]]", models), served),
+            FailoverSpeechToText(cast("list[SpeechToTextProvider[ProviderSettings]]", transcribers), record, patience=PATIENCE),
+            FailoverTextToSpeech(cast("list[TextToSpeechProvider[ProviderSettings]]", voices), record, patience=PATIENCE),
+            FailoverLLM(cast("list[LLMProvider[ProviderSettings]]", models), record, patience=PATIENCE),
         )
 
 
 @asynccontextmanager
-async def agent_model(database: Database, providers: Providers, organization_id: UUID, agent: Choice) -> AsyncIterator[LLMProvider[ProviderSettings]]:
-    """The agent's model alone, for what is written and not spoken; it fails over as in a call. Raises `ProviderError`."""
+async def agent_model(
+    database: Database, providers: Providers, organization_id: UUID, agent: Choice, record: ServiceRecord | None = None
+) -> AsyncIterator[LLMProvider[ProviderSettings]]:
+    """The agent's model alone, for what is written: nobody waits on a line, so only one that fails is replaced. Raises `ProviderError`."""
     async with AsyncExitStack() as stack:
         models = await _Opening(stack, database, providers, organization_id).all_of(Capability.LLM, agent.llm_provider)
-        yield FailoverLLM(cast("list[LLMProvider[ProviderSettings]]", models), served={})
+        yield FailoverLLM(cast("list[LLMProvider[ProviderSettings]]", models), record or ServiceRecord(), patience=SILENT_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

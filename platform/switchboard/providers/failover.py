@@ -1,14 +1,14 @@
-"""Providers that are several: the next one is tried where one fails before it has produced anything.
+"""Providers that are several: the next one is asked where one fails, or is slow, before it has produced anything.
 
 Each is itself a provider of its capability, so whoever uses it knows one type. A model or voice belongs to the provider that the agent chose,
 so the others are asked for their defaults.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import aclosing
-from dataclasses import replace
-from typing import Generic, TypeAlias, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Final, Generic, TypeVar
 
 import structlog
 
@@ -18,6 +18,7 @@ from switchboard.plugins import (
     ChatEvent,
     ChatRequest,
     LLMProvider,
+    ModelUsage,
     Provider,
     ProviderError,
     ProviderSettings,
@@ -31,29 +32,47 @@ from switchboard.plugins import (
     Voice,
 )
 from switchboard.plugins.registry import Capability
+from switchboard.providers.racing import Race
 
 logger = structlog.get_logger()
 
-Served: TypeAlias = dict[str, str]
-"""Filled with the name of the provider that served each capability."""
-
-FIRST_SECONDS = 8.0
-"""How long a first token, a first piece of audio or an open stream may take before the next provider is tried."""
+PATIENCE: Final = 0.7
+"""Seconds until one that has not begun gets the next one beside it, in a call: voices and models promise a first byte within 0.1 to 0.6, and a
+caller is to wait less than a second longer than usual."""
+SILENT_SECONDS: Final = 8.0
+"""How long a provider that nobody can replace may produce nothing, at the beginning of its answer or in the middle."""
 
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
 Item = TypeVar("Item")
 
 
+@dataclass(slots=True)
+class ServiceRecord:
+    """Which provider served each capability, and what a conversation's overtaken voices will bill for nothing, in characters."""
+
+    served: dict[str, str] = field(default_factory=dict)
+    overtaken_characters: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Winner(Generic[ProviderT]):
+    """Who answers, and who was asked as well and came too late."""
+
+    provider: ProviderT
+    overtaken: Sequence[ProviderT]
+
+
 class _Failover(Generic[ProviderT]):
-    """An organization's providers of a capability, in order."""
+    """An organization's providers of a capability, in order. `patience`: how many seconds one may take before the next is asked beside it."""
 
     name = "failover"
     title = "Failover"
 
-    def __init__(self, providers: Sequence[ProviderT], served: Served) -> None:
+    def __init__(self, providers: Sequence[ProviderT], record: ServiceRecord, *, patience: float) -> None:
         self.settings = ProviderSettings()
         self._providers = list(providers)
-        self._served = served
+        self._record = record
+        self._patience = patience
 
     async def check(self) -> None:
         """Whether all of them work."""
@@ -65,60 +84,108 @@ class _Failover(Generic[ProviderT]):
         logger.warning("provider failed", capability=capability.value, provider=provider.name, error=str(error) or type(error).__name__)
         if isinstance(error, ProviderError):
             return error
-        return ProviderError(f"{provider.title} did not answer within {FIRST_SECONDS:.0f} seconds")
+        return ProviderError(f"{provider.title} did not answer in time")
 
     async def _first(
-        self, capability: Capability, attempt: Callable[[ProviderT, bool], AsyncIterator[Item]]
-    ) -> AsyncIterator[tuple[ProviderT, Item]]:
-        """Items of the first provider that yields any. `attempt` is told whether the provider is the agent's own choice."""
+        self, capability: Capability, order: Sequence[ProviderT], attempt: Callable[[ProviderT], AsyncIterator[Item]]
+    ) -> AsyncIterator[tuple[_Winner[ProviderT], Item]]:
+        """Items of the provider that yields first. Raises `ProviderError` where none does, or the one that did fails later."""
+        race: Race[ProviderT, Item] = Race()
+        try:
+            provider, first = await self._fastest(capability, order, attempt, race)
+            winner = _Winner(provider, [other for other in race.runners if other is not provider])
+            for slow in winner.overtaken:
+                metrics.provider_overtakings.labels(capability.value, slow.name).inc()
+                logger.info("provider overtaken", capability=capability.value, provider=slow.name, by=provider.name)
+                race.drop(slow)
+            self._record.served[capability.value] = provider.name
+            yield winner, first
+            while (item := await self._next(capability, provider, race)) is not None:
+                yield winner, item
+        finally:
+            await race.stop()
+
+    async def _fastest(
+        self,
+        capability: Capability,
+        order: Sequence[ProviderT],
+        attempt: Callable[[ProviderT], AsyncIterator[Item]],
+        race: Race[ProviderT, Item],
+    ) -> tuple[ProviderT, Item]:
+        """The provider that yields first, and its first item. Whenever one fails or patience ends, the next is asked as well."""
         error = ProviderError(f"the organization has no {capability.value} provider", retryable=False)
-        for index, provider in enumerate(self._providers):
-            stream = attempt(provider, index == 0)
-            async with aclosing(stream):  # type: ignore[type-var]
-                try:
-                    async with asyncio.timeout(FIRST_SECONDS):
-                        first = await anext(stream)
-                except StopAsyncIteration:
-                    return
-                except (ProviderError, TimeoutError) as failure:
-                    error = self._failed(capability, provider, failure)
-                    continue
-                self._served[capability.value] = provider.name
-                yield provider, first
-                async for item in stream:
-                    yield provider, item
-                return
+        waiting = deque(order)
+        while waiting or race.runners:
+            if waiting:
+                asked = waiting.popleft()
+                race.start(asked, attempt(asked))
+            try:
+                provider, item = await race.next(self._patience if waiting else SILENT_SECONDS)
+            except TimeoutError as late:
+                if not waiting:
+                    for provider in race.runners:
+                        error = self._failed(capability, provider, late)
+                    break
+                continue
+            if item is None:
+                race.drop(provider)
+                item = ProviderError(f"{provider.title} answered nothing")
+            if not isinstance(item, Exception):
+                return provider, item
+            if not isinstance(item, ProviderError):
+                raise item
+            error = self._failed(capability, provider, item)
         raise error
+
+    async def _next(self, capability: Capability, provider: ProviderT, race: Race[ProviderT, Item]) -> Item | None:
+        try:
+            _, item = await race.next(SILENT_SECONDS)
+        except TimeoutError:
+            item = ProviderError(f"{provider.title} stopped in the middle of its answer")
+        if isinstance(item, ProviderError):
+            raise self._failed(capability, provider, item)
+        if isinstance(item, Exception):
+            raise item
+        return item
 
 
 class FailoverLLM(_Failover[LLMProvider[ProviderSettings]], LLMProvider[ProviderSettings]):
     """Language models in order."""
 
     async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
-        def attempt(provider: LLMProvider[ProviderSettings], chosen: bool) -> AsyncIterator[ChatEvent]:
-            return provider.chat(request if chosen else replace(request, model=None))
+        """As a provider's; what overtaken models will bill for reading the conversation follows as usage of their own."""
 
-        async for _, event in self._first(Capability.LLM, attempt):
+        def attempt(provider: LLMProvider[ProviderSettings]) -> AsyncIterator[ChatEvent]:
+            return provider.chat(request if provider is self._providers[0] else replace(request, model=None))
+
+        async for winner, event in self._first(Capability.LLM, self._providers, attempt):
             yield event
+            if isinstance(event, ModelUsage):
+                for slow in winner.overtaken:
+                    yield ModelUsage(slow.name, event.input_tokens, 0, detail={"overtaken_by": winner.provider.name})
 
     def expected_phrases(self, system_prompt: str) -> Sequence[str]:
         return self._providers[0].expected_phrases(system_prompt)
 
 
 class FailoverTextToSpeech(_Failover[TextToSpeechProvider[ProviderSettings]], TextToSpeechProvider[ProviderSettings]):
-    """Voices in order, all in the first one's audio format."""
+    """Voices in order, all in the first one's audio format. Whoever has spoken is asked first from then on: a caller hears one change of voice."""
 
-    def __init__(self, providers: Sequence[TextToSpeechProvider[ProviderSettings]], served: Served) -> None:
-        super().__init__(providers, served)
+    def __init__(self, providers: Sequence[TextToSpeechProvider[ProviderSettings]], record: ServiceRecord, *, patience: float) -> None:
+        super().__init__(providers, record, patience=patience)
         self.audio_format = providers[0].audio_format  # type: ignore[misc]
+        self._order = list(self._providers)
 
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
-        def attempt(provider: TextToSpeechProvider[ProviderSettings], chosen: bool) -> AsyncIterator[SpeechChunk]:
-            return provider.synthesize(request if chosen else replace(request, voice_id=None, model=None))
+        def attempt(provider: TextToSpeechProvider[ProviderSettings]) -> AsyncIterator[SpeechChunk]:
+            return provider.synthesize(request if provider is self._providers[0] else replace(request, voice_id=None, model=None))
 
         converter: Converter | None = None
-        async for provider, chunk in self._first(Capability.TEXT_TO_SPEECH, attempt):
-            converter = converter or Converter(provider.audio_format, self.audio_format)
+        async for winner, chunk in self._first(Capability.TEXT_TO_SPEECH, list(self._order), attempt):
+            if converter is None:
+                converter = Converter(winner.provider.audio_format, self.audio_format)
+                self._record.overtaken_characters += len(request.text) * len(winner.overtaken)
+                self._order.sort(key=lambda provider: provider is not winner.provider)
             yield SpeechChunk(converter.convert(chunk.audio), chunk.words)
         if converter is not None and (rest := converter.convert(b"", last=True)):
             yield SpeechChunk(rest)
@@ -131,23 +198,26 @@ class FailoverTextToSpeech(_Failover[TextToSpeechProvider[ProviderSettings]], Te
 
 
 class FailoverSpeechToText(_Failover[SpeechToTextProvider[ProviderSettings]], SpeechToTextProvider[ProviderSettings]):
-    """Transcribers in order, all fed in the first one's audio format. A stream that is lost is reopened with the next one."""
+    """Transcribers in order, all fed in the first one's audio format. A stream that is lost is reopened.
 
-    def __init__(self, providers: Sequence[SpeechToTextProvider[ProviderSettings]], served: Served) -> None:
-        super().__init__(providers, served)
+    One that does not open in time is left for the next: what the caller says meanwhile is kept, so two at once would save nothing.
+    """
+
+    def __init__(self, providers: Sequence[SpeechToTextProvider[ProviderSettings]], record: ServiceRecord, *, patience: float) -> None:
+        super().__init__(providers, record, patience=patience)
         self.audio_format = providers[0].audio_format  # type: ignore[misc]
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
         error = ProviderError("the organization has no speech_to_text provider", retryable=False)
-        for index, provider in enumerate(self._providers):
-            wanted = request if index == 0 else replace(request, model=None)
+        for provider in self._providers:
+            wanted = request if provider is self._providers[0] else replace(request, model=None)
             try:
-                async with asyncio.timeout(FIRST_SECONDS):
+                async with asyncio.timeout(SILENT_SECONDS if provider is self._providers[-1] else self._patience):
                     stream = await provider.transcribe(wanted)
             except (ProviderError, TimeoutError) as failure:
                 error = self._failed(Capability.SPEECH_TO_TEXT, provider, failure)
                 continue
-            self._served[Capability.SPEECH_TO_TEXT.value] = provider.name
+            self._record.served[Capability.SPEECH_TO_TEXT.value] = provider.name
             if provider.audio_format == self.audio_format:
                 return stream
             return _Converted(stream, Converter(self.audio_format, provider.audio_format))

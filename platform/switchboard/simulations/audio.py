@@ -8,7 +8,7 @@ from switchboard.calls.models import Call, TranscriptLine
 from switchboard.calls.settling import settled
 from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.phone_numbers.purchase import callback_urls
-from switchboard.plugins import SimulatedCall, SimulatedCarrier, SpokenLine
+from switchboard.plugins import CallProgress, SimulatedCall, SimulatedCarrier, SpokenLine
 from switchboard.runtime import Runtime
 from switchboard.simulations import service as simulations
 from switchboard.simulations.assertions import EndedBy
@@ -32,7 +32,7 @@ async def hold(runtime: Runtime, simulation: Simulation, agent: Agent, played: P
         number = await simulations.simulated_number(session, runtime.registry, agent.id)
     if number is None:
         raise NotPlayed("the agent answers no number whose carrier can play a caller any more")
-    rung = await _ring(runtime, simulation, number)
+    rung = await _ring(runtime, simulation, number, played)
     if not rung.answered:
         raise NotPlayed(f"the call was not answered: {rung.refused_reason}")
     try:
@@ -46,7 +46,11 @@ async def hold(runtime: Runtime, simulation: Simulation, agent: Agent, played: P
         played.ended_by = "limit"
 
 
-async def _ring(runtime: Runtime, simulation: Simulation, number: PhoneNumber) -> SimulatedCall:
+async def _ring(runtime: Runtime, simulation: Simulation, number: PhoneNumber, played: Played) -> SimulatedCall:
+    def note(progress: CallProgress) -> None:
+        if progress.line is not None:
+            played.add("user", simulation.lines[progress.line - 1])
+
     async with runtime.providers.telephony(simulation.organization_id, number.carrier) as carrier:
         if not isinstance(carrier, SimulatedCarrier):
             raise NotPlayed(f"{number.carrier} is a real carrier: it cannot play a caller")
@@ -55,6 +59,7 @@ async def _ring(runtime: Runtime, simulation: Simulation, number: PhoneNumber) -
             to_number=number.phone_number,
             lines=[SpokenLine(text=line) for line in simulation.lines[: simulation.max_turns]],
             callbacks=callback_urls(runtime, simulation.organization_id, number.carrier),
+            progress=note,
         )
 
 

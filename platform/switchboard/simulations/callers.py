@@ -7,7 +7,8 @@ from switchboard.agents.models import Agent
 from switchboard.conversation.toolbox import Toolbox
 from switchboard.conversation.tools import EndCall, Wishes
 from switchboard.conversation.writing import Writer
-from switchboard.plugins import LLMProvider, Message, ProviderSettings, ToolContext
+from switchboard.plugins import LLMProvider, Message, ModelUsage, ProviderSettings, ToolContext
+from switchboard.simulations.models import Simulation
 
 OPENING = "(The call is answered. Nobody speaks yet.)"
 INSTRUCTION = (
@@ -37,10 +38,12 @@ class Lines:
 class Persona:
     """A model that speaks as somebody who wants something. It ends by `end_call`; what it says with that is still said."""
 
-    def __init__(self, llm: LLMProvider[ProviderSettings], agent: Agent, persona: str, goal: str, context: ToolContext) -> None:
+    def __init__(
+        self, llm: LLMProvider[ProviderSettings], agent: Agent, simulation: Simulation, context: ToolContext, usage: list[ModelUsage]
+    ) -> None:
         self._wishes = Wishes()
-        self._writer = Writer(llm, agent.llm_model, agent.llm_temperature, Toolbox([EndCall(self._wishes)], context))
-        self._system = (Message("system", f"{INSTRUCTION}\nWho you are:\n{persona or 'anybody'}\n\nWhat you want:\n{goal}"),)
+        self._writer = Writer(llm, agent.llm_model, agent.llm_temperature, Toolbox([EndCall(self._wishes)], context), usage)
+        self._system = (Message("system", f"{INSTRUCTION}\nWho you are:\n{simulation.persona or 'anybody'}\n\nWhat you want:\n{simulation.goal}"),)
         self._history: list[Message] = []
 
     async def next_line(self, agent_said: str) -> str | None:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from switchboard.agents.models import Agent
 from switchboard.events.catalog import SimulationCriterion
-from switchboard.plugins import ChatRequest, Message, TextDelta
+from switchboard.plugins import ChatRequest, Message, ModelUsage, TextDelta
 from switchboard.providers.conversation import agent_model
 from switchboard.runtime import Runtime
 from switchboard.simulations.assertions import Assertion, Ended, Judged, LatencyUnder, NeverSaid, Said, ToolCalled
@@ -95,7 +95,9 @@ async def _asked(runtime: Runtime, agent: Agent, assertion: Judged, played: Play
         response_schema=Verdict.model_json_schema(),
     )
     async with agent_model(runtime.database, runtime.providers, agent.organization_id, agent) as model:
-        text = "".join([event.text async for event in model.chat(request) if isinstance(event, TextDelta)])
+        events = [event async for event in model.chat(request)]
+    text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    played.models.extend(event for event in events if isinstance(event, ModelUsage))
     try:
         verdict = Verdict.model_validate_json(text)
     except ValidationError:

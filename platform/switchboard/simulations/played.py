@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 from uuid import UUID
 
-from switchboard.plugins import JsonObject
+from switchboard.plugins import JsonObject, ModelUsage
 from switchboard.simulations.assertions import EndedBy
 
 
@@ -27,13 +27,15 @@ class ToolUse:
 @dataclass(slots=True)
 class Played:
     """A conversation as far as it went. `ended_by` is None for one that broke; `latencies` are milliseconds from the caller's last sound to the
-    agent's first, in order."""
+    agent's first, in order. `models` and `embeddings` are what it used, but for what a call is charged for."""
 
     ended_by: EndedBy | None = None
     spoken: list[Spoken] = field(default_factory=list)
     tools: list[ToolUse] = field(default_factory=list)
     latencies: list[int] = field(default_factory=list)
     call_id: UUID | None = None
+    models: list[ModelUsage] = field(default_factory=list)
+    embeddings: list[ModelUsage] = field(default_factory=list)
 
     def add(self, role: Literal["user", "agent", "tool", "system"], content: str) -> None:
         """Something was said; nothing is no entry."""

@@ -1,6 +1,7 @@
 """The agent's tools as in a call, but nothing is done: each is noted and answered as if it had been. Only knowledge is really searched."""
 
 import json
+from collections.abc import Sequence
 
 from switchboard.conversation.call import Tool
 from switchboard.conversation.knowledge import Knowledge, SearchKnowledge
@@ -13,12 +14,13 @@ from switchboard.simulations.played import Played, ToolUse
 class Rehearsal:
     """The tools of one simulated conversation. `wishes` is what the agent wants done with the call."""
 
-    def __init__(self, played: Played, context: ToolContext, knowledge: Knowledge | None, plugins: tuple[type[Tool], ...]) -> None:
+    def __init__(self, played: Played, context: ToolContext, knowledge: Knowledge | None, others: Sequence[Tool]) -> None:
+        """`others` are offered as they are, and never run."""
         self.wishes = Wishes()
         self._played = played
         own: list[Tool] = [EndCall(self.wishes), TransferCall(self.wishes), PressDigits(_press), SendSms(_NoTexts()), OptOut(_opt_out)]
         known = [SearchKnowledge(knowledge)] if knowledge else []
-        self._toolbox = Toolbox([*own, *known, *(_harmless(tool) for tool in plugins)], context)
+        self._toolbox = Toolbox([*own, *known, *(_Harmless(tool) for tool in others)], context)
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -33,18 +35,18 @@ class Rehearsal:
         return result
 
 
-def _harmless(tool: type[Tool]) -> Tool:
+class _Harmless(AgentTool[ToolParameters]):
     """The same tool to the model, which checks its arguments and does nothing."""
 
-    class Harmless(AgentTool[ToolParameters]):
-        name = tool.name
-        description = tool.description
-        Parameters = tool.Parameters
+    def __init__(self, tool: Tool) -> None:
+        self._tool = tool
+        self.name, self.description, self.Parameters = tool.name, tool.description, tool.Parameters  # type: ignore[misc]
 
-        async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
-            return {"done": True}
+    def schema(self) -> JsonObject:
+        return self._tool.schema()
 
-    return Harmless()
+    async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
+        return {"done": True}
 
 
 class _NoTexts:

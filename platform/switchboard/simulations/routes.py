@@ -10,7 +10,7 @@ from switchboard.runtime import current_runtime
 from switchboard.simulations import service as simulations
 from switchboard.simulations.schemas import SimulationCreate, SimulationOut
 from switchboard.web.endpoint import endpoint
-from switchboard.web.errors import InvalidState
+from switchboard.web.errors import InsufficientBalance, InvalidState
 from switchboard.web.pages import page
 from switchboard.web.schemas import Page, PageQuery
 
@@ -29,7 +29,7 @@ async def list_simulations(session: AsyncSession, agent_id: UUID, query: PageQue
 
 
 @blueprint.post("/v1/agents/<agent_id>/simulations")
-@endpoint(scope="agents:write", body=SimulationCreate, answer=SimulationOut, status=201, errors=[InvalidState])
+@endpoint(scope="agents:write", body=SimulationCreate, answer=SimulationOut, status=201, errors=[InsufficientBalance, InvalidState])
 async def create_simulation(session: AsyncSession, agent_id: UUID, data: SimulationCreate) -> SimulationOut:
     """Simulate a conversation with an agent.
 

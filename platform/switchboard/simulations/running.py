@@ -18,9 +18,12 @@ from sqlmodel import col, select
 
 from switchboard.agents import service as agents
 from switchboard.agents.models import Agent
+from switchboard.billing import ledger
+from switchboard.billing.costs import embedding_cost, model_cost
 from switchboard.database import now
 from switchboard.events.catalog import SimulationCompleted, SimulationCriterion
 from switchboard.events.outbox import publish
+from switchboard.identity.service import policy_of
 from switchboard.plugins import ProviderError
 from switchboard.runtime import Runtime
 from switchboard.simulations import audio, service, text
@@ -32,7 +35,7 @@ from switchboard.web.errors import NotFound
 
 logger = structlog.get_logger()
 LEASE = timedelta(seconds=30)
-RENEW_SECONDS = 10.0
+RENEW_SECONDS, SHOWN_SECONDS = 10.0, 1.0
 MAX_ATTEMPTS = 3
 MAX_SECONDS = 600.0
 AT_ONCE = 4
@@ -49,7 +52,7 @@ async def run(runtime: Runtime, organization_id: UUID, agent_id: UUID, simulatio
     simulation, agent = claimed
     began, played, criteria, fault = time.monotonic(), Played(), list[SimulationCriterion](), None
     try:
-        async with _held(runtime, simulation), asyncio.timeout(MAX_SECONDS):
+        async with _held(runtime, simulation, played), asyncio.timeout(MAX_SECONDS):
             await (audio if simulation.mode == "audio" else text).hold(runtime, simulation, agent, played)
             criteria = await judge(runtime, agent, ASSERTIONS.validate_python(simulation.assertions), played)
     except (ProviderError, NotPlayed) as error:
@@ -85,15 +88,20 @@ async def _take(runtime: Runtime, organization_id: UUID, agent_id: UUID, simulat
 
 
 @asynccontextmanager
-async def _held(runtime: Runtime, simulation: Simulation) -> AsyncIterator[None]:
-    """Keep the claim for as long as the conversation lasts."""
+async def _held(runtime: Runtime, simulation: Simulation, played: Played) -> AsyncIterator[None]:
+    """Keep the claim for as long as the conversation lasts, and show how far it is to who looks at it."""
 
     async def renew() -> None:
+        shown, renewed = 0, time.monotonic()
         while True:
-            await asyncio.sleep(RENEW_SECONDS)
+            await asyncio.sleep(SHOWN_SECONDS)
+            if len(played.spoken) == shown and time.monotonic() - renewed < RENEW_SECONDS:
+                continue
+            shown, renewed = len(played.spoken), time.monotonic()
+            so_far = {"transcript": [asdict(entry) for entry in played.spoken], "turns": played.turns, "due_at": now() + LEASE}
             async with runtime.database.tenant(simulation.organization_id) as session:
                 mine = col(Simulation.id) == simulation.id, col(Simulation.attempts) == simulation.attempts, col(Simulation.status) == "running"
-                await session.exec(update(Simulation).where(*mine).values(due_at=now() + LEASE))
+                await session.exec(update(Simulation).where(*mine).values(so_far))
 
     renewing = asyncio.create_task(renew())
     try:
@@ -123,6 +131,9 @@ async def _conclude(
         simulation.transcript = [asdict(entry) for entry in played.spoken]
         simulation.turns, simulation.duration_seconds, simulation.call_id = played.turns, round(seconds), played.call_id
         simulation.ended_by, simulation.error_message, simulation.due_at, simulation.completed_at = played.ended_by, fault, None, now()
+        prices = (await policy_of(session, simulation.organization_id)).prices
+        cost = model_cost(prices, played.models) + embedding_cost(prices, played.embeddings)
+        await ledger.settle(session, "simulation", simulation.id, cost)
         await publish(session, _told(simulation))
 
 

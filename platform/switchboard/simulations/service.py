@@ -7,6 +7,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.agents import service as agents
+from switchboard.billing import ledger
 from switchboard.database import new_id, now
 from switchboard.phone_numbers import service as numbers
 from switchboard.phone_numbers.models import PhoneNumber
@@ -40,10 +41,12 @@ async def get(session: AsyncSession, agent_id: UUID, simulation_id: UUID, *, loc
 async def create(session: AsyncSession, registry: Registry, agent_id: UUID, data: SimulationCreate) -> Simulation:
     """Write a simulation down; a worker runs it.
 
-    Raises `NotFound`, `ValidationFailed`, and `InvalidState` for mode `audio` where the agent answers no number that a played caller can ring.
+    Raises `NotFound`, `ValidationFailed`, `InsufficientBalance`, and `InvalidState` for mode `audio` where the agent answers no number that a played
+    caller can ring.
     """
     agent = await agents.get(session, agent_id)
     data.check()
+    await ledger.demand_solvency(session)
     if data.mode == "audio" and await simulated_number(session, registry, agent.id) is None:
         raise InvalidState("The agent answers no number whose carrier can play a caller: give it one of the loopback carrier, or use mode text.")
     fields = data.model_dump(mode="json")

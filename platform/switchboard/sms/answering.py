@@ -21,7 +21,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from switchboard.agents import service as agents
 from switchboard.agents.models import Agent
 from switchboard.agents.tools import declared_tools
-from switchboard.billing.costs import model_cost
+from switchboard.billing.costs import embedding_cost, model_cost
 from switchboard.conversation.call import Tool
 from switchboard.conversation.knowledge import PATIENT_SECONDS, SearchKnowledge, recalled
 from switchboard.conversation.thinking import SENTENCE_END, filled
@@ -31,7 +31,7 @@ from switchboard.conversation.writing import Writer
 from switchboard.database import now
 from switchboard.events.triggers import act_at_depth
 from switchboard.identity.service import policy_of
-from switchboard.knowledge_bases.conversation import AgentKnowledge
+from switchboard.knowledge_bases.conversation import agent_knowledge
 from switchboard.phone_numbers import service as numbers
 from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.phone_numbers.schedule import Schedule, is_open
@@ -72,6 +72,7 @@ class _Claim:
     seen: set[UUID] = field(default_factory=set)
     history: list[Message] = field(default_factory=list)
     usage: list[ModelUsage] = field(default_factory=list)
+    embeddings: list[ModelUsage] = field(default_factory=list)
     depth: int = 0
 
 
@@ -162,7 +163,7 @@ async def _think(runtime: Runtime, claim: _Claim, model: LLMProvider[ProviderSet
     context = ToolContext(
         agent.organization_id, agent.id, None, conversation.contact_number, claim.number.phone_number, conversation_id=conversation.id
     )
-    knowledge = AgentKnowledge(runtime, agent.organization_id, agent.knowledge_base_ids) if agent.knowledge_base_ids else None
+    knowledge = agent_knowledge(runtime, agent.organization_id, agent.knowledge_base_ids, claim.embeddings)
     own: list[Tool] = [OptOut(partial(_opt_out, runtime, claim)), *([SearchKnowledge(knowledge)] if knowledge else [])]
     toolbox = Toolbox([*own, *(tool() for tool in runtime.registry.tools), *await declared_tools(runtime, agent)], context)
     known = await recalled(knowledge, claim.history[-1].content if claim.history else "", seconds=PATIENT_SECONDS)
@@ -194,7 +195,8 @@ async def _conclude(runtime: Runtime, claim: _Claim, text: str) -> bool:
             prices = (await policy_of(session, conversation.organization_id)).prices
             act_at_depth(session, claim.depth)
             try:
-                await sms.write(session, conversation, claim.number, text, author="agent", cost=model_cost(prices, claim.usage))
+                cost = model_cost(prices, claim.usage) + embedding_cost(prices, claim.embeddings)
+                await sms.write(session, conversation, claim.number, text, author="agent", cost=cost)
             except InsufficientBalance:
                 logger.warning("text not answered: the balance does not cover it", conversation_id=str(conversation.id))
         return True

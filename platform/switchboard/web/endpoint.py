@@ -118,7 +118,7 @@ async def _serve(call: _Call, path: Mapping[str, str]) -> Response:
     async with AsyncExitStack() as stack:
         replay = _idempotent(principal, raw)
         if replay is not None or "session" in call.wanted:
-            arguments["session"] = await stack.enter_async_context(web_context().database.tenant(principal.organization_id))
+            arguments["session"] = await stack.enter_async_context(web_context().database.tenant(principal.organization_id, actor=principal.actor))
         return await _answer(call, arguments, replay)
 
 

@@ -27,6 +27,7 @@ from switchboard.web.principal import SCOPES
 
 Json: TypeAlias = dict[str, Any]
 VERSION = "1.0.0"
+AUTHORIZE, TOKEN, REVOKE = "/oauth/authorize", "/api/oauth/token", "/api/oauth/revoke"
 REFERENCE = "#/components/schemas/{model}"
 TAGS = {
     "agents": "Agents hold the calls.",
@@ -82,11 +83,18 @@ def document(app: Quart, *, server: str, events: Sequence[WebhookEvent] = ()) ->
         "webhooks": {event.name: _webhook(event, schemas) for event in events},
         "components": {
             "securitySchemes": {
-                "bearer": {"type": "http", "scheme": "bearer", "description": "An API key (`svc_live_…`) or an OAuth access token (`svca_…`)."}
+                "bearer": {"type": "http", "scheme": "bearer", "description": "An API key (`svc_live_…`) or an OAuth access token (`svca_…`)."},
+                "oauth2": _oauth2(server),
             },
             "schemas": schemas.definitions,
         },
     }
+
+
+def _oauth2(server: str) -> Json:
+    urls = {"authorizationUrl": server + AUTHORIZE, "tokenUrl": server + TOKEN, "refreshUrl": server + TOKEN}
+    flow = {**urls, "scopes": SCOPES}
+    return {"type": "oauth2", "description": "For applications that act for a user.", "flows": {"authorizationCode": flow}}
 
 
 class _Schemas:
@@ -124,6 +132,8 @@ def _operation(rule: Rule, method: str, declared: Endpoint, schemas: _Schemas) -
         "parameters": _parameters(rule, method, declared),
         "responses": _responses(rule, declared, schemas),
     }
+    if declared.scope:
+        operation["security"] = [{"bearer": []}, {"oauth2": [declared.scope]}]
     scope = f"Scope: `{declared.scope}` ({SCOPES[declared.scope]})." if declared.scope else ""
     operation["description"] = "\n\n".join(part for part in (declared.description, scope) if part)
     if declared.body is not None:

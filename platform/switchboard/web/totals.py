@@ -40,10 +40,11 @@ TALLIES: Final[Mapping[str, Tally]] = {
     "knowledge_base": Tally(),
     "knowledge_document": Tally("knowledge_base_id"),
     "phone_number": Tally(facets=("status",)),
+    "simulation": Tally("agent_id"),
     "sms_conversation": Tally(),
     "sms_message": Tally("conversation_id"),
 }
-"""As the migrations made the triggers."""
+"""As the migrations made the triggers (`migrations/tallies.py`)."""
 
 FOLD = text(
     "with crowded as (select organization_id, list, parent, facets from row_tally group by 1, 2, 3, 4 having count(*) > :most limit 1000),"

@@ -4,6 +4,7 @@ from datetime import timedelta
 from decimal import Decimal
 from uuid import UUID
 
+from pydantic import JsonValue
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
@@ -17,6 +18,8 @@ from switchboard.webhooks import service as endpoints
 from switchboard.webhooks.schemas import AllDeliveriesQuery, DeliveryQuery
 
 SAMPLE_DURATION = timedelta(seconds=42)
+SAMPLE_METADATA: dict[str, JsonValue] = {"test": True}
+"""By what a receiver tells a made-up event from a true one: it stands in the signed body."""
 
 
 def listed(session: AsyncSession, query: DeliveryQuery | None = None, *, target_id: UUID | None = None) -> SelectOfScalar[Delivery]:
@@ -67,7 +70,7 @@ async def send_sample(session: AsyncSession, endpoint_id: UUID) -> Delivery:
     sample = CallCompleted(
         call_id=new_id(), agent_id=new_id(), direction="outbound", status="completed", from_number="+15550100200", to_number="+15550100001",
         duration_seconds=int(SAMPLE_DURATION.total_seconds()), cost_total=Decimal("0.05"), error_message=None, started_at=ended - SAMPLE_DURATION,
-        ended_at=ended, created_at=ended - SAMPLE_DURATION, metadata={"test": True},
+        ended_at=ended, created_at=ended - SAMPLE_DURATION, metadata=SAMPLE_METADATA,
     )  # fmt: skip
     return enqueue(session, endpoint, sample.event, frozen_body(sample, ended))
 

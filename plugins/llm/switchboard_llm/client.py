@@ -5,11 +5,12 @@ import importlib
 import os
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from pydantic import SecretStr
-from switchboard.plugins import ProviderError, ProviderSettings
+from pydantic import Field, SecretStr
+from switchboard.plugins import OPERATOR_ONLY, ProviderError, ProviderSettings
 
 from switchboard_llm.vendors import Vendor
 
@@ -24,7 +25,7 @@ class VendorSettings(ProviderSettings):
     """
 
     api_key: SecretStr | None = None
-    base_url: str | None = None
+    base_url: str | None = Field(None, json_schema_extra=OPERATOR_ONLY)
     model: str | None = None
     embedding_model: str | None = None
     api_version: str | None = None
@@ -38,6 +39,9 @@ def _imported() -> Any:
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.drop_params = True
+    # What it would import with the first request, a second in which the process holds no other call either.
+    for late in ("openai.resources", "litellm.litellm_core_utils.default_encoding"):
+        importlib.import_module(late)
     return litellm
 
 
@@ -47,8 +51,8 @@ def _locked() -> Any:
 
 
 async def library() -> Any:
-    """LiteLLM."""
-    return await asyncio.to_thread(_locked)
+    """LiteLLM, at once where it is loaded."""
+    return _imported() if _imported.cache_info().currsize else await asyncio.to_thread(_locked)
 
 
 def arguments(vendor: Vendor, settings: VendorSettings, model: str) -> dict[str, object]:
@@ -74,6 +78,13 @@ def provider_error(vendor: Vendor, settings: VendorSettings, error: Exception) -
         message = message.replace(settings.api_key.get_secret_value(), "***")
     retryable = not isinstance(status, int) or status >= 500 or status in RETRYABLE
     return ProviderError(f"{vendor.title}: {message}", code=str(status) if status else None, retryable=retryable)
+
+
+def known_cost(litellm: Any, vendor: Vendor, model: str, *, input_tokens: int, output_tokens: int = 0) -> float | None:
+    """US dollars from LiteLLM's price map, None where it lacks the model."""
+    with suppress(Exception):  # such a model raises a plain Exception
+        return float(sum(litellm.cost_per_token(model=f"{vendor.route}/{model}", prompt_tokens=input_tokens, completion_tokens=output_tokens)))
+    return None
 
 
 def require_key(vendor: Vendor, settings: VendorSettings) -> None:

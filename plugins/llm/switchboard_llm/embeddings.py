@@ -6,7 +6,7 @@ from typing import Literal
 
 from switchboard.plugins import EmbeddingProvider, Embeddings
 
-from switchboard_llm.client import VendorSettings, arguments, library, provider_error, require_key
+from switchboard_llm.client import VendorSettings, arguments, known_cost, library, provider_error, require_key
 from switchboard_llm.models import list_models
 from switchboard_llm.vendors import VENDORS, Vendor
 
@@ -35,7 +35,9 @@ class VendorEmbedding(EmbeddingProvider[VendorSettings]):
         except litellm.exceptions.openai.OpenAIError as error:
             raise provider_error(self.vendor, self.settings, error) from error
         rows = sorted(response.data, key=lambda row: row["index"])
-        return Embeddings(name, tuple(_unit(row["embedding"]) for row in rows), input_tokens=response.usage.prompt_tokens or 0)
+        tokens = response.usage.prompt_tokens or 0
+        cost = known_cost(litellm, self.vendor, name, input_tokens=tokens)
+        return Embeddings(name, tuple(_unit(row["embedding"]) for row in rows), tokens, cost)
 
 
 def _unit(vector: Sequence[float]) -> tuple[float, ...]:

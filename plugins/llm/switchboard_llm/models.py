@@ -20,7 +20,7 @@ from switchboard.plugins import (
     ToolCall,
 )
 
-from switchboard_llm.client import VendorSettings, arguments, library, provider_error, require_key
+from switchboard_llm.client import VendorSettings, arguments, known_cost, library, provider_error, require_key
 from switchboard_llm.vendors import VENDORS, Vendor
 
 CHECK_SECONDS = 10.0
@@ -89,7 +89,7 @@ class _Gathered:
     output_tokens: int = 0
 
     def take(self, chunk: Any) -> list[str]:
-        """Keep a chunk's parts; answers its text."""
+        """Keep a chunk's parts; answers its text, an empty one where the model works on what is not to be heard yet."""
         if (usage := getattr(chunk, "usage", None)) is not None:
             self.input_tokens, self.output_tokens = usage.prompt_tokens or 0, usage.completion_tokens or 0
         if not chunk.choices:
@@ -100,7 +100,8 @@ class _Gathered:
             kept["id"] = call.id or kept["id"]
             kept["name"] += call.function.name or ""
             kept["arguments"] += call.function.arguments or ""
-        return [delta.content] if delta.content else []
+        works = delta.tool_calls or getattr(delta, "reasoning_content", None)
+        return [delta.content or ""] if delta.content or works else []
 
     def tool_calls(self) -> list[ToolCall]:
         """The calls, whole. Raises `ProviderError` for arguments that are no JSON object."""
@@ -108,12 +109,7 @@ class _Gathered:
 
     def usage(self, litellm: Any, vendor: Vendor) -> ModelUsage:
         """What was used; the cost from LiteLLM's price map where it has the model."""
-        cost = None
-        with suppress(Exception):  # a model that the map lacks raises a plain Exception
-            prompt, completion = litellm.cost_per_token(
-                model=f"{vendor.route}/{self.model}", prompt_tokens=self.input_tokens, completion_tokens=self.output_tokens
-            )
-            cost = prompt + completion
+        cost = known_cost(litellm, vendor, self.model, input_tokens=self.input_tokens, output_tokens=self.output_tokens)
         return ModelUsage(self.model, self.input_tokens, self.output_tokens, cost)
 
 

@@ -32,6 +32,8 @@ EVERYDAY: tuple[Rule, ...] = (
     Rule(("no", "no thank you"), "All right. Is there anything else?", ()),
 )
 QUESTIONS = ("what are your opening hours", "when are you open", "where are you", "how much does it cost", "can i speak to a human")
+FAILURE = "did not work"
+FAILED = "I am sorry, that did not work."
 OTHERWISE = "I am not sure that I understood. Could you say that in other words?"
 
 
@@ -80,7 +82,10 @@ def _script(prompt: str, instructions: Sequence[str]) -> Script:
 def _answer(script: Script, knowledge: str, request: ChatRequest) -> tuple[str, list[ToolCall]]:
     if request.messages[-1].role == "tool":
         return _after_tool(request.messages), []
-    last = next((message for message in reversed(request.messages) if message.role != "system"), request.messages[-1])
+    last = request.messages[-1]
+    if last.role == "system" and FAILURE in last.content:
+        return FAILED, []
+    last = next((message for message in reversed(request.messages) if message.role != "system"), last)
     said = last.content if last.role == "user" else ""
     rule = _rule(script, knowledge, said)
     offered = {tool.name for tool in request.tools}
@@ -109,7 +114,7 @@ def _after_tool(messages: Sequence[Message]) -> str:
     """What was said with the call stands; a tool that was called in silence is answered for, and a failure is owned up to."""
     result: JsonObject = json.loads(messages[-1].content)
     if "error" in result:
-        return "I am sorry, that did not work."
+        return FAILED
     asked = next((message for message in reversed(messages) if message.tool_calls), None)
     if asked is None or asked.content:
         return ""

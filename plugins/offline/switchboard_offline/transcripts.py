@@ -31,6 +31,7 @@ BAD = frozenset(
         "ridiculous",
     ]
 )
+BY_RULES = "(Analysed by rules, not by a language model.)"
 UNANSWERED = ("did not work", "not sure that i understood", "something went wrong")
 NAME = re.compile(r"\bmy name is ([a-z]+(?: [a-z]+)?)", re.IGNORECASE)
 EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+")
@@ -41,7 +42,7 @@ def analysed(transcript: str, schema: JsonObject) -> JsonObject:
     """An object of the schema: the fields that rules know by name, and an empty value of its type for each that they do not."""
     said = {role: [text for who, text in _lines(transcript) if who == role] for role in ("user", "agent")}
     known: JsonObject = {
-        "summary": _summary(said["user"], said["agent"]),
+        "summary": f"{_summary(said['user'], said['agent'])} {BY_RULES}",
         "successful": _successful(said["user"], said["agent"]),
         "sentiment": _sentiment(said["user"]),
         "extracted_data": _facts(" ".join(said["user"])),

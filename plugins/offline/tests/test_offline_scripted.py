@@ -74,6 +74,7 @@ async def test_a_call_is_analysed_by_rules() -> None:
     found = json.loads(answered)
     assert found["sentiment"] == "positive"
     assert "great" in found["summary"]
+    assert found["summary"].endswith("(Analysed by rules, not by a language model.)")
     assert found["other"] is False
 
 

@@ -31,6 +31,12 @@ class ElevenLabsSettings(VendorSettings):
 
 
 class _Alignment(BaseModel):
+    """Of the text as it was sent (`normalized_alignment` is of what it was turned into).
+
+    The reference says of the WebSocket that its times count from each chunk, and of this endpoint nothing; its examples, and Pipecat, which has
+    used it since 2025, count from the answer's beginning. Times that go back are taken for a chunk's, so that either is right.
+    """
+
     characters: list[str]
     character_start_times_seconds: list[float]
     character_end_times_seconds: list[float]
@@ -105,7 +111,7 @@ class ElevenLabsTextToSpeech(TextToSpeechProvider[ElevenLabsSettings]):
             async for line in response.content:
                 if line.strip():
                     with understood(self.title):
-                        audio, words = _read(_Chunk.model_validate_json(line), spelling)
+                        audio, words = _read(_Chunk.model_validate_json(line), spelling, timeline.seconds)
                     yield timeline.chunk(audio, words)
         if rest := spelling.rest():
             yield timeline.chunk(b"", rest)
@@ -129,10 +135,11 @@ class ElevenLabsTextToSpeech(TextToSpeechProvider[ElevenLabsSettings]):
         return body
 
 
-def _read(chunk: _Chunk, spelling: Spelling) -> tuple[bytes, list[Word]]:
-    timing = chunk.alignment
-    words = spelling.add(timing.characters, timing.character_start_times_seconds, timing.character_end_times_seconds) if timing else []
-    return b64decode(chunk.audio_base64), words
+def _read(chunk: _Chunk, spelling: Spelling, begun: float) -> tuple[bytes, list[Word]]:
+    audio, timing = b64decode(chunk.audio_base64), chunk.alignment
+    if timing is None:
+        return audio, []
+    return audio, spelling.add(timing.characters, timing.character_start_times_seconds, timing.character_end_times_seconds, begun=begun)
 
 
 def _voice(voice: _Voice, labels: Mapping[str, str]) -> Voice:

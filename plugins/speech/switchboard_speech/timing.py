@@ -1,8 +1,11 @@
 """Words in time: vendors count from the beginning of the text, the platform from each chunk's."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from switchboard.plugins import AudioFormat, SpeechChunk, Word
+
+ROUNDING_SECONDS: Final = 0.01
 
 
 class Timeline:
@@ -12,9 +15,14 @@ class Timeline:
         self._format = audio_format
         self._yielded = 0
 
+    @property
+    def seconds(self) -> float:
+        """How much was yielded."""
+        return self._yielded / self._format.bytes_per_second
+
     def chunk(self, audio: bytes, words: Sequence[Word]) -> SpeechChunk:
         """The next audio, and words timed from the text's beginning."""
-        begun = self._yielded * 1000 // self._format.bytes_per_second
+        begun = int(self.seconds * 1000)
         self._yielded += len(audio)
         return SpeechChunk(audio, tuple(Word(word.text, word.start_ms - begun, word.end_ms - begun) for word in words))
 
@@ -26,17 +34,21 @@ class Spelling:
         self._text = ""
         self._start = self._end = 0.0
 
-    def add(self, characters: Sequence[str], starts: Sequence[float], ends: Sequence[float]) -> list[Word]:
-        """Take characters and their seconds; answers the words that are now whole."""
+    def add(self, characters: Sequence[str], starts: Sequence[float], ends: Sequence[float], *, begun: float) -> list[Word]:
+        """Take a chunk's characters and their seconds; answers the words that are now whole.
+
+        The seconds count from the text's beginning. Where they go back they count from the chunk's, which is `begun` seconds after that.
+        """
+        since = begun if starts and starts[0] < self._end - ROUNDING_SECONDS else 0.0
         words = []
         for character, start, end in zip(characters, starts, ends, strict=True):
             if character.isspace():
                 words += self.rest()
                 continue
             if not self._text:
-                self._start = start
+                self._start = since + start
             self._text += character
-            self._end = end
+            self._end = since + end
         return words
 
     def rest(self) -> list[Word]:

@@ -10,7 +10,7 @@ from switchboard.plugins.testing import TextToSpeechContract
 from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSpeech
 
 from tests.speech.elevenlabs import ElevenLabs
-from tests.speech.vendor import KEY, SENTENCE, understood
+from tests.speech.vendor import KEY, SENTENCE, synthesized, understood
 
 
 @pytest_asyncio.fixture
@@ -38,15 +38,19 @@ async def opened(server: ElevenLabs) -> AsyncIterator[ElevenLabsTextToSpeech]:
     await provider.close()
 
 
-async def test_sound_comes_as_mulaw_and_each_word_with_its_time(opened: ElevenLabsTextToSpeech) -> None:
+@pytest.mark.parametrize("counts_from_chunks", [False, True])
+async def test_sound_comes_as_mulaw_and_each_word_with_its_time(opened: ElevenLabsTextToSpeech, server: ElevenLabs, counts_from_chunks: bool) -> None:
+    server.counts_from_chunks = counts_from_chunks
+    _, true = await synthesized(SENTENCE, 1.0)
     chunks = [chunk async for chunk in opened.synthesize(SpeechRequest(SENTENCE))]
     assert await understood(b"".join(chunk.audio for chunk in chunks)) == SENTENCE
     begun, words = 0, []
     for chunk in chunks:
         words += [(word.text, word.start_ms + begun, word.end_ms + begun) for word in chunk.words]
         begun += len(chunk.audio) // 8
-    assert " ".join(text for text, _, _ in words) == SENTENCE
-    assert all(0 <= start < end <= begun + 1 for _, start, end in words)
+    assert [text for text, _, _ in words] == SENTENCE.split()
+    assert [start for _, start, _ in words] == pytest.approx([word.start_ms for word in true], abs=2)
+    assert all(start < end <= begun + 1 for _, start, end in words)
 
 
 async def test_what_the_agent_says_is_asked_for(server: ElevenLabs) -> None:

@@ -19,6 +19,8 @@ from switchboard.plugins import (
     InvalidCallback,
     MachineDetected,
     RecordingReady,
+    TargetGone,
+    TargetReady,
     TextReceived,
     TextStatus,
 )
@@ -150,11 +152,20 @@ class Connect:
 
 
 @dataclass(frozen=True, slots=True)
+class Speak:
+    """The target of a warm transfer has answered, and is to hear why."""
+
+    call_id: str
+    text: str
+    language: str
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
     """What a webhook says, and what Telnyx is to be told on it."""
 
     event: CarrierEvent | None = None
-    then: HangUp | Connect | None = None
+    then: HangUp | Connect | Speak | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +193,8 @@ class Reader:
             raise InvalidCallback("the webhook names no call")
         if state.leg_of:
             return Told(then=HangUp(state.leg_of) if name == "call.hangup" else None)
+        if state.introduction:
+            return _about_target(name, call, state)
         if state.reference and state.reference not in url:
             raise InvalidCallback("the webhook is about another call")
         if name == "call.initiated" and self._is_browsers(call):
@@ -191,6 +204,19 @@ class Reader:
     def _is_browsers(self, call: CallPayload) -> bool:
         """Whether a call waits on the connection that browsers call by; it is outgoing, as Telnyx sees it."""
         return self.browser_connection is not None and call.connection_id == self.browser_connection and call.state == "parked"
+
+
+def _about_target(name: str, call: CallPayload, state: CallState) -> Told:
+    if name == "call.answered":
+        return Told(then=Speak(call.call_control_id, state.introduction, state.language))
+    if name == "call.speak.ended":
+        return Told(TargetReady(call.call_control_id))
+    return Told(TargetGone(call.call_control_id, _OUTCOMES.get(call.hangup_cause or "", "failed")) if name == "call.hangup" else None)
+
+
+def _nothing(_: CallPayload, __: CallState) -> Told:
+    """Known of, and of no matter here."""
+    return Told()
 
 
 def _initiated(call: CallPayload, state: CallState) -> Told:
@@ -269,6 +295,7 @@ _CALL_EVENTS: Final[Mapping[str, Callable[[CallPayload, CallState], Told]]] = {
     "call.initiated": _initiated,
     "call.answered": _answered,
     "call.hangup": _ended,
+    "call.speak.ended": _nothing,
     "call.machine.detection.ended": _detected,
     "call.machine.premium.detection.ended": _detected,
     "call.machine.greeting.ended": _greeted,

@@ -3,11 +3,11 @@
 https://developers.telnyx.com/api-reference/websockets/stream-call-media-over-websocket
 """
 
-from binascii import b2a_base64
 from typing import Final, Literal, TypeAlias
 
 import msgspec
-from switchboard.plugins import DigitPressed, Frame, MarkReached, MediaCodec, MediaEvent, MediaStarted, MediaStopped
+from switchboard.plugins import Frame, MediaCodec, MediaEvent, MediaStarted
+from switchboard.plugins.json_media import Common, Writer, event_of
 
 from switchboard_telephony_telnyx.state import media_digest, read_state
 
@@ -37,14 +37,6 @@ class Chunk(msgspec.Struct):
     chunk: str = ""
 
 
-class Digit(msgspec.Struct):
-    digit: str
-
-
-class Named(msgspec.Struct):
-    name: str
-
-
 class Fault(msgspec.Struct):
     code: int | str = ""
     title: str = ""
@@ -63,28 +55,15 @@ class Media(msgspec.Struct, tag_field="event", tag="media"):
     media: Chunk
 
 
-class Mark(msgspec.Struct, tag_field="event", tag="mark"):
-    mark: Named
-
-
-class Dtmf(msgspec.Struct, tag_field="event", tag="dtmf"):
-    dtmf: Digit
-
-
 class Error(msgspec.Struct, tag_field="event", tag="error"):
     """One of our messages was refused; the stream goes on."""
 
     payload: Fault
 
 
-class Stop(msgspec.Struct, tag_field="event", tag="stop"):
-    pass
-
-
-FromTelnyx: TypeAlias = Media | Connected | Start | Mark | Dtmf | Error | Stop
+FromTelnyx: TypeAlias = Media | Connected | Start | Error | Common
 
 _decoder: Final[msgspec.json.Decoder[FromTelnyx]] = msgspec.json.Decoder(FromTelnyx)
-_KEYS: Final = frozenset("0123456789*#ABCD")
 
 
 class Order:
@@ -119,38 +98,27 @@ class TelnyxCodec(MediaCodec):
         self._api_key = api_key
         self._media = media_digest(media_url)
         self._order = Order()
+        self._write = Writer()
 
     def decode(self, message: Frame) -> bytes | MediaEvent | None:
         told = _decoder.decode(message)
-        if type(told) is Media:
+        if isinstance(told, Media):
             chunk = told.media
             if chunk.track != "inbound":
                 return None
             return self._order.put(int(chunk.chunk), chunk.payload) if chunk.chunk else chunk.payload
-        return self._event(told)
+        if isinstance(told, Start):
+            return self._started(told.start, told.stream_id)
+        return None if isinstance(told, Connected | Error) else event_of(told)
 
     def encode(self, audio: bytes) -> Frame:
-        return f'{{"event":"media","media":{{"payload":"{b2a_base64(audio, newline=False).decode()}"}}}}'
+        return self._write.media(audio)
 
     def clear(self) -> Frame:
-        return '{"event":"clear"}'
+        return self._write.clear
 
     def mark(self, name: str) -> Frame:
-        return f'{{"event":"mark","mark":{{"name":{msgspec.json.encode(name).decode()}}}}}'
-
-    def _event(self, told: FromTelnyx) -> MediaEvent | None:
-        match told:
-            case Start(start, stream_id):
-                return self._started(start, stream_id)
-            case Mark(mark):
-                return MarkReached(mark.name)
-            case Dtmf(dtmf):
-                if dtmf.digit not in _KEYS:
-                    raise ValueError("a key that no phone has")
-                return DigitPressed(dtmf.digit)
-            case Stop():
-                return MediaStopped()
-        return None
+        return self._write.mark(name)
 
     def _started(self, start: StreamStart, stream_id: str) -> MediaStarted:
         if read_state(self._api_key, start.client_state).media != self._media:

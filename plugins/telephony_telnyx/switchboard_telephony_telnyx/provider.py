@@ -21,18 +21,20 @@ from switchboard.plugins import (
     ForwardCall,
     IncomingCall,
     Instruction,
+    Introduction,
     MediaCodec,
     ProviderError,
     ProviderSettings,
     Received,
     RecordingStream,
+    TelephonyCapabilities,
     TelephonyProvider,
     TextOrder,
 )
 from switchboard.plugins.recordings import stream_recording
 
 from switchboard_telephony_telnyx import stock
-from switchboard_telephony_telnyx.callbacks import Connect, HangUp, Reader
+from switchboard_telephony_telnyx.callbacks import Connect, HangUp, Reader, Speak
 from switchboard_telephony_telnyx.codec import TelnyxCodec
 from switchboard_telephony_telnyx.errors import made, not_placed, over_is_fine, part
 from switchboard_telephony_telnyx.settings import TelnyxSettings
@@ -44,6 +46,41 @@ LEAST_RING_SECONDS: Final = 5
 LEAST_CALL_SECONDS: Final = 30
 FORWARD_RING_SECONDS: Final = 30
 TOKEN_SECONDS: Final = 3600
+VOICE: Final = "female"
+LANGUAGES: Final = frozenset(
+    [
+        "arb",
+        "cmn-CN",
+        "cy-GB",
+        "da-DK",
+        "de-DE",
+        "en-AU",
+        "en-GB",
+        "en-GB-WLS",
+        "en-IN",
+        "en-US",
+        "es-ES",
+        "es-MX",
+        "es-US",
+        "fr-CA",
+        "fr-FR",
+        "hi-IN",
+        "is-IS",
+        "it-IT",
+        "ja-JP",
+        "ko-KR",
+        "nb-NO",
+        "nl-NL",
+        "pl-PL",
+        "pt-BR",
+        "pt-PT",
+        "ro-RO",
+        "ru-RU",
+        "sv-SE",
+        "tr-TR",
+    ]
+)
+"""What Telnyx's plain voices speak; in any other language it is left to say it as it can."""
 REASONS: Final = {"rejected": "CALL_REJECTED", "busy": "USER_BUSY"}
 
 
@@ -53,6 +90,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
     name: ClassVar[str] = "telnyx"
     title: ClassVar[str] = "Telnyx"
     Settings: ClassVar[type[ProviderSettings]] = TelnyxSettings
+    capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(warm_transfer=True)
 
     def __init__(self, settings: TelnyxSettings) -> None:
         super().__init__(settings)
@@ -89,6 +127,8 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             await self.hang_up(told.then.call_id)
         elif isinstance(told.then, Connect):
             await self._connect(told.then)
+        elif isinstance(told.then, Speak):
+            await self._speak(told.then)
         return Received(() if told.event is None else (told.event,))
 
     async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
@@ -163,9 +203,27 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
 
     async def transfer(self, carrier_call_id: str, *, to_number: str, caller_id: str, callbacks: CallbackUrls) -> None:
         await self._transfer(carrier_call_id, to_number, caller_id, key=uuid4().hex)
-        # Our side closes the socket anyway.
-        with suppress(ProviderError):
-            await self._command(carrier_call_id, lambda given: self._actions.stop_streaming(carrier_call_id, **given))
+        await self._stop_streaming(carrier_call_id)
+
+    async def introduce(self, carrier_call_id: str, introduction: Introduction, callbacks: CallbackUrls) -> str:
+        state = CallState(introduction=introduction.text, language=introduction.language)
+        given: dict[str, object] = {
+            "connection_id": self.settings.connection_id,
+            "to": introduction.to_number,
+            "from_": introduction.caller_id,
+            "client_state": write_state(self._api_key, state),
+            "webhook_url": callbacks.events,
+            "timeout_secs": max(LEAST_RING_SECONDS, introduction.ring_seconds),
+            "preferred_codecs": "PCMU,PCMA",
+        }
+        return made(await asked(lambda: self._client.calls.dial(**given), creates=True), "call_control_id")
+
+    async def connect(self, carrier_call_id: str, target_call_id: str) -> None:
+        """When either hangs up afterwards, Telnyx hangs the other up: neither is parked."""
+        left = write_state(self._api_key, CallState(call_id=carrier_call_id, transferred=True))
+        told = {"call_control_id_to_bridge_with": target_call_id, "client_state": left}
+        await self._command(carrier_call_id, lambda given: self._actions.bridge(carrier_call_id, **told, **given))
+        await self._stop_streaming(carrier_call_id)
 
     async def send_digits(self, carrier_call_id: str, digits: str) -> None:
         await self._command(carrier_call_id, lambda given: self._actions.send_dtmf(carrier_call_id, digits=digits, **given))
@@ -181,6 +239,21 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         """
         given = {"command_id": _command_id(call_id, key or uuid4().hex)}
         await asked(lambda: send(given))
+
+    async def _stop_streaming(self, call_id: str) -> None:
+        # Our side closes the socket anyway.
+        with suppress(ProviderError):
+            await self._command(call_id, lambda given: self._actions.stop_streaming(call_id, **given))
+
+    async def _speak(self, speak: Speak) -> None:
+        """Speak to the target of a transfer; one that cannot be spoken to is let go, and its end told."""
+        told = {"payload": speak.text, "voice": VOICE, **({"language": speak.language} if speak.language in LANGUAGES else {})}
+        try:
+            await self._command(speak.call_id, lambda given: self._actions.speak(speak.call_id, **told, **given), key="introduce")
+        except ProviderError as error:
+            if error.retryable:
+                raise
+            await self.hang_up(speak.call_id)
 
     async def _answer(self, call_id: str, state: CallState, **streamed: object) -> None:
         told = {"client_state": write_state(self._api_key, state), **streamed}

@@ -17,7 +17,7 @@ class CallState(msgspec.Struct, frozen=True, omit_defaults=True):
     """`reference` is our id of a call that we placed, `call_id` Telnyx's of one that came in; `media` is the digest of the address of its audio.
 
     `forward_to` and `caller_id` say what an incoming call is to be connected to once it is answered. `leg_of` is the call that a leg was dialled
-    for by a transfer, `transferred` says that a call has left us.
+    for by a transfer, `transferred` says that a call has left us. `introduction` is what the target of a warm transfer is to hear, in `language`.
     """
 
     reference: str = ""
@@ -27,6 +27,8 @@ class CallState(msgspec.Struct, frozen=True, omit_defaults=True):
     caller_id: str = ""
     leg_of: str = ""
     transferred: bool = False
+    introduction: str = ""
+    language: str = ""
 
 
 _decoder: Final[msgspec.json.Decoder[CallState]] = msgspec.json.Decoder(CallState)

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any, Final
 
 from switchboard.plugins import AvailableNumber, BoughtNumber, CallbackUrls, ProviderError
-from switchboard.plugins.telephony import NumberType
+from switchboard.plugins.numbering import NumberType
 
 from switchboard_telephony_telnyx.errors import is_gone, part
 from switchboard_telephony_telnyx.settings import TelnyxSettings

@@ -21,18 +21,22 @@ from switchboard.plugins import (
     MachineDetected,
     Received,
     RecordingReady,
+    TargetGone,
+    TargetReady,
     TextReceived,
     TextStatus,
 )
 from switchboard.plugins.telephony import AnsweredBy, CallOutcome
 
 from switchboard_telephony_twilio.errors import NO_SUCH_NUMBER, OPTED_OUT
-from switchboard_telephony_twilio.markup import nothing_to_say
+from switchboard_telephony_twilio.markup import joined, nothing_to_say, reply
 from switchboard_telephony_twilio.signatures import Fields
 from switchboard_telephony_twilio.wording import call_failure, text_failure
 
 CALL, BROWSER, STATUS, MACHINE, RECORDING, TEXT = "call", "browser", "status", "machine", "recording", "text"
-"""What follows the platform's own callback address; `text` is a text that comes in, and how one that went out gets on."""
+INTRODUCED, TARGET = "introduced", "target"
+"""What follows the platform's own callback address; `text` is a text that comes in, and how one that went out gets on; `target` is how somebody
+gets on who is called for a warm transfer, `introduced` asks what follows what they were told."""
 
 _SID: Final = re.compile(r"[A-Z]{2}[0-9a-fA-F]{32}")
 _CLIENT: Final = "client:"
@@ -106,6 +110,8 @@ def translate(path: str, fields: Fields) -> Received:
     told = _Told(fields)
     event = kind(told)
     events = () if event is None else (event,)
+    if isinstance(event, TargetReady):
+        return Received(events, reply(joined(event.target_call_id)))
     return Received(events, nothing_to_say()) if isinstance(event, TextReceived) else Received(events)
 
 
@@ -140,6 +146,15 @@ def _ended(told: _Told, call_id: str, outcome: CallOutcome) -> CallEnded:
     code, sip_code = told.get("ErrorCode"), told.get("SipResponseCode")
     message = told.get("ErrorMessage") or call_failure(code, sip_code)
     return CallEnded(call_id, outcome, error_message=message, error_code=INVALID_NUMBER if code in NO_SUCH_NUMBER else code or sip_code or None)
+
+
+def _introduced(told: _Told) -> TargetReady:
+    return TargetReady(told.sid("CallSid"))
+
+
+def _target(told: _Told) -> TargetGone | None:
+    outcome = _OUTCOMES.get(told.get("CallStatus"))
+    return TargetGone(told.sid("CallSid"), outcome) if outcome is not None else None
 
 
 def _machine(told: _Told) -> CarrierEvent | None:
@@ -179,6 +194,8 @@ _KINDS: Final[Mapping[str, Callable[[_Told], CarrierEvent | None]]] = {
     CALL: _incoming,
     BROWSER: _from_browser,
     STATUS: _call_status,
+    INTRODUCED: _introduced,
+    TARGET: _target,
     MACHINE: _machine,
     RECORDING: _recording,
     TEXT: _text,

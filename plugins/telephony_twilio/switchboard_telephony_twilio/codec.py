@@ -2,11 +2,11 @@
 
 import hashlib
 import hmac
-from binascii import b2a_base64
 from typing import Final, Literal, TypeAlias
 
 import msgspec
-from switchboard.plugins import DigitPressed, Frame, MarkReached, MediaCodec, MediaEvent, MediaStarted, MediaStopped
+from switchboard.plugins import Frame, MediaCodec, MediaEvent, MediaStarted
+from switchboard.plugins.json_media import Common, Writer, event_of
 
 TOKEN: Final = "token"  # noqa: S105  its name, not one
 """The stream's custom parameter that shows that it is the call's own."""
@@ -35,14 +35,6 @@ class Chunk(msgspec.Struct):
     track: Literal["inbound", "outbound"] = "inbound"
 
 
-class Digit(msgspec.Struct):
-    digit: str
-
-
-class Named(msgspec.Struct):
-    name: str
-
-
 class Connected(msgspec.Struct, tag_field="event", tag="connected"):
     protocol: str = ""
 
@@ -55,22 +47,9 @@ class Media(msgspec.Struct, tag_field="event", tag="media"):
     media: Chunk
 
 
-class Mark(msgspec.Struct, tag_field="event", tag="mark"):
-    mark: Named
-
-
-class Dtmf(msgspec.Struct, tag_field="event", tag="dtmf"):
-    dtmf: Digit
-
-
-class Stop(msgspec.Struct, tag_field="event", tag="stop"):
-    pass
-
-
-FromTwilio: TypeAlias = Media | Connected | Start | Mark | Dtmf | Stop
+FromTwilio: TypeAlias = Media | Connected | Start | Common
 
 _decoder: Final[msgspec.json.Decoder[FromTwilio]] = msgspec.json.Decoder(FromTwilio)
-_KEYS: Final = frozenset("0123456789*#ABCD")
 
 
 def stream_token(auth_token: str, media_url: str) -> str:
@@ -83,44 +62,27 @@ class TwilioCodec(MediaCodec):
 
     def __init__(self, token: str) -> None:
         self._token = token
-        self._before_payload = self._clear = ""
-        self._before_mark = ""
+        self._write = Writer()
 
     def decode(self, message: Frame) -> bytes | MediaEvent | None:
         told = _decoder.decode(message)
-        if type(told) is Media:
+        if isinstance(told, Media):
             return told.media.payload if told.media.track == "inbound" else None
-        return self._event(told)
+        if isinstance(told, Start):
+            return self._started(told.start)
+        return None if isinstance(told, Connected) else event_of(told)
 
     def encode(self, audio: bytes) -> Frame:
-        return f'{self._before_payload}{b2a_base64(audio, newline=False).decode()}"}}}}'
+        return self._write.media(audio)
 
     def clear(self) -> Frame:
-        return self._clear
+        return self._write.clear
 
     def mark(self, name: str) -> Frame:
-        return f"{self._before_mark}{msgspec.json.encode(name).decode()}}}}}"
-
-    def _event(self, told: FromTwilio) -> MediaEvent | None:
-        match told:
-            case Start(start):
-                return self._started(start)
-            case Mark(mark):
-                return MarkReached(mark.name)
-            case Dtmf(dtmf):
-                if dtmf.digit not in _KEYS:
-                    raise ValueError("a key that no phone has")
-                return DigitPressed(dtmf.digit)
-            case Stop():
-                return MediaStopped()
-        return None
+        return self._write.mark(name)
 
     def _started(self, start: StreamStart) -> MediaStarted:
         if not hmac.compare_digest(start.custom_parameters.get(TOKEN, "").encode(), self._token.encode()):
             raise ValueError("the stream does not bring its call's token")
-        stream = msgspec.json.encode(start.stream_sid).decode()
-        # Written by hand and beforehand: audio goes out ten times a second in every call.
-        self._before_payload = f'{{"event":"media","streamSid":{stream},"media":{{"payload":"'
-        self._before_mark = f'{{"event":"mark","streamSid":{stream},"mark":{{"name":'
-        self._clear = f'{{"event":"clear","streamSid":{stream}}}'
+        self._write = Writer(f'"streamSid":{msgspec.json.encode(start.stream_sid).decode()}')
         return MediaStarted(start.call_sid, start.stream_sid, "mulaw")

@@ -39,6 +39,21 @@ def forwarded(to_number: str, caller_id: str) -> VoiceResponse:
     return response
 
 
+def introduced(text: str, language: str, then: str) -> VoiceResponse:
+    """Say something, and ask us at this address what follows."""
+    response = VoiceResponse()
+    response.say(text, language=language)
+    response.redirect(then, method="POST")
+    return response
+
+
+def joined(room: str) -> VoiceResponse:
+    """Connect the call to the other one in a room of two, who hear each other alone; the room closes behind whoever leaves it first."""
+    response = VoiceResponse()
+    response.dial().conference(room, beep=False, start_conference_on_enter=True, end_conference_on_exit=True)
+    return response
+
+
 def rejected(reason: str) -> VoiceResponse:
     """Do not answer: `rejected` or `busy`."""
     response = VoiceResponse()

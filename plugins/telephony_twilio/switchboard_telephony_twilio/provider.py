@@ -18,6 +18,7 @@ from switchboard.plugins import (
     ForwardCall,
     IncomingCall,
     Instruction,
+    Introduction,
     MediaCodec,
     ProviderError,
     ProviderSettings,
@@ -52,7 +53,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
     name: ClassVar[str] = "twilio"
     title: ClassVar[str] = "Twilio"
     Settings: ClassVar[type[ProviderSettings]] = TwilioSettings
-    capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(send_digits=False)
+    capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(warm_transfer=True, send_digits=False)
 
     def __init__(self, settings: TwilioSettings) -> None:
         super().__init__(settings)
@@ -145,6 +146,24 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
 
     async def transfer(self, carrier_call_id: str, *, to_number: str, caller_id: str, callbacks: CallbackUrls) -> None:
         await asked(self._client.calls(carrier_call_id).update_async(twiml=str(markup.forwarded(to_number, caller_id))))
+
+    async def introduce(self, carrier_call_id: str, introduction: Introduction, callbacks: CallbackUrls) -> str:
+        spoken = markup.introduced(introduction.text, introduction.language, f"{callbacks.events}/{told.INTRODUCED}")
+        call = await asked(
+            self._client.calls.create_async(
+                to=introduction.to_number,
+                from_=introduction.caller_id,
+                twiml=str(spoken),
+                timeout=introduction.ring_seconds,
+                status_callback=f"{callbacks.events}/{told.TARGET}",
+                status_callback_event=["completed"],
+                status_callback_method="POST",
+            )
+        )
+        return made(call.sid)
+
+    async def connect(self, carrier_call_id: str, target_call_id: str) -> None:
+        await asked(self._client.calls(carrier_call_id).update_async(twiml=str(markup.joined(target_call_id))))
 
     async def send_digits(self, carrier_call_id: str, digits: str) -> None:
         raise ProviderError("on Twilio keys are pressed in the call's audio", code="unsupported", retryable=False)

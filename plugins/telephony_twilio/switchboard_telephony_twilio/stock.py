@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from phonenumbers import country_code_for_region
 from switchboard.plugins import AvailableNumber, ProviderError
-from switchboard.plugins.telephony import NumberType
+from switchboard.plugins.numbering import NumberType
 
 from switchboard_telephony_twilio.errors import NOT_FOUND, asked
 

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from pydantic import Field, SecretStr
-from switchboard.plugins import Chunk, ChunkMatch, ProviderSettings, VectorStore
+from switchboard.plugins import OPERATOR_ONLY, Chunk, ChunkMatch, ProviderSettings, VectorStore
 
 from switchboard_vectorstore.fusion import fused
 from switchboard_vectorstore.library import Conflict, connect
@@ -20,8 +20,12 @@ ATTEMPTS = 6
 class LanceSettings(ProviderSettings):
     """Where the vectors are. `storage_options` are LanceDB's for object stores (credentials, region, endpoint) and are kept encrypted."""
 
-    uri: str = Field("", description="A folder, or the URI of an object store: `s3://…`, `gs://…`, `az://…`. Empty is `vectors` in DATA_DIR.")
-    storage_options: dict[str, SecretStr] = Field(default_factory=dict)
+    uri: str = Field(
+        "",
+        description="A folder, or the URI of an object store: `s3://…`, `gs://…`, `az://…`. Empty is `vectors` in DATA_DIR.",
+        json_schema_extra=OPERATOR_ONLY,
+    )
+    storage_options: dict[str, SecretStr] = Field(default_factory=dict, json_schema_extra=OPERATOR_ONLY)
 
 
 class LanceStore(VectorStore[LanceSettings]):

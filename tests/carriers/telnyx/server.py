@@ -3,73 +3,26 @@
 Written from Telnyx's published OpenAPI description and documentation. What a real account answers beyond them is not known here.
 """
 
-import asyncio
 from base64 import b64encode
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
-from typing import Literal
 from uuid import uuid4
 
-import aiohttp
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import JsonValue
 from switchboard.plugins import CallbackUrls, CallOrder, ProviderError, SimulatedCall, TextOrder
 from switchboard_offline.loopback import stock, texts
-from switchboard_offline.loopback.callbacks import Answer, Calling, Connect, Forward, Reject, TextCame, Undelivered
-from switchboard_offline.loopback.leg import CONNECT_SECONDS, Leg, MediaFailed
-from switchboard_offline.loopback.persons import Person
+from switchboard_offline.loopback.callbacks import Calling, TextCame, Undelivered
+from switchboard_offline.loopback.leg import join
+from switchboard_offline.loopback.persons import Subscriber, voice
 
-from tests.carriers.telnyx.wire import CallRecord, Number, TelnyxPost, TelnyxStream, hangup, webhook
+from tests.carriers.telnyx.leg import TelnyxLeg
+from tests.carriers.telnyx.wire import CallRecord, Number, TelnyxPost, hangup, webhook
 from tests.carriers.vendor import JsonBody, Refused, Vendor, stereo
 
 LONGEST_RING = 5
 """Telnyx rings for at least five seconds, which are one here."""
-
-
-class TelnyxLeg(Leg):
-    """A person's line, connected by a media stream of Telnyx's."""
-
-    def __init__(self, post: TelnyxPost) -> None:
-        super().__init__(post.record.id, post, "")
-        self.post = post
-        self.altered: dict[str, object] = {}
-
-    def connect_media(self, url: str) -> None:
-        self._decide(Connect(url))
-
-    def refuse(self, reason: Literal["rejected", "busy"]) -> None:
-        self._decide(Reject(reason))
-
-    def end(self) -> None:
-        """End the call, in whatever state it is."""
-        self._decide(Reject("rejected"))
-        self.hang_up()
-
-    def bridge(self, to_number: str, caller_id: str, person: Person) -> None:
-        """Connect the call to somebody who has answered."""
-        if self.post.record.decision.done() or self.post.record.state != "parked":
-            self.connect_to(person)
-        else:
-            self._decide(Forward(to_number, caller_id))
-
-    def _decide(self, answer: Answer) -> None:
-        if not self.post.record.decision.done():
-            self.post.record.decision.set_result(answer)
-
-    async def open_media(self, url: str) -> TelnyxStream:
-        assert "?" not in url
-        record = self.post.record
-        try:
-            async with asyncio.timeout(CONNECT_SECONDS):
-                socket = await self.post.http.ws_connect(url, timeout=aiohttp.ClientWSTimeout(ws_close=1.0))
-                start = {"from": record.from_number, "to": record.to_number, "client_state": record.client_state, **self.altered}
-                stream = TelnyxStream(socket, self.call_id, start)
-                await stream.start()
-        except (aiohttp.ClientError, TimeoutError) as error:
-            await self.post.tell("streaming.failed", failure_reason="connection_failed", stream_type="websocket")
-            raise MediaFailed("connection_failed") from error
-        return stream
 
 
 async def _as_far_as_heard(telling: Awaitable[None]) -> None:
@@ -195,7 +148,6 @@ class TelnyxServer(Vendor[TelnyxLeg]):
     async def dial(self, given: Mapping[str, object]) -> JsonBody:
         from_number, to_number = str(given["from"]), str(given["to"])
         assert given["connection_id"] == self.connection_id
-        _streams(given)
         if from_number not in self.numbers:
             raise refused(403, "10010", "Authorization failed", "The 'from' number is not one of the account's.")
         if to_number.endswith("25"):
@@ -209,14 +161,23 @@ class TelnyxServer(Vendor[TelnyxLeg]):
             client_state=str(given["client_state"]), amd=given.get("answering_machine_detection", "disabled") != "disabled",
             recorded=given.get("record") == "record-from-answer",
         )  # fmt: skip
-        ring, limit = given["timeout_secs"], given["time_limit_secs"]
+        ring, limit = given["timeout_secs"], given.get("time_limit_secs", 14_400)
         assert isinstance(ring, int)
         assert isinstance(limit, int)
         assert 5 <= ring <= 600
         assert 30 <= limit <= 14_400
+        if "stream_url" not in given:
+            return self._dial_target(record, subscriber, ring)
+        _streams(given)
         order = CallOrder("", from_number, to_number, str(given["stream_url"]), CallbackUrls(""), ring // LONGEST_RING, limit, record.amd)
         leg = self._leg(record)
         self.run(leg, lambda _: leg.place(order, subscriber))
+        return {"data": self._call_body(record)}
+
+    def _dial_target(self, record: CallRecord, subscriber: Subscriber, ring: int) -> JsonBody:
+        """A call without a stream: what it hears is commanded once it is answered."""
+        leg = self._leg(record)
+        self.run(leg, lambda _: leg.wait_for_speech(subscriber, ring // LONGEST_RING))
         return {"data": self._call_body(record)}
 
     async def active_calls(self, connection_id: str) -> JsonBody:
@@ -251,6 +212,12 @@ class TelnyxServer(Vendor[TelnyxLeg]):
                 leg.end()
             case "transfer":
                 await self._transfer(leg, given)
+            case "speak":
+                assert given["voice"]
+                self.introductions.append(str(given["payload"]))
+                leg.speech.set_result(await voice(str(given["payload"])))
+            case "bridge":
+                join(leg, self.legs[str(given["call_control_id"])])
             case "send_dtmf":
                 self.spawn(leg.press(str(given["digits"])))
             case _:

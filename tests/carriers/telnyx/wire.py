@@ -18,6 +18,8 @@ from switchboard_offline.loopback.callbacks import (
     Beeped,
     Calling,
     Ended,
+    Introduced,
+    Left,
     Post,
     Ringing,
     TextCame,
@@ -117,10 +119,12 @@ class TelnyxPost(Post):
             case Answered():
                 await self.tell("call.answered", state="answered")
                 await self._detection(told)
-            case Ended():
+            case Ended() | Left():
                 if record.leg_b is not None:
                     await self.about(record.leg_b).tell("call.hangup", **hangup(told.outcome, told.error_code))
                 await self.tell("call.hangup", **hangup(told.outcome, told.error_code))
+            case Introduced():
+                await self.tell("call.speak.ended", status="completed")
             case TextWent():
                 await self._text_went(events_url, told)
             case TextCame():

@@ -12,8 +12,8 @@ from aiohttp import encode_basic_auth, web
 from switchboard.plugins import CallbackUrls, CallOrder, ProviderError, SimulatedCall, TextOrder
 from switchboard_offline.loopback import stock, texts
 from switchboard_offline.loopback.callbacks import Calling, Connect, Ended, Forward, TextCame
-from switchboard_offline.loopback.leg import CONNECT_SECONDS, Leg, MediaFailed
-from switchboard_offline.loopback.persons import Subscriber
+from switchboard_offline.loopback.leg import CONNECT_SECONDS, Leg, MediaFailed, join
+from switchboard_offline.loopback.persons import Subscriber, voice
 
 from tests.carriers.twilio.wire import CallRecord, Number, TwilioPost, TwilioStream, read_markup
 from tests.carriers.vendor import JsonBody, Refused, Vendor, stereo
@@ -138,6 +138,12 @@ class TwilioServer(Vendor[TwilioLeg]):
             status_events=events, amd_callback=form.get("AsyncAmdStatusCallback", "") if form.get("AsyncAmd") == "true" else "",
         )  # fmt: skip
         answer = read_markup(record, form["Twiml"])
+        if record.redirect:
+            leg = self._leg(record)
+            self.introductions.append(record.spoken[0])
+            audio, ring = await voice(record.spoken[0]), int(form["Timeout"])
+            self.run(leg, lambda _: leg.consult(subscriber, ring, audio))
+            return self._call_body(record, "queued")
         assert isinstance(answer, Connect)
         order = CallOrder(
             "", form["From"], form["To"], answer.media_url, CallbackUrls(""), int(form["Timeout"]), int(form["TimeLimit"]), bool(record.amd_callback)
@@ -154,6 +160,11 @@ class TwilioServer(Vendor[TwilioLeg]):
             leg.hang_up()
             return self._call_body(leg.post.record, "completed")
         answer = read_markup(leg.post.record, form["Twiml"])
+        if answer is None:
+            target = self.legs[leg.post.record.room]
+            assert target.post.record.room == leg.post.record.room, "who waits is in the same room"
+            join(leg, target)
+            return self._call_body(leg.post.record, "in-progress")
         assert isinstance(answer, Forward)
         assert answer.caller_id in self.numbers
         subscriber = self.directory.subscriber(answer.to_number)

@@ -20,6 +20,8 @@ from switchboard_offline.loopback.callbacks import (
     Connect,
     Ended,
     Forward,
+    Introduced,
+    Left,
     Post,
     Reject,
     Ringing,
@@ -68,6 +70,9 @@ class CallRecord:
     more: Form = field(default_factory=dict)
     streams: dict[str, dict[str, str]] = field(default_factory=dict)
     sequence: int = 0
+    spoken: tuple[str, str] = ("", "")
+    redirect: str = ""
+    room: str = ""
 
     def form(self, account_sid: str, status: str, **more: str) -> Form:
         return {
@@ -76,8 +81,8 @@ class CallRecord:
         }  # fmt: skip
 
 
-def read_markup(record: CallRecord, markup: str) -> Answer:
-    """Obey markup: what becomes of the call. Anything that Twilio would not understand fails the test."""
+def read_markup(record: CallRecord, markup: str) -> Answer | None:
+    """Obey markup: what becomes of the call, None where it is a transfer's. Anything that Twilio would not understand fails the test."""
     response = ElementTree.fromstring(markup)  # noqa: S314  our own
     assert response.tag == "Response"
     for verb in response:
@@ -92,6 +97,17 @@ def read_markup(record: CallRecord, markup: str) -> Answer:
             assert "?" not in url, "Twilio drops a stream's query"
             record.streams[url] = {parameter.attrib["name"]: parameter.attrib["value"] for parameter in stream.iter("Parameter")}
             return Connect(url)
+        elif verb.tag == "Say":
+            record.spoken = (verb.text or "", verb.attrib["language"])
+        elif verb.tag == "Redirect":
+            assert verb.text
+            assert verb.attrib["method"] == "POST"
+            record.redirect = verb.text
+            return None
+        elif verb.tag == "Dial" and (room := verb.find("Conference")) is not None:
+            assert (room.attrib["endConferenceOnExit"], room.attrib["beep"]) == ("true", "false")
+            record.room = room.text or ""
+            return None
         elif verb.tag == "Dial":
             number = verb.find("Number")
             assert number is not None
@@ -123,8 +139,11 @@ class TwilioPost(Post):
             case Answered():
                 await self.status("in-progress", event="answered")
                 await self._detection(told)
-            case Ended():
+            case Ended() | Left():
                 await self._ended(told)
+            case Introduced():
+                body = await self.form_post(self.record.redirect, self.record.form(self.account_sid, "in-progress"))
+                read_markup(self.record, body.decode())
             case TextWent():
                 await self._text_went(events_url, told)
             case TextCame():
@@ -149,8 +168,10 @@ class TwilioPost(Post):
         form = {"CallSid": self.record.sid, "AccountSid": self.account_sid, "AnsweredBy": found, "MachineDetectionDuration": "300"}
         await self.form_post(self.record.amd_callback, form)
 
-    async def _ended(self, told: Ended) -> None:
-        more = {"CallDuration": str(told.duration_seconds), "Duration": "1"} if told.outcome == "completed" else {}
+    async def _ended(self, told: Ended | Left) -> None:
+        more = {"Duration": "1"} if told.outcome == "completed" else {}
+        if isinstance(told, Ended) and told.outcome == "completed":
+            more["CallDuration"] = str(told.duration_seconds)
         if told.outcome == "failed":
             more["SipResponseCode"] = told.error_code if told.error_code and told.error_code.isdecimal() else "500"
         await self.status(told.outcome, event="completed", **more)

@@ -176,6 +176,11 @@ class TelephonyContract(ProviderContract[Telephony]):
         with pytest.raises(ProviderError):
             await opened.transfer(samples.unknown_call, to_number="+15550100001", caller_id="+12125550100", callbacks=callbacks)
 
+    async def test_an_unknown_call_is_connected_to_nobody(self, opened: Telephony, samples: CarrierSamples) -> None:
+        """A warm transfer that did not happen must be told too. If this fails, raise `ProviderError` for the carrier's refusal."""
+        with pytest.raises(ProviderError):
+            await opened.connect(samples.unknown_call, samples.unknown_call)
+
     async def test_pressing_keys_in_an_unknown_call_fails(self, opened: Telephony, samples: CarrierSamples) -> None:
         """If this fails, raise `ProviderError` for the carrier's refusal."""
         if not opened.capabilities.send_digits:

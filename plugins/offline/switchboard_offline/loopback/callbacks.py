@@ -19,6 +19,8 @@ from switchboard.plugins import (
     Instruction,
     InvalidCallback,
     MachineDetected,
+    TargetGone,
+    TargetReady,
     TextReceived,
     TextStatus,
 )
@@ -59,6 +61,20 @@ class Ended(msgspec.Struct, frozen=True, tag_field="type", tag="ended"):
     error_code: str | None = None
 
 
+class Introduced(msgspec.Struct, frozen=True, tag_field="type", tag="introduced"):
+    """Who was called for a transfer has heard why."""
+
+    call_id: str
+
+
+class Left(msgspec.Struct, frozen=True, tag_field="type", tag="left"):
+    """Who was called for a transfer is not there (any more)."""
+
+    call_id: str
+    outcome: CallOutcome
+    error_code: str | None = None
+
+
 class TextCame(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
     text_id: str
     from_number: str
@@ -73,7 +89,7 @@ class TextWent(msgspec.Struct, frozen=True, tag_field="type", tag="text_status")
     error_code: str | None = None
 
 
-Told: TypeAlias = Calling | Ringing | Answered | Beeped | Ended | TextCame | TextWent
+Told: TypeAlias = Calling | Ringing | Answered | Beeped | Ended | Introduced | Left | TextCame | TextWent
 
 
 class Connect(msgspec.Struct, frozen=True, tag_field="action", tag="connect"):
@@ -120,7 +136,13 @@ def translate(body: bytes) -> CarrierEvent:
         told = _told.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise InvalidCallback("the callback is not one of the loopback carrier's") from None
-    return _text_event(told) if isinstance(told, TextCame | TextWent) else _call_event(told)
+    if isinstance(told, TextCame | TextWent):
+        return _text_event(told)
+    return _transfer_event(told) if isinstance(told, Introduced | Left) else _call_event(told)
+
+
+def _transfer_event(told: Introduced | Left) -> CarrierEvent:
+    return TargetReady(told.call_id) if isinstance(told, Introduced) else TargetGone(told.call_id, told.outcome)
 
 
 def _call_event(told: Calling | Ringing | Answered | Beeped | Ended) -> CarrierEvent:

@@ -13,18 +13,29 @@ from switchboard.plugins import ProviderError
 
 from switchboard_offline.loopback import signatures
 from switchboard_offline.loopback.callbacks import Ended, Post
-from switchboard_offline.loopback.leg import Leg
-from switchboard_offline.loopback.persons import Directory
+from switchboard_offline.loopback.leg import Leg, TargetLeg, join
+from switchboard_offline.loopback.persons import Directory, voice
 
 CLOSE_SECONDS: Final = 3.0
 _CALL_ID: Final = re.compile(r"lb-([0-9]{1,5})-[0-9a-f]{32}")
 
 
+class Consultation(msgspec.Struct, frozen=True):
+    """Who is to be called for a transfer, under which call id, and what they are told."""
+
+    call_id: str
+    to_number: str
+    ring_seconds: int
+    text: str
+    events_url: str
+
+
 class Order(msgspec.Struct, frozen=True):
-    """What the platform wants of a live call: `hang_up`, `transfer` to a number, or `digits` to press."""
+    """What the platform wants of a live call: `hang_up`, `transfer` to a number, `digits` to press, `introduce` somebody, or `join` their call."""
 
     action: str
     argument: str = ""
+    consultation: Consultation | None = None
 
 
 class CallGone(Exception):
@@ -81,11 +92,18 @@ class Exchange:
     async def add(self, events_url: str, reference: str | None = None) -> Leg:
         """A new leg, not yet running."""
         post = self.post
-        leg = Leg(f"lb-{await self._port()}-{uuid4().hex}", post, events_url)
+        leg = Leg(_new_id(await self._port()), post, events_url)
         self._legs[leg.call_id] = leg
         if reference is not None:
             self._references[reference] = leg.call_id
         return leg
+
+    def beside(self, call_id: str) -> str:
+        """An id for another call in the exchange that holds this one. Raises `CallGone`."""
+        shape = _CALL_ID.fullmatch(call_id)
+        if shape is None:
+            raise CallGone
+        return _new_id(int(shape[1]))
 
     def run(self, leg: Leg, call: Callable[[Leg], Awaitable[Ended]]) -> asyncio.Task[None]:
         """Start a leg; it is forgotten when it is over."""
@@ -133,8 +151,20 @@ class Exchange:
                 if subscriber.outcome is not None:
                     raise ProviderError(f"{order.argument} does not answer: {subscriber.error_message or subscriber.outcome}", retryable=False)
                 leg.connect_to(subscriber.person)
+            case "introduce" if order.consultation is not None:
+                await self._consult(order.consultation)
+            case "join":
+                target = self._legs.get(order.argument)
+                if target is None:
+                    raise ProviderError("who was called has hung up", code="call_gone", retryable=False)
+                join(leg, target)
             case _:
                 await leg.press(order.argument)
+
+    async def _consult(self, wanted: Consultation) -> None:
+        subscriber, audio = self.directory.subscriber(wanted.to_number), await voice(wanted.text)
+        leg = self._legs[wanted.call_id] = TargetLeg(wanted.call_id, self.post, wanted.events_url)
+        self.run(leg, lambda leg: leg.consult(subscriber, wanted.ring_seconds, audio))
 
     def _forget(self, leg: Leg) -> None:
         del self._legs[leg.call_id]
@@ -168,3 +198,7 @@ class Exchange:
         except ProviderError as error:
             return web.Response(status=409, text=error.message)
         return web.Response(status=204)
+
+
+def _new_id(port: int) -> str:
+    return f"lb-{port}-{uuid4().hex}"

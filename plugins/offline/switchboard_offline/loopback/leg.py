@@ -11,8 +11,8 @@ import aiohttp
 from switchboard.plugins import CallOrder, ProviderError
 from switchboard.plugins.telephony import AnsweredBy
 
-from switchboard_offline.loopback.callbacks import Answered, Beeped, Ended, Post, Ringing, Told, Undelivered
-from switchboard_offline.loopback.line import FarEnd, MediaStream, OtherPerson, keep_time
+from switchboard_offline.loopback.callbacks import Answered, Beeped, Ended, Introduced, Left, Post, Ringing, Told, Undelivered
+from switchboard_offline.loopback.line import Announcement, FarEnd, MediaStream, OtherPerson, cable, keep_time
 from switchboard_offline.loopback.persons import Person, Subscriber
 from switchboard_offline.loopback.phone import Phone
 
@@ -30,7 +30,7 @@ class HangUp:
 
 @dataclass(frozen=True, slots=True)
 class ConnectTo:
-    person: Person
+    far: FarEnd
 
 
 class MediaFailed(Exception):
@@ -56,7 +56,10 @@ class Leg:
         self._commands.put_nowait(HangUp())
 
     def connect_to(self, person: Person) -> None:
-        self._commands.put_nowait(ConnectTo(person))
+        self.patch(OtherPerson(person))
+
+    def patch(self, far: FarEnd) -> None:
+        self._commands.put_nowait(ConnectTo(far))
 
     async def press(self, digits: str) -> None:
         for digit in digits:
@@ -105,6 +108,15 @@ class Leg:
         await self.converse(subscriber.person, await self.open_media(order.media_url), order.max_duration_seconds)
         return Ended(self.call_id, "completed", self.seconds)
 
+    async def consult(self, subscriber: Subscriber, ring_seconds: float, audio: bytes) -> Ended:
+        """Ring a person, and tell them why; they wait then for who is to be connected to them."""
+        if await self.given_up_within(ring_seconds if subscriber.outcome == "no-answer" else min(RING_SECONDS, ring_seconds)):
+            return Ended(self.call_id, "canceled")
+        if subscriber.outcome is not None:
+            return Ended(self.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
+        await self.converse(subscriber.person, Announcement(audio, lambda: self.tell(Introduced(self.call_id))))
+        return Ended(self.call_id, "completed", self.seconds)
+
     async def given_up_within(self, seconds: float) -> bool:
         """Whether the platform hangs up while it rings."""
         try:
@@ -136,7 +148,7 @@ class Leg:
                 await far.close()
                 if not isinstance(ended, ConnectTo):
                     return ended
-                far = OtherPerson(ended.person)
+                far = ended.far
         finally:
             await _stop(near)
             await far.close()
@@ -176,3 +188,17 @@ async def _stop(task: asyncio.Future[None] | asyncio.Task[HangUp | ConnectTo]) -
     await asyncio.wait({task})
     if not task.cancelled():
         task.exception()
+
+
+def join(call: Leg, target: Leg) -> None:
+    """Connect two people who have both answered."""
+    one, other = cable(call.phone, target.phone)
+    call.patch(one)
+    target.patch(other)
+
+
+class TargetLeg(Leg):
+    """A call to whom another is to be transferred: the platform is told of its end in a word of its own."""
+
+    def tell(self, told: Told) -> None:
+        super().tell(Left(told.call_id, told.outcome, told.error_code) if isinstance(told, Ended) else told)

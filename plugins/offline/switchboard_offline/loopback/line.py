@@ -3,13 +3,18 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 import aiohttp
+from switchboard.plugins.json_media import Digit, Dtmf, Mark, Named, Stop
 
-from switchboard_offline.loopback.codec import Clear, Digit, Dtmf, Mark, Media, Named, Start, Stop, StreamStart, media, read_command, write
-from switchboard_offline.loopback.g711 import FRAME_BYTES
+from switchboard_offline.loopback.codec import Clear, Media, Start, StreamStart, media, read_command, write
+from switchboard_offline.loopback.g711 import FRAME_BYTES, SILENCE, frames
 from switchboard_offline.loopback.phone import FRAME_SECONDS, Phone
+
+CABLE_FRAMES: Final = 10
+"""How far the clocks of two phones may drift apart."""
 
 
 class FarEnd(Protocol):
@@ -116,6 +121,62 @@ class OtherPerson:
 
     async def close(self) -> None:
         """Nothing to let go of."""
+
+
+class Announcement:
+    """Says something once, and then nothing."""
+
+    def __init__(self, audio: bytes, said: Callable[[], None]) -> None:
+        self._frames = deque(frames(audio))
+        self._said = said
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+    async def exchange(self, frame: bytes) -> bytes:
+        if not self._frames:
+            return SILENCE
+        said = self._frames.popleft()
+        if not self._frames:
+            self._said()
+        return said
+
+    async def press(self, digit: str) -> None:
+        """Nobody is there."""
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+@dataclass(frozen=True, slots=True)
+class CableEnd:
+    """One end of a cable between two phones, each with a clock of its own. Once one end is closed nobody is at the other."""
+
+    other: Phone
+    heard: deque[bytes]
+    sent: deque[bytes]
+    cut: asyncio.Event
+    cuts: asyncio.Event
+
+    async def run(self) -> None:
+        await self.cut.wait()
+
+    async def exchange(self, frame: bytes) -> bytes:
+        self.sent.append(frame)
+        return self.heard.popleft() if self.heard else SILENCE
+
+    async def press(self, digit: str) -> None:
+        self.other.hear_digit(digit)
+
+    async def close(self) -> None:
+        self.cuts.set()
+
+
+def cable(one: Phone, other: Phone) -> tuple[CableEnd, CableEnd]:
+    """What the first phone is to be connected to so that it talks to the second, and the other way round."""
+    there, back = deque[bytes](maxlen=CABLE_FRAMES), deque[bytes](maxlen=CABLE_FRAMES)
+    cut_one, cut_other = asyncio.Event(), asyncio.Event()
+    return CableEnd(other, back, there, cut_one, cut_other), CableEnd(one, there, back, cut_other, cut_one)
 
 
 async def keep_time(phone: Phone, far: FarEnd) -> None:

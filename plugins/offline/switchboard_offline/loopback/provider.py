@@ -18,6 +18,7 @@ from switchboard.plugins import (
     CarrierRequest,
     IncomingCall,
     Instruction,
+    Introduction,
     InvalidCallback,
     MediaCodec,
     ProviderError,
@@ -35,16 +36,21 @@ from switchboard.plugins import (
 from switchboard_offline.loopback import browser, signatures, stock, texts
 from switchboard_offline.loopback.callbacks import Calling, TextCame, Undelivered, reply, translate
 from switchboard_offline.loopback.codec import LoopbackCodec
-from switchboard_offline.loopback.exchange import CallGone, Exchange, Order
+from switchboard_offline.loopback.exchange import CallGone, Consultation, Exchange, Order
 from switchboard_offline.loopback.persons import Directory
 from switchboard_offline.loopback.simulation import Simulation, render
 
 
 class LoopbackSettings(ProviderSettings):
-    """`signing_secret` signs callbacks; `people` has the lines that the person at a number speaks."""
+    """`signing_secret` signs callbacks; `people` has the lines that the person at a number speaks.
+
+    With `browsers_only` browsers call, and the carrier places no calls, sends no texts and sells no numbers: beside a real carrier, whose calls it
+    would otherwise take over when that fails.
+    """
 
     signing_secret: SecretStr = Field(min_length=16)
     people: dict[str, list[str]] = Field(default_factory=dict)
+    browsers_only: bool = False
 
 
 class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, BrowserPhone):
@@ -56,7 +62,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
     name: ClassVar[str] = "loopback"
     title: ClassVar[str] = "Loopback (a carrier in this machine)"
     Settings: ClassVar[type[ProviderSettings]] = LoopbackSettings
-    capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(recordings=False)
+    capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(warm_transfer=True, recordings=False)
 
     def __init__(self, settings: LoopbackSettings) -> None:
         super().__init__(settings)
@@ -93,6 +99,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
     # calls
 
     async def place_call(self, order: CallOrder) -> str:
+        self._refuse_beside_browsers()
         subscriber = self._exchange.directory.subscriber(order.to_number)
         leg = await self._exchange.add(order.callbacks.events, order.reference)
         self._exchange.run(leg, lambda leg: leg.place(order, subscriber))
@@ -110,6 +117,18 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
     async def transfer(self, carrier_call_id: str, *, to_number: str, caller_id: str, callbacks: CallbackUrls) -> None:
         await self._order_live(carrier_call_id, Order("transfer", to_number))
 
+    async def introduce(self, carrier_call_id: str, introduction: Introduction, callbacks: CallbackUrls) -> str:
+        try:
+            target = self._exchange.beside(carrier_call_id)
+        except CallGone:
+            raise _gone() from None
+        wanted = Consultation(target, introduction.to_number, introduction.ring_seconds, introduction.text, callbacks.events)
+        await self._order_live(carrier_call_id, Order("introduce", consultation=wanted))
+        return target
+
+    async def connect(self, carrier_call_id: str, target_call_id: str) -> None:
+        await self._order_live(carrier_call_id, Order("join", target_call_id))
+
     async def send_digits(self, carrier_call_id: str, digits: str) -> None:
         await self._order_live(carrier_call_id, Order("digits", digits))
 
@@ -117,11 +136,12 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         try:
             await self._exchange.order(carrier_call_id, order)
         except CallGone:
-            raise ProviderError("the call is over", code="call_gone", retryable=False) from None
+            raise _gone() from None
 
     # texts
 
     async def send_text(self, order: TextOrder) -> str:
+        self._refuse_beside_browsers()
         texts.refuse(order)
         text_id = texts.new_id()
         self._exchange.spawn(texts.carry(self._exchange.post, order, text_id))
@@ -133,6 +153,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         return stock.search(country, area_code, limit)
 
     async def buy_number(self, phone_number: str, callbacks: CallbackUrls) -> BoughtNumber:
+        self._refuse_beside_browsers()
         return stock.buy(phone_number)
 
     async def release_number(self, carrier_number_id: str) -> None:
@@ -148,6 +169,10 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
 
     async def serve_browser(self, socket: BrowserSocket, callbacks: CallbackUrls) -> None:
         await browser.serve(self._exchange, self._secret, socket, callbacks)
+
+    def _refuse_beside_browsers(self) -> None:
+        if self.settings.browsers_only:
+            raise ProviderError("the loopback carrier is for calls from browsers only", code="unsupported", retryable=False)
 
     # people
 
@@ -176,3 +201,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         except Undelivered as error:
             raise ProviderError(str(error)) from error
         return text.text_id
+
+
+def _gone() -> ProviderError:
+    return ProviderError("the call is over", code="call_gone", retryable=False)

@@ -2,8 +2,8 @@
 
 from alembic import op
 
-revision = "0021"
-down_revision = ("0015", "0017")
+revision = "0022"
+down_revision = "0021"
 AUTHOR = "ck_sms_message_author"
 LATEST = "ix_sms_conversation_organization_id_last_message_at_id"
 

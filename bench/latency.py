@@ -1,0 +1,202 @@
+"""What a platform adds to an answer: from the caller's end of turn to the first audio out, vendors' time and configured silence taken off.
+
+Real-time calls over Twilio's wire, real voice activity detection, vendors on this machine that answer after fixed times (`vendors_server.py`);
+beside it Pipecat with the same vendors, parameters and callers, in an environment of its own under `.bench/`, made on the first run.
+A turn is over with the frame that completes the configured silence, found beforehand with each platform's own detection on the same audio.
+"""
+
+import asyncio
+import base64
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+import numpy as np
+import uvloop
+from switchboard.conversation.g711 import Samples, decode, encode
+from switchboard.conversation.vad import WINDOW, Change, VoiceActivity, VoiceDetector
+from switchboard_offline.espeak import speak
+
+from bench.vendors_server import Turn, Vendors
+
+PORT, VENDORS_PORT = 18_200, 18_201
+TURNS, PAUSE_SECONDS, LEAD_SECONDS = 10, 3.5, 1.5
+CALLS: Final = (5, 20)
+MANY_CALLS: Final = 100
+FRAME, FRAME_SECONDS = 160, 0.02
+SILENT: Final = 0xFF
+QUIET: Final = 200
+PIPECAT: Final = ("pipecat-ai[websocket,deepgram]==1.14.0", "uvicorn==0.54.0", "uvloop==0.23.0")
+PIPECAT_HOME: Final = Path(".bench/pipecat")
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What every caller sends, a question again and again; the frames with each question's last sound, and those that end its turn."""
+
+    audio: bytes
+    words: list[int]
+    ends: list[int]
+
+
+@dataclass(slots=True)
+class Caller:
+    """One call, and the turns that were answered."""
+
+    number: int
+    vendors: Vendors
+    turns: list[Turn] = field(default_factory=list)
+
+    async def talk(self, session: aiohttp.ClientSession, script: Script) -> None:
+        frames = [
+            json.dumps({"event": "media", "streamSid": "s", "media": {"payload": base64.b64encode(script.audio[at : at + FRAME]).decode()}})
+            for at in range(0, len(script.audio), FRAME)
+        ]
+        async with session.ws_connect(f"ws://127.0.0.1:{PORT}/media/{self.number}") as socket:
+            await socket.send_str(json.dumps({"event": "connected", "protocol": "Call", "version": "1.0.0"}))
+            await socket.send_str(json.dumps({"event": "start", "streamSid": "s", "start": _START}))
+            listening = asyncio.create_task(self._listen(socket))
+            due, words, ends = time.perf_counter(), set(script.words), set(script.ends)
+            for index, frame in enumerate(frames):
+                due += FRAME_SECONDS
+                await asyncio.sleep(due - time.perf_counter())
+                if index in words:
+                    self.vendors.turns[self.number] = Turn(last_word=time.perf_counter())
+                if index in ends:
+                    self.vendors.turns[self.number].over = time.perf_counter()
+                await socket.send_str(frame)
+            listening.cancel()
+
+    async def _listen(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        async for message in socket:
+            turn = self.vendors.turns[self.number]
+            if '"media"' in str(message.data) and turn.mouth_answered and not turn.heard:
+                turn.note("heard")
+                self.turns.append(turn)
+
+
+_START: Final = {
+    "accountSid": "a", "streamSid": "s", "callSid": "c", "tracks": ["inbound"], "customParameters": {"token": "token"},
+    "mediaFormat": {"encoding": "audio/x-mulaw", "sampleRate": 8000, "channels": 1},
+}  # fmt: skip
+
+
+def caller_audio() -> tuple[bytes, list[int]]:
+    """A caller's audio, and the frames with each question's last sound."""
+    question = (np.frombuffer(speak("What are your opening hours?"), dtype="<i2") * 0.5).astype(np.int16)
+    question = question[: int(np.nonzero(np.abs(question) > QUIET)[0][-1]) + 1]
+    audio, words = bytearray([SILENT] * int(LEAD_SECONDS * 8000)), []
+    for _ in range(TURNS):
+        audio += encode(question, "mulaw")
+        words.append((len(audio) - 1) // FRAME)
+        audio += bytes([SILENT]) * int(PAUSE_SECONDS * 8000)
+    return bytes(audio[: len(audio) // FRAME * FRAME]), words
+
+
+def our_ends(samples: Samples) -> list[int]:
+    """With which frames a turn is over for the call engine."""
+    detector, activity, ends = VoiceDetector(), VoiceActivity(confidence=0.7, start_seconds=0.2, min_volume=0.6), []
+    for at in range(0, len(samples) - WINDOW + 1, WINDOW):
+        if detector.detect([activity], samples[None, at : at + WINDOW]) == [Change.STOPPED]:
+            ends.append((at + WINDOW - 1) // FRAME)
+    return ends
+
+
+def pipecat_python() -> Path:
+    """The Python that has Pipecat. Raises `CalledProcessError` where it cannot be installed."""
+    python = PIPECAT_HOME / "bin" / "python"
+    ready = PIPECAT_HOME / "installed"
+    if not ready.exists():
+        venv.create(PIPECAT_HOME, with_pip=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PIPECAT], check=True)
+        ready.touch()
+    return python
+
+
+def pipecat_ends(python: Path, samples: Samples) -> list[int]:
+    """The same for Pipecat."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(samples.astype("<i2").tobytes())
+        file.flush()
+        told = subprocess.run([python, "bench/pipecat_server.py", "ends", file.name], check=True, capture_output=True, text=True)
+    found: list[int] = json.loads(told.stdout)
+    return found
+
+
+async def measure(calls: int, script: Script) -> list[Turn]:
+    """All turns of so many calls that begin one after the other."""
+    vendors = Vendors(calls)
+    callers = [Caller(number, vendors) for number in range(calls)]
+    async with (
+        vendors.listening(VENDORS_PORT),
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session,
+        asyncio.TaskGroup() as group,
+    ):
+        await _ready(session)
+        for caller in callers:
+            group.create_task(caller.talk(session, script))
+            await asyncio.sleep(PAUSE_SECONDS / calls)
+    # A process's first answer loads what it needs.
+    return [turn for caller in callers for turn in caller.turns[1:]]
+
+
+async def _ready(session: aiohttp.ClientSession) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                async with session.get(f"http://127.0.0.1:{PORT}/"):
+                    return
+            except aiohttp.ClientConnectorError:
+                await asyncio.sleep(0.1)
+            except aiohttp.ClientError:
+                return
+
+
+def measured(command: list[str | Path], calls: int, script: Script) -> list[Turn]:
+    """The turns of one server's calls: it on one core, callers and vendors on another."""
+    cores = sorted(os.sched_getaffinity(0))
+    server = subprocess.Popen(
+        [*command, str(PORT), str(cores[0]), f"http://127.0.0.1:{VENDORS_PORT}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    os.sched_setaffinity(0, {cores[-1]})
+    try:
+        return uvloop.run(measure(calls, script))
+    finally:
+        os.sched_setaffinity(0, set(cores))
+        server.kill()
+        server.wait()
+
+
+def report(name: str, calls: int, turns: list[Turn]) -> None:
+    own, words = [turn.own_ms for turn in turns], [turn.from_last_word_ms for turn in turns]
+    steps = np.median([turn.steps for turn in turns], axis=0)
+    answered = f"{len(turns)}/{calls * (TURNS - 1)}"
+    print(
+        f"{name:11} | {calls:5} | {answered:>8} | {np.percentile(own, 50):6.1f} | {np.percentile(own, 99):6.1f} | {np.percentile(words, 50):8.1f} | "
+        f"{np.percentile(words, 99):8.1f} | " + " ".join(f"{step:5.1f}" for step in steps),
+        flush=True,
+    )
+
+
+def run() -> None:
+    """Print the table."""
+    audio, words = caller_audio()
+    samples = decode(audio, "mulaw")
+    ours: list[str | Path] = [sys.executable, "-m", "bench.latency_server"]
+    python = pipecat_python()
+    theirs: list[str | Path] = [python, "bench/pipecat_server.py"]
+    our_script, their_script = Script(audio, words, our_ends(samples)), Script(audio, words, pipecat_ends(python, samples))
+    print("milliseconds that the platform adds, the vendors' own 600 off; steps: to ears, mind, mouth, caller (medians)")
+    print("platform    | calls | answered | own p50 |   p99 | with silence p50 | p99 | steps")
+    for calls in CALLS:
+        report("Switchboard", calls, measured(ours, calls, our_script))
+        report("Pipecat", calls, measured(theirs, calls, their_script))
+    report("Switchboard", MANY_CALLS, measured(ours, MANY_CALLS, our_script))

@@ -1,0 +1,61 @@
+"""Switchboard's side of `bench/latency`: the call engine behind hypercorn as in production, with the vendors' own plugins."""
+
+import os
+import sys
+from uuid import uuid4
+
+import uvloop
+from hypercorn.asyncio import serve
+from hypercorn.config import Config
+from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, Scope
+from pydantic import HttpUrl, SecretStr
+from switchboard.calls.media_socket import AsgiMediaSocket
+from switchboard.conversation.call import AgentSettings, LiveCall
+from switchboard.conversation.engine import CallEngine
+from switchboard.providers.failover import PATIENCE, FailoverLLM, FailoverSpeechToText, FailoverTextToSpeech, ServiceRecord
+from switchboard_llm.client import VendorSettings
+from switchboard_llm.models import MODELS
+from switchboard_speech.deepgram import DeepgramSettings, DeepgramSpeechToText
+from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSpeech
+from switchboard_telephony_twilio.codec import TwilioCodec
+
+from bench.calls_server import Nowhere
+
+SECRET = SecretStr("x")
+
+
+async def main(port: int, core: int, vendors: str) -> None:
+    os.sched_setaffinity(0, {core})
+    engine, nowhere = CallEngine(), Nowhere()
+    model = next(kind for kind in MODELS if kind.name == "openai_compatible")(VendorSettings(api_key=SECRET, base_url=f"{vendors}/v1"))
+    ears = DeepgramSpeechToText(DeepgramSettings(api_key=SECRET, base_url=HttpUrl(vendors)))
+    mouth = ElevenLabsTextToSpeech(ElevenLabsSettings(api_key=SECRET, base_url=HttpUrl(vendors)))
+    for provider in (model, ears, mouth):
+        await provider.open()
+    await engine.start()
+
+    async def application(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        if scope["type"] != "websocket":
+            return
+        await receive()
+        await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
+        number = scope["path"].rpartition("/")[2]
+        agent = AgentSettings(
+            uuid4(), "Be brief.", llm_model=f"model-{number}", tts_voice_id=f"voice-{number}", stt_model=f"nova-3-{number}", interruption_min_words=10
+        )
+        record = ServiceRecord()
+        call = LiveCall(
+            uuid4(), uuid4(), "inbound", "+15550100001", "+15550100200", agent, FailoverSpeechToText([ears], record, patience=PATIENCE),
+            FailoverTextToSpeech([mouth], record, patience=PATIENCE), FailoverLLM([model], record, patience=PATIENCE), TwilioCodec("token"),
+            nowhere, nowhere,
+        )  # fmt: skip
+        await engine.hold(call, AsgiMediaSocket(receive, send))
+
+    config = Config()
+    config.bind = [f"127.0.0.1:{port}"]
+    config.websocket_ping_interval = None
+    await serve(application, config)  # type: ignore[arg-type] # hypercorn's own name for the same
+
+
+if __name__ == "__main__":
+    uvloop.run(main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]))

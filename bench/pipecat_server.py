@@ -1,0 +1,101 @@
+"""Pipecat's side of `bench/latency`, run by a Python of its own: FastAPI and uvicorn as its examples have it, the same vendors, the same silence.
+
+A turn is over with the same voice activity detection; nothing is waited for after it (`user_speech_timeout=0`), and no turn model is asked.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+import aiohttp
+import uvicorn
+from fastapi import FastAPI, WebSocket
+from loguru import logger
+from pipecat.audio.vad.silero import SileroVADAnalyzer
+from pipecat.audio.vad.vad_analyzer import VADParams, VADState
+from pipecat.pipeline.pipeline import Pipeline
+from pipecat.pipeline.worker import PipelineParams, PipelineWorker
+from pipecat.processors.aggregators.llm_context import LLMContext
+from pipecat.processors.aggregators.llm_response_universal import LLMContextAggregatorPair, LLMUserAggregatorParams
+from pipecat.serializers.twilio import TwilioFrameSerializer
+from pipecat.services.deepgram.stt import DeepgramSTTService
+from pipecat.services.elevenlabs.tts import ElevenLabsHttpTTSService
+from pipecat.services.openai.llm import OpenAILLMService
+from pipecat.transports.websocket.fastapi import FastAPIWebsocketParams, FastAPIWebsocketTransport
+from pipecat.turns.user_stop import SpeechTimeoutUserTurnStopStrategy
+from pipecat.turns.user_turn_strategies import UserTurnStrategies
+from pipecat.workers.runner import WorkerRunner
+
+RATE = 8000
+FRAME_BYTES = 320
+
+
+def analyzer() -> SileroVADAnalyzer:
+    return SileroVADAnalyzer(sample_rate=RATE, params=VADParams(confidence=0.7, start_secs=0.2, stop_secs=0.2, min_volume=0.6))
+
+
+async def hold(socket: WebSocket, number: str, vendors: str, session: aiohttp.ClientSession) -> None:
+    """One call."""
+    serializer = TwilioFrameSerializer("s", params=TwilioFrameSerializer.InputParams(auto_hang_up=False))
+    transport = FastAPIWebsocketTransport(socket, FastAPIWebsocketParams(audio_in_enabled=True, audio_out_enabled=True, serializer=serializer))
+    ears = DeepgramSTTService(api_key="x", base_url=vendors, settings=DeepgramSTTService.Settings(model=f"nova-3-{number}"))
+    asked = OpenAILLMService.Settings(model=f"model-{number}", system_instruction="Be brief.")
+    mind = OpenAILLMService(api_key="x", base_url=f"{vendors}/v1", settings=asked)
+    mouth = ElevenLabsHttpTTSService(
+        api_key="x", base_url=vendors, aiohttp_session=session,
+        settings=ElevenLabsHttpTTSService.Settings(voice=f"voice-{number}", model="eleven_flash_v2_5"),
+    )  # fmt: skip
+    strategies = UserTurnStrategies(stop=[SpeechTimeoutUserTurnStopStrategy(user_speech_timeout=0.0)])
+    heard, said = LLMContextAggregatorPair(
+        LLMContext(), user_params=LLMUserAggregatorParams(user_turn_strategies=strategies, vad_analyzer=analyzer())
+    )
+    worker = PipelineWorker(
+        Pipeline([transport.input(), ears, heard, mind, mouth, transport.output(), said]),
+        params=PipelineParams(audio_in_sample_rate=RATE, audio_out_sample_rate=RATE),
+    )
+
+    @transport.event_handler("on_client_disconnected")
+    async def over(*_: object) -> None:
+        await worker.cancel()
+
+    runner = WorkerRunner(handle_sigint=False)
+    await runner.add_workers(worker)
+    await runner.run()
+
+
+def serve(port: int, vendors: str) -> None:
+    application = FastAPI()
+
+    @application.websocket("/media/{number}")
+    async def media(socket: WebSocket, number: str) -> None:
+        await socket.accept()
+        for _ in ("connected", "start"):
+            await socket.receive_text()
+        async with aiohttp.ClientSession() as session:
+            await hold(socket, number, vendors, session)
+
+    uvicorn.run(application, host="127.0.0.1", port=port, log_level="warning", loop="uvloop")
+
+
+async def ends(samples: bytes) -> list[int]:
+    """With which 20 ms frames of 16-bit samples a turn is over."""
+    judge, speaking, found = analyzer(), False, []
+    judge.set_sample_rate(RATE)
+    for index in range(len(samples) // FRAME_BYTES):
+        state = await judge.analyze_audio(samples[index * FRAME_BYTES : (index + 1) * FRAME_BYTES])
+        if speaking and state is VADState.QUIET:
+            found.append(index)
+        speaking = state in (VADState.SPEAKING, VADState.STOPPING)
+    return found
+
+
+if __name__ == "__main__":
+    logger.remove()
+    logger.add(sys.stderr, level="ERROR")
+    if sys.argv[1] == "ends":
+        print(json.dumps(asyncio.run(ends(Path(sys.argv[2]).read_bytes()))))
+    else:
+        os.sched_setaffinity(0, {int(sys.argv[2])})
+        serve(int(sys.argv[1]), sys.argv[3])

@@ -1,0 +1,118 @@
+"""What retrieval adds to a turn of a call: 10 thousand passages in 20 knowledge bases, all of them the agent's, searched as a call searches them.
+
+`recall` is what the model waits for, the offline embedding and the vector store included; `ours` is what is left without these two providers.
+"""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from switchboard import app
+from switchboard.conversation.knowledge import recalled, warm_up
+from switchboard.embedded import DataDirectory, EmbeddedServers
+from switchboard.identity import service as identity
+from switchboard.knowledge_bases.conversation import AgentKnowledge
+from switchboard.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
+from switchboard.migrations import upgrade
+from switchboard.observability import logs
+from switchboard.plugins import Chunk
+from switchboard.providers.configuration import configure
+from switchboard.runtime import Runtime
+from switchboard.settings import Settings
+from switchboard.tenants.defaults import embedded_providers
+from switchboard_offline.minilm import MODEL, MiniLMEmbedding
+from switchboard_vectorstore.store import LanceStore
+
+from bench.knowledge import DOCUMENT, SMALL, material, place
+
+QUERIES, PAUSE_SECONDS = 200, 0.05
+Answer = TypeVar("Answer")
+
+
+class Stopwatch:
+    """Milliseconds spent in providers since it was last read."""
+
+    def __init__(self) -> None:
+        self._spent = 0.0
+
+    def of(self, work: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[Answer]]:
+        async def timed(*given: object, **named: object) -> Answer:
+            began = time.perf_counter()
+            try:
+                return await work(*given, **named)
+            finally:
+                self._spent += (time.perf_counter() - began) * 1000
+
+        return timed
+
+    def read(self) -> float:
+        spent, self._spent = self._spent, 0.0
+        return spent
+
+
+@asynccontextmanager
+async def taught(parts: Runtime) -> AsyncIterator[tuple[AgentKnowledge, list[str]]]:
+    """An agent's knowledge, and questions about it."""
+    async with parts.database.system() as session:
+        organization = await identity.create_organization(session, name="Bench")
+    source, chance = await material(), np.random.default_rng(1)
+    texts, vectors = source.rows(chance, SMALL, 0)
+    chunks = [Chunk(*place(row), text, tuple(vector)) for row, (text, vector) in enumerate(zip(texts, vectors.tolist(), strict=True))]
+    mine = {"organization_id": organization.id}
+    model = {"embedding_provider": "minilm", "embedding_model": MODEL, "embedding_dimension": len(chunks[0].vector)}
+    bases = {chunk.knowledge_base_id for chunk in chunks}
+    file = {"filename": "a.txt", "content_type": "text/plain", "file_size": 1, "status": "ready", "chunk_count": DOCUMENT}
+    async with parts.database.tenant(organization.id) as session:
+        await configure(session, parts.registry, parts.keyring, embedded_providers(parts.registry))
+        session.add_all([KnowledgeBase(id=base, name="Base", **model, **mine) for base in bases])
+        await session.flush()
+        documents = {chunk.document_id: chunk.knowledge_base_id for chunk in chunks}
+        session.add_all([KnowledgeDocument(id=document, knowledge_base_id=base, **file, **mine) for document, base in documents.items()])
+    async with parts.providers.vector_store(organization.id) as store:
+        await store.put(organization.id, f"minilm/{MODEL}/{len(chunks[0].vector)}", chunks)
+        await store.maintain(organization.id)
+    questions = [" ".join(chance.permutation(texts[row * DOCUMENT].split())[:8]) for row in range(QUERIES)]
+    yield AgentKnowledge(parts, organization.id, [str(base) for base in bases], []), questions
+
+
+async def measure(directory: DataDirectory) -> None:
+    await upgrade(directory.database_url)
+    watch = Stopwatch()
+    settings = Settings(data_dir=directory.path)
+    async with (
+        app.runtime(settings, database_url=directory.database_url, redis_url=directory.redis_url) as parts,
+        taught(parts) as (knowledge, asked),
+    ):
+        await warm_up(knowledge)
+        MiniLMEmbedding.embed = watch.of(MiniLMEmbedding.embed)  # type: ignore[method-assign]
+        LanceStore.search = watch.of(LanceStore.search)  # type: ignore[method-assign]
+        whole, ours = [], []
+        for question in asked:
+            await asyncio.sleep(PAUSE_SECONDS)
+            began = time.perf_counter()
+            if not await recalled(knowledge, question):
+                raise SystemExit("nothing was recalled")
+            whole.append((time.perf_counter() - began) * 1000)
+            ours.append(whole[-1] - watch.read())
+    for what, took in (("recall", whole), ("ours", ours)):
+        print(f"{what:8} p50 {np.percentile(took, 50):5.1f} ms, p99 {np.percentile(took, 99):5.1f} ms")
+
+
+def run() -> None:
+    """Print both."""
+    logs.configure("ERROR")
+    with tempfile.TemporaryDirectory() as folder:
+
+        async def serve() -> None:
+            directory = DataDirectory(Path(folder))
+            directory.claim()
+            async with EmbeddedServers(directory):
+                await measure(directory)
+            directory.release()
+
+        asyncio.run(serve())

@@ -1,0 +1,162 @@
+"""Vendors that answer after fixed times, and write down when they were asked and answered: Deepgram's ears, OpenAI's chat, ElevenLabs' voice.
+
+A call's number is the end of the model's and the voice's names, so each request is known to belong to a turn of a call.
+"""
+
+import asyncio
+import json
+import time
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from aiohttp import WSMsgType, web
+from switchboard.conversation.g711 import decode, encode
+from switchboard_offline.espeak import speak
+
+HEARING_SECONDS: Final = 0.15
+THINKING_SECONDS: Final = 0.3
+SPEAKING_SECONDS: Final = 0.15
+HEARD: Final = "what are your opening hours"
+FIRST_WORDS, NEXT_WORD, LAST_WORDS = "We open at seven.", " See", " you soon."
+TOKEN_SECONDS: Final = 0.02
+FIRST_BYTES: Final = 3200
+
+
+@dataclass(slots=True)
+class Turn:
+    """When, by the machine's clock: what the caller sends, what each vendor is asked and answers, and what the caller hears."""
+
+    last_word: float = 0.0
+    over: float = 0.0
+    ears_asked: float = 0.0
+    ears_answered: float = 0.0
+    mind_asked: float = 0.0
+    mind_answered: float = 0.0
+    mouth_asked: float = 0.0
+    mouth_answered: float = 0.0
+    heard: float = 0.0
+
+    def note(self, moment: str) -> None:
+        """It happens now; the first time counts, and nothing before the turn is over."""
+        if self.over and not getattr(self, moment):
+            setattr(self, moment, time.perf_counter())
+
+    @property
+    def steps(self) -> tuple[float, float, float, float]:
+        """Milliseconds between the vendors: until the ears are asked, the mind, the mouth, and until the caller hears."""
+        return (
+            (self.ears_asked - self.over) * 1000,
+            (self.mind_asked - self.ears_answered) * 1000,
+            (self.mouth_asked - self.mind_answered) * 1000,
+            (self.heard - self.mouth_answered) * 1000,
+        )
+
+    @property
+    def own_ms(self) -> float:
+        """What the platform adds, once the silence that ends a turn has passed."""
+        return sum(self.steps)
+
+    @property
+    def from_last_word_ms(self) -> float:
+        """The same with that silence."""
+        return self.own_ms + (self.over - self.last_word) * 1000
+
+
+class Vendors:
+    """All three. `turns` has the turn of each call that is going on."""
+
+    def __init__(self, calls: int) -> None:
+        self.turns = [Turn() for _ in range(calls)]
+        samples = (np.frombuffer(speak(FIRST_WORDS), dtype="<i2") * 0.5).astype(np.int16)
+        self._speech = encode(samples, "mulaw")
+
+    @asynccontextmanager
+    async def listening(self, port: int) -> AsyncIterator[None]:
+        application = web.Application()
+        application.router.add_get("/v1/listen", self._listen)
+        application.router.add_post("/v1/chat/completions", self._chat)
+        application.router.add_post("/v1/text-to-speech/{voice}/stream/with-timestamps", self._speak)
+        runner = web.AppRunner(application, shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", port).start()
+        try:
+            yield
+        finally:
+            await runner.cleanup()
+
+    def _turn(self, name: str) -> Turn:
+        return self.turns[int(name.rpartition("-")[2])]
+
+    async def _listen(self, request: web.Request) -> web.StreamResponse:
+        socket, heard, done = web.WebSocketResponse(), 0, 0.0
+        await socket.prepare(request)
+        width = 1 if request.query["encoding"] == "mulaw" else 2
+        async for message in socket:
+            if message.type is WSMsgType.BINARY:
+                heard += len(message.data)
+            elif message.type is WSMsgType.TEXT and "Finalize" in message.data:
+                turn = self._turn(request.query["model"])
+                turn.note("ears_asked")
+                await asyncio.sleep(HEARING_SECONDS)
+                seconds = heard / width / 8000
+                await socket.send_json(_results(done, seconds - done))
+                done = seconds
+                turn.note("ears_answered")
+        return socket
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        turn = self._turn((await request.json())["model"])
+        turn.note("mind_asked")
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await asyncio.sleep(THINKING_SECONDS)
+        usage = {"prompt_tokens": 100, "completion_tokens": 9, "total_tokens": 109}
+        await response.write(_events(_delta(role="assistant", content=""), _delta(content=FIRST_WORDS), _delta(content=NEXT_WORD)))
+        turn.note("mind_answered")
+        await asyncio.sleep(TOKEN_SECONDS)
+        await response.write(_events(_delta(content=LAST_WORDS)))
+        await asyncio.sleep(TOKEN_SECONDS)
+        ends: dict[str, object] = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+        await response.write(_events(ends, {"choices": [], "usage": usage}) + b"data: [DONE]\n\n")
+        return response
+
+    async def _speak(self, request: web.Request) -> web.StreamResponse:
+        turn, text = self._turn(request.match_info["voice"]), str((await request.json())["text"]).strip()
+        turn.note("mouth_asked")
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        await asyncio.sleep(SPEAKING_SECONDS)
+        audio = self._speech if request.query["output_format"] == "ulaw_8000" else decode(self._speech, "mulaw").tobytes()
+        times = [at * 0.05 for at in range(len(text) + 1)]
+        alignment = {"characters": list(text), "character_start_times_seconds": times[:-1], "character_end_times_seconds": times[1:]}
+        first, rest = audio[:FIRST_BYTES], audio[FIRST_BYTES:]
+        await response.write(_line(first, alignment))
+        turn.note("mouth_answered")
+        await response.write(_line(rest, None))
+        return response
+
+
+def _results(start: float, duration: float) -> dict[str, object]:
+    words = [{"word": word, "start": start, "end": start + duration, "confidence": 0.9} for word in HEARD.split()]
+    return {
+        "type": "Results", "channel_index": [0, 1], "start": start, "duration": duration, "is_final": True, "speech_final": True,
+        "from_finalize": True, "channel": {"alternatives": [{"transcript": HEARD, "confidence": 0.9, "words": words}]},
+        "metadata": {"request_id": "r", "model_uuid": "m", "model_info": {"name": "m", "version": "1", "arch": "a"}},
+    }  # fmt: skip
+
+
+def _delta(**delta: str) -> dict[str, object]:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+
+
+def _events(*pieces: dict[str, object]) -> bytes:
+    told = [json.dumps({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", **piece}) for piece in pieces]
+    return "".join(f"data: {piece}\n\n" for piece in told).encode()
+
+
+def _line(audio: bytes, alignment: dict[str, object] | None) -> bytes:
+    return json.dumps({"audio_base64": b64encode(audio).decode(), "alignment": alignment}).encode() + b"\n"

@@ -1,0 +1,1 @@
+"""The pages of agents: setting them up, their versions, trying them, simulations."""

@@ -1,0 +1,119 @@
+"""What differs between two versions of an agent, field by field; long texts line by line, changed lines word by word."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Final, Literal, TypeAlias
+
+from pydantic import JsonValue
+
+NAMES: Final = {
+    "name": "Name", "greeting_message": "Greeting", "system_prompt": "Prompt", "status": "Status",
+    "llm_provider": "Model provider", "llm_model": "Model", "llm_temperature": "Temperature",
+    "tts_provider": "Voice provider", "tts_voice_id": "Voice", "tts_model": "Voice model", "voice_speed": "Speed", "pronunciations": "Pronunciations",
+    "stt_provider": "Listening provider", "stt_model": "Listening model", "stt_language": "Language", "vad_confidence": "Confidence",
+    "vad_start_secs": "Seconds of voice", "vad_min_volume": "Volume", "allow_interruptions": "Callers may interrupt",
+    "interruption_min_words": "Words that interrupt", "end_call_silence_seconds": "Seconds of silence", "max_call_duration_seconds": "Longest call",
+    "timezone": "Time zone", "knowledge_base_ids": "Knowledge", "tools": "Tools", "extraction_schema": "After the call", "webhook_url": "Webhook",
+}  # fmt: skip
+"""The fields in the order of the form."""
+AROUND: Final = 2
+MOST_LINES: Final = 3000
+"""Of more than that each line is shown as gone or new: comparing takes time in proportion to their product."""
+SHORT: Final = 80
+
+Word: TypeAlias = tuple[str, bool]
+"""A piece of a line, and whether it is what changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a text that changed; `gap` stands for lines that are the same."""
+
+    kind: Literal["same", "gone", "new", "gap"]
+    words: tuple[Word, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A field that differs: `old` and `new` where they are short, `lines` where they are not."""
+
+    name: str
+    old: str = ""
+    new: str = ""
+    lines: tuple[Line, ...] = ()
+
+
+def changed_names(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue]) -> list[str]:
+    """The names of the fields that differ; one that a version does not know yet differs in nothing."""
+    return [name for field, name in NAMES.items() if field in old and field in new and old[field] != new[field]]
+
+
+def differences(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue], bases: Mapping[str, str]) -> list[Change]:
+    """Each field that differs. `bases` are the names of knowledge bases by their ids."""
+    found = []
+    for field, name in NAMES.items():
+        if field in old and field in new and old[field] != new[field]:
+            before, after = _written(field, old[field], bases), _written(field, new[field], bases)
+            is_short = max(len(before), len(after)) <= SHORT and "\n" not in before + after
+            found.append(Change(name, before, after) if is_short else Change(name, lines=tuple(_lines(before, after))))
+    return found
+
+
+def _written(field: str, value: JsonValue, bases: Mapping[str, str]) -> str:
+    if field == "knowledge_base_ids" and isinstance(value, list):
+        return "\n".join(bases.get(str(base), f"deleted ({base})") for base in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict) and all(isinstance(part, str) for part in value.values()):
+        return "\n".join(f"{name} = {part}" for name, part in value.items())
+    if isinstance(value, dict | list):
+        return json.dumps(value, indent=2, ensure_ascii=False) if value else ""
+    return "" if value is None else str(value)
+
+
+def _lines(before: str, after: str) -> Iterator[Line]:
+    old, new = before.splitlines(), after.splitlines()
+    if len(old) + len(new) > MOST_LINES:
+        yield from (_plain("gone", line) for line in old)
+        yield from (_plain("new", line) for line in new)
+        return
+    end = 0
+    for group in SequenceMatcher(a=old, b=new, autojunk=False).get_grouped_opcodes(AROUND):
+        if group[0][1] > end:
+            yield Line("gap", ())
+        end = group[-1][2]
+        for tag, old_from, old_to, new_from, new_to in group:
+            if tag == "equal":
+                yield from (_plain("same", line) for line in old[old_from:old_to])
+            else:
+                yield from _replaced(old[old_from:old_to], new[new_from:new_to])
+    if end < len(old):
+        yield Line("gap", ())
+
+
+def _plain(kind: Literal["same", "gone", "new"], text: str) -> Line:
+    return Line(kind, ((text, False),))
+
+
+def _replaced(old: Sequence[str], new: Sequence[str]) -> Iterator[Line]:
+    if len(old) != len(new):
+        yield from (_plain("gone", line) for line in old)
+        yield from (_plain("new", line) for line in new)
+        return
+    pairs = [_marked(before, after) for before, after in zip(old, new, strict=True)]
+    yield from (Line("gone", words) for words, _ in pairs)
+    yield from (Line("new", words) for _, words in pairs)
+
+
+def _marked(before: str, after: str) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
+    old, new = re.findall(r"\s+|\w+|[^\w\s]", before), re.findall(r"\s+|\w+|[^\w\s]", after)
+    if len(old) + len(new) > MOST_LINES:
+        return ((before, True),), ((after, True),)
+    gone, fresh = list[Word](), list[Word]()
+    for tag, old_from, old_to, new_from, new_to in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
+        gone.append(("".join(old[old_from:old_to]), tag != "equal"))
+        fresh.append(("".join(new[new_from:new_to]), tag != "equal"))
+    return tuple(word for word in gone if word[0]), tuple(word for word in fresh if word[0])

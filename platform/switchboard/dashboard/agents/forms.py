@@ -1,0 +1,108 @@
+"""An agent's form as the API's body, and back: what are lines and rows in the form are objects there."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypeVar
+
+from pydantic import JsonValue
+
+from switchboard.agents.models import Agent
+from switchboard.agents.schemas import AgentFields
+from switchboard.dashboard.forms import parse
+from switchboard.dashboard.rows import Row, kept_rows, relocated
+from switchboard.web.errors import ValidationFailed
+
+Fields = TypeVar("Fields", bound=AgentFields)
+OF_THE_FORM = ("pronunciations", "tools", "extraction", "knowledge_base_ids", "webhook_secret")
+
+
+def shown(agent: Agent) -> dict[str, JsonValue]:
+    """What the form shows of an agent."""
+    values: dict[str, JsonValue] = agent.model_dump(mode="json")
+    values["pronunciations"] = "\n".join(f"{word} = {reading}" for word, reading in agent.pronunciations.items())
+    values["tools"] = [{**tool, "parameters": json.dumps(tool["parameters"], indent=2, ensure_ascii=False)} for tool in agent.tools]
+    schema = agent.extraction_schema or {"properties": {}}
+    values["extraction"] = [
+        {
+            "name": name,
+            "type": field["type"],
+            "description": field.get("description", ""),
+            "enum": ", ".join(field.get("enum") or []),
+            "required": name in schema.get("required", []),
+        }
+        for name, field in schema["properties"].items()
+    ]
+    return values
+
+
+@contextmanager
+def read(model: type[Fields], values: Mapping[str, JsonValue]) -> Iterator[Fields]:
+    """A new agent, or an agent's change. A secret that is left empty stays.
+
+    Raises `ValidationFailed` with the form's own names, and gives them to what is raised within.
+    """
+    fields = {name: value for name, value in values.items() if name in model.model_fields and name not in OF_THE_FORM}
+    tools, places = _tools(values)
+    schema, extracted = _extraction(values)
+    fields |= {"tools": tools, "extraction_schema": schema, "pronunciations": _pronunciations(values.get("pronunciations"))}
+    bases = values.get("knowledge_base_ids", [])
+    fields["knowledge_base_ids"] = [base for base in bases if base] if isinstance(bases, list) else bases
+    if values.get("webhook_secret"):
+        fields["webhook_secret"] = values["webhook_secret"]
+    with relocated(places | extracted | {"pronunciations.": "pronunciations"}):
+        yield parse(model, fields)
+
+
+def _pronunciations(text: JsonValue) -> JsonValue:
+    """A line a word: `Siobhan = Shivawn`."""
+    found: dict[str, JsonValue] = {}
+    for number, line in enumerate(str(text or "").splitlines(), 1):
+        word, sign, reading = (part.strip() for part in line.partition("="))
+        if sign and word and reading:
+            found[word] = reading
+        elif line.strip():
+            raise ValidationFailed.field("pronunciations", f"Line {number}: write a word, =, and how it is read.")
+    return found
+
+
+def _tools(values: Mapping[str, JsonValue]) -> tuple[list[JsonValue], dict[str, str]]:
+    tools: list[JsonValue] = []
+    places = {}
+    for number, row in kept_rows(values.get("tools"), "name", "description", "url"):
+        places[f"tools.{len(tools)}"] = f"tools.{number}"
+        tools.append({**row, "parameters": _json(row.get("parameters"), field=f"tools.{number}.parameters")})
+    return tools, places
+
+
+def _json(text: JsonValue, *, field: str) -> JsonValue:
+    if not str(text or "").strip():
+        return {"type": "object", "properties": {}}
+    try:
+        value: JsonValue = json.loads(str(text))
+    except (ValueError, RecursionError) as error:
+        told = f"line {error.lineno}, column {error.colno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else "too deep"
+        raise ValidationFailed.field(field, f"This is not JSON: {told}.") from None
+    return value
+
+
+def _extraction(values: Mapping[str, JsonValue]) -> tuple[JsonValue, dict[str, str]]:
+    properties: dict[str, JsonValue] = {}
+    required: list[JsonValue] = []
+    places = {"extraction_schema.properties": "extraction"}
+    for number, row in kept_rows(values.get("extraction"), "name", "description", "enum"):
+        name = str(row.get("name", "")).strip()
+        if name in properties:
+            raise ValidationFailed.field(f"extraction.{number}.name", f"There is another {name}.")
+        places[f"extraction_schema.properties.{name}"] = f"extraction.{number}"
+        properties[name] = _extracted(row)
+        if row.get("required") == "true":
+            required.append(name)
+    schema: JsonValue = {"properties": properties, "required": required} if properties else None
+    return schema, places
+
+
+def _extracted(row: Row) -> JsonValue:
+    choices = [choice.strip() for choice in str(row.get("enum") or "").split(",") if choice.strip()]
+    field: dict[str, JsonValue] = {"type": row.get("type", "string"), "description": row.get("description", "")}
+    return {**field, "enum": list(choices)} if choices else field

@@ -1,0 +1,68 @@
+"""Talking to an agent from the browser: `static/js/talk.js` dials it over the platform's own socket, whatever carrier its numbers are with."""
+
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+from quart import Response, jsonify
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.agents import service as agents
+from switchboard.browser_calls import service as browser_calls
+from switchboard.calls import live_tickets
+from switchboard.calls import service as calls
+from switchboard.calls.browser import AGENT
+from switchboard.conversation.call import Person
+from switchboard.dashboard.blueprint import dashboard
+from switchboard.dashboard.pages import action, page
+from switchboard.dashboard.rendering import render
+from switchboard.dashboard.visitor import Visitor
+from switchboard.runtime import current_runtime
+from switchboard.web.errors import ApiError, InvalidState, NotFound
+
+
+class Connected(BaseModel):
+    """The call that the page began: its carrier, and its id there."""
+
+    carrier: str = Field(min_length=1, max_length=255)
+    carrier_call_id: str = Field(min_length=1, max_length=255)
+
+
+@dashboard.get("/dashboard/agents/<agent_id>/talk")
+@page()
+async def talk_page(session: AsyncSession, agent_id: UUID) -> str:
+    """The button, the levels, the transcript."""
+    return await render("dashboard/agents/talk.html", agent=await agents.get(session, agent_id))
+
+
+@dashboard.post("/dashboard/agents/<agent_id>/talk")
+@action()
+async def begin_talking(session: AsyncSession, visitor: Visitor, agent_id: UUID) -> Response:
+    """What the page needs for one call."""
+    agent = await agents.get(session, agent_id)
+    try:
+        if agent.status != "active":
+            raise InvalidState("The agent is paused: it takes and places no calls.")
+        minted = await browser_calls.talk_token(current_runtime(), session, f"user_{visitor.user.id.hex}")
+    except ApiError as refusal:
+        return _refused(refusal)
+    return jsonify({"token": minted.token, "connection": minted.connection, "carrier": minted.provider, "to_number": f"{AGENT}{agent_id}"})
+
+
+@dashboard.post("/dashboard/agents/<agent_id>/talk/transcript")
+@action(form=Connected)
+async def follow_talk(session: AsyncSession, visitor: Visitor, agent_id: UUID, data: Connected) -> Response:
+    """Where the page reads what is said, once its call was answered."""
+    call = await calls.find_at_carrier(session, data.carrier, data.carrier_call_id)
+    if call is None or call.agent_id != agent_id:
+        raise NotFound
+    try:
+        ticket = await live_tickets.mint(current_runtime(), session, call.id, Person(visitor.user.id, visitor.user.email), "transcript")
+    except ApiError as refusal:
+        return _refused(refusal)
+    return jsonify({"url": ticket.url, "call": f"/dashboard/calls/{call.id}"})
+
+
+def _refused(refusal: ApiError) -> Response:
+    answer = jsonify({"fault": refusal.detail})
+    answer.status_code = refusal.status
+    return answer

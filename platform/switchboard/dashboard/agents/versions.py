@@ -1,0 +1,89 @@
+"""An agent's versions: who published what and when, what differs between two, restoring one."""
+
+import asyncio
+from uuid import UUID
+
+from pydantic import Field
+from quart import url_for
+from sqlmodel import col
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.agents import service as agents
+from switchboard.agents.models import AgentVersion
+from switchboard.dashboard.agents.differences import changed_names, differences
+from switchboard.dashboard.blueprint import dashboard
+from switchboard.dashboard.pages import Next, action, page
+from switchboard.dashboard.rendering import render, rows
+from switchboard.dashboard.visitor import Visitor
+from switchboard.identity import members
+from switchboard.knowledge_bases import service as knowledge
+from switchboard.runtime import current_runtime
+from switchboard.web.errors import NotFound
+from switchboard.web.schemas import PageQuery, Query
+
+
+class CompareQuery(Query):
+    """With which version; the one before it where none is named."""
+
+    to: int | None = Field(None, ge=1)
+
+
+@dashboard.get("/dashboard/agents/<agent_id>/versions")
+@page(query=PageQuery)
+async def versions_page(session: AsyncSession, visitor: Visitor, agent_id: UUID, query: PageQuery) -> str:
+    """The versions, newest first, each with the fields that it changed."""
+    agent = await agents.get(session, agent_id)
+    listing = await rows(session, agents.versions(session, agent_id), query)
+    oldest = listing.items[-1].version if listing.items else 1
+    before = (await session.exec(agents.versions(session, agent_id).where(col(AgentVersion.version) == oldest - 1))).one_or_none()
+    earlier = [*listing.items[1:], before]
+    changed = {new.version: changed_names(old.settings, new.settings) if old else [] for new, old in zip(listing.items, earlier, strict=False)}
+    return await render(
+        "dashboard/agents/versions.html", agent=agent, versions=listing, changed=changed, makers=await _makers(visitor, listing.items)
+    )
+
+
+@dashboard.get("/dashboard/agents/<agent_id>/versions/<number>")
+@page(query=CompareQuery)
+async def version_page(session: AsyncSession, visitor: Visitor, agent_id: UUID, number: str, query: CompareQuery) -> str:
+    """What one version changed, or what differs between it and another."""
+    agent = await agents.get(session, agent_id)
+    shown = await agents.version(session, agent_id, _number(number))
+    other = await agents.version(session, agent_id, query.to if query.to is not None else max(shown.version - 1, 1))
+    old, new = sorted((shown, other), key=lambda version: version.version)
+    bases = {str(base.id): base.name for base in await knowledge.chosen(session, None)}
+    return await render(
+        "dashboard/agents/version.html",
+        agent=agent,
+        shown=shown,
+        old=old,
+        new=new,
+        changes=await asyncio.to_thread(differences, old.settings, new.settings, bases),
+        makers=await _makers(visitor, [shown]),
+    )
+
+
+@dashboard.post("/dashboard/agents/<agent_id>/versions/<number>/restore")
+@action()
+async def restore_version(session: AsyncSession, agent_id: UUID, number: str) -> Next:
+    """Publish an old version anew."""
+    runtime, old = current_runtime(), _number(number)
+    agent = await agents.restore(session, agent_id, old, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices)
+    return Next(url_for("dashboard.agent_page", agent_id=agent_id), f"Version {old} is back, as version {agent.version}.")
+
+
+async def _makers(visitor: Visitor, versions: list[AgentVersion]) -> dict[int, str]:
+    """Who made each version, in words."""
+    people = {f"user:{person.user_id}": person.email for person in await members.members(current_runtime().database, visitor.organization_id)}
+    return {version.version: people.get(version.made_by or "", _kind(version.made_by)) for version in versions}
+
+
+def _kind(actor: str | None) -> str:
+    kind = (actor or "").partition(":")[0]
+    return {"key": "through the API", "user": "somebody who has left", "": "–"}.get(kind, kind)
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or len(text) > 9:
+        raise NotFound
+    return int(text)

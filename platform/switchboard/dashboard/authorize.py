@@ -1,0 +1,79 @@
+"""The consent page: an application asks, the user decides."""
+
+from urllib.parse import urlsplit
+
+from quart import Response, redirect, request
+from quart.typing import ResponseReturnValue
+
+from switchboard.dashboard.blueprint import content_security_policy, dashboard, show_error
+from switchboard.dashboard.forms import Form
+from switchboard.dashboard.rendering import render
+from switchboard.dashboard.visitor import check_form, current_visitor
+from switchboard.identity import sign_in
+from switchboard.oauth import consent
+from switchboard.oauth.consent import RequestRefused, SentBack
+from switchboard.runtime import current_runtime
+from switchboard.web.errors import ApiError
+from switchboard.web.openapi import AUTHORIZE
+from switchboard.web.principal import SCOPES
+from switchboard.web.schemas import parse_id
+
+
+class NotConnected(ApiError):
+    """400: a request that is answered to nobody but the user."""
+
+    status, code, title = 400, "invalid_request", "This application cannot be connected"
+
+
+@dashboard.errorhandler(RequestRefused)
+async def show_refusal(refusal: RequestRefused) -> ResponseReturnValue:
+    """The user learns why, and goes nowhere."""
+    return await show_error(NotConnected(f"It sent you here with a request that is not valid: {refusal}"))
+
+
+@dashboard.errorhandler(SentBack)
+async def send_back(error: SentBack) -> ResponseReturnValue:
+    """The application learns why, once the user has signed in (RFC 9700 section 4.11.2)."""
+    return redirect(error.location, 303)
+
+
+@dashboard.get(AUTHORIZE)
+async def authorize_page() -> ResponseReturnValue:
+    """What the application asks for, and in which organization it may have it."""
+    visitor = await current_visitor()
+    database = current_runtime().database
+    asked = await consent.examine(database, current_runtime().settings.base_url, request.args.items(multi=True))
+    organizations = [organization for organization, _ in await sign_in.organizations(database, visitor.user)]
+    chosen = {"organization_id": str(visitor.organization.id) if visitor.organization else ""}
+    page = await render(
+        "dashboard/authorize.html",
+        form=Form(chosen),
+        application=asked.application,
+        host=urlsplit(asked.redirect_uri).netloc,
+        scopes=[(scope, SCOPES[scope]) for scope in asked.scopes],
+        organizations=[(str(organization.id), organization.name) for organization in organizations],
+    )
+    policy = content_security_policy(form_action=f"'self' {_reached(asked.redirect_uri)}")
+    return Response(page, headers={"Content-Security-Policy": policy}, content_type="text/html; charset=utf-8")
+
+
+@dashboard.post(AUTHORIZE)
+async def decide() -> ResponseReturnValue:
+    """Send the user back to the application with a code, or with the news that there is none."""
+    visitor = await current_visitor()
+    await check_form(visitor)
+    fields, parameters = await request.form, list(request.args.items(multi=True))
+    database, issuer = current_runtime().database, current_runtime().settings.base_url
+    if fields.get("decision") != "approve":
+        return redirect(await consent.decline(database, issuer, parameters), 303)
+    organization_id = parse_id(fields.get("organization_id", ""))
+    if organization_id is None:
+        raise RequestRefused("No organization was chosen.")
+    return redirect(await consent.approve(database, issuer, parameters, user_id=visitor.user.id, organization_id=organization_id), 303)
+
+
+def _reached(redirect_uri: str) -> str:
+    """Where the form may lead. Browsers hold every redirect after it to this, and applications lead on to pages of theirs on other hosts; so all of
+    https. Plain http is on this machine, and a policy has no way to name an IPv6 address."""
+    url = urlsplit(redirect_uri)
+    return f"http://{url.netloc}" if url.scheme == "http" and "[" not in url.netloc else f"{url.scheme}:"

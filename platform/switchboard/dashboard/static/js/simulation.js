@@ -1,0 +1,31 @@
+// A new simulation's form: rows, and what each row asks for by its kind.
+import "./form-rows.js";
+
+const ASKS = {
+  said: ["Words", "In a row, in any case; * stands for anything.", "open from * to six"],
+  never_said: ["Words", "In a row, in any case; * stands for anything.", "I do not know"],
+  tool_called: ["Tool", "Its name.", "transfer_call"],
+  ended_by: ["Who", "agent, caller, transfer or limit.", "agent"],
+  latency_under_ms: ["Milliseconds", "From the caller's last sound to the agent's first. Spoken only.", "2000"],
+  judge: ["Question", "What must hold; the agent's model reads the conversation and says.", "Was the agent friendly throughout?"],
+};
+
+/** @param {HTMLElement} row */
+function show(row) {
+  const kind = row.querySelector("select[name$='.type']").value;
+  const value = row.querySelector("input[name$='.value']");
+  const [label, hint, example] = ASKS[kind];
+  value.labels[0].textContent = label;
+  value.closest(".field").querySelector(".hint").textContent = hint;
+  value.placeholder = example;
+  value.setAttribute("list", `values-${kind}`);
+  for (const part of row.querySelectorAll("[data-only]")) part.hidden = part.dataset.only !== kind;
+}
+
+function showAll() {
+  document.querySelectorAll("[data-row]").forEach(show);
+}
+
+showAll();
+document.addEventListener("change", showAll);
+document.querySelector("[data-add]").addEventListener("click", showAll);

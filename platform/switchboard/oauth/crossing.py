@@ -1,0 +1,46 @@
+"""What crosses organizations: whose is an access token, and what has expired. Run under the system role."""
+
+from datetime import timedelta
+
+from sqlalchemy import delete
+from sqlmodel import col, or_, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.database import now
+from switchboard.identity.authentication import principal_of
+from switchboard.identity.models import Organization, User
+from switchboard.oauth.models import OAuthClient, OAuthGrant, OAuthToken
+from switchboard.web.principal import Principal
+
+COARSE = timedelta(minutes=1)
+
+
+async def find_access_token(session: AsyncSession, token_hash: bytes) -> Principal | None:
+    """Who acts by an access token: a user, through an application. Notes its use, to the minute."""
+    live = (
+        select(OAuthGrant, OAuthToken.scopes, OAuthClient.client_id, Organization)
+        .join(OAuthToken, col(OAuthToken.grant_id) == col(OAuthGrant.id))
+        .join(OAuthClient, col(OAuthClient.id) == col(OAuthGrant.client_id))
+        .join(Organization, col(Organization.id) == col(OAuthGrant.organization_id))
+        .join(User, col(User.id) == col(OAuthGrant.user_id))
+        .where(
+            col(OAuthToken.access_hash) == token_hash,
+            col(OAuthToken.access_expires_at) > now(),
+            col(OAuthGrant.revoked_at).is_(None),
+            or_(col(OAuthGrant.membership_id).is_not(None), col(User.is_superadmin)),
+        )
+    )
+    found = (await session.exec(live)).one_or_none()
+    if found is None:
+        return None
+    grant, scopes, client_id, organization = found
+    if grant.last_used_at is None or grant.last_used_at < now() - COARSE:
+        grant.last_used_at = now()
+    # The whole family is one credential: it shares its limits, and is revoked as one.
+    return principal_of(organization, credential_id=grant.id, actor=f"user:{grant.user_id} via {client_id}", scopes=scopes)
+
+
+async def forget_expired(session: AsyncSession) -> None:
+    """Delete approvals of which nothing can be used any more, and refresh tokens so old that a replay would be refused anyway."""
+    await session.exec(delete(OAuthToken).where(col(OAuthToken.expires_at) < now()))
+    await session.exec(delete(OAuthGrant).where(col(OAuthGrant.expires_at) < now()))

@@ -1,0 +1,64 @@
+"""A call at the wire server."""
+
+import asyncio
+from typing import Literal
+
+import aiohttp
+from switchboard_offline.loopback.callbacks import Answer, Answered, Connect, Ended, Forward, Reject, Ringing
+from switchboard_offline.loopback.leg import CONNECT_SECONDS, Leg, MediaFailed
+from switchboard_offline.loopback.persons import Person, Subscriber
+
+from tests.carriers.telnyx.wire import TelnyxPost, TelnyxStream
+
+
+class TelnyxLeg(Leg):
+    """A person's line, connected by a media stream of Telnyx's."""
+
+    def __init__(self, post: TelnyxPost) -> None:
+        super().__init__(post.record.id, post, "")
+        self.post = post
+        self.altered: dict[str, object] = {}
+        self.speech: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    async def wait_for_speech(self, subscriber: Subscriber, ring_seconds: float) -> Ended:
+        """Ring a person, who waits then for what is said to them."""
+        self.tell(Ringing(self.call_id))
+        if subscriber.outcome is None:
+            self.tell(Answered(self.call_id, "unknown"))
+        return await self.consult(subscriber, ring_seconds, await self.speech if subscriber.outcome is None else b"")
+
+    def connect_media(self, url: str) -> None:
+        self._decide(Connect(url))
+
+    def refuse(self, reason: Literal["rejected", "busy"]) -> None:
+        self._decide(Reject(reason))
+
+    def end(self) -> None:
+        """End the call, in whatever state it is."""
+        self._decide(Reject("rejected"))
+        self.hang_up()
+
+    def bridge(self, to_number: str, caller_id: str, person: Person) -> None:
+        """Connect the call to somebody who has answered."""
+        if self.post.record.decision.done() or self.post.record.state != "parked":
+            self.connect_to(person)
+        else:
+            self._decide(Forward(to_number, caller_id))
+
+    def _decide(self, answer: Answer) -> None:
+        if not self.post.record.decision.done():
+            self.post.record.decision.set_result(answer)
+
+    async def open_media(self, url: str) -> TelnyxStream:
+        assert "?" not in url
+        record = self.post.record
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                socket = await self.post.http.ws_connect(url, timeout=aiohttp.ClientWSTimeout(ws_close=1.0))
+                start = {"from": record.from_number, "to": record.to_number, "client_state": record.client_state, **self.altered}
+                stream = TelnyxStream(socket, self.call_id, start)
+                await stream.start()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            await self.post.tell("streaming.failed", failure_reason="connection_failed", stream_type="websocket")
+            raise MediaFailed("connection_failed") from error
+        return stream

@@ -1,0 +1,168 @@
+"""What a caller notices of a model or voice that fails or is slow, over the wire: how long it is silent, and what is said then."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import pytest
+import pytest_asyncio
+from pydantic import HttpUrl, SecretStr
+from switchboard.conversation.call import CallResult, LiveCall
+from switchboard.conversation.engine import CallEngine
+from switchboard.conversation.thinking import APOLOGY
+from switchboard.plugins import ChatRequest, Message
+from switchboard.providers import failover
+from switchboard.providers.failover import PATIENCE, FailoverLLM, FailoverTextToSpeech, ServiceRecord
+from switchboard_llm.client import VendorSettings
+from switchboard_llm.models import MODELS, VendorModel
+from switchboard_speech.deepgram import DeepgramTextToSpeech, DeepgramVoiceSettings
+from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSpeech
+
+from tests.fixtures import chat_server
+from tests.fixtures.chat_server import ChatServer, Fault
+from tests.fixtures.conversation import Leg, Model, Socket, Speech, Transcriber, call, voice
+from tests.speech.deepgram import Deepgram
+from tests.speech.elevenlabs import ElevenLabs
+from tests.speech.vendor import KEY
+
+# LiteLLM and the libraries under it warn of their own future; none of it is ours to mend.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::ResourceWarning")
+
+Trouble = Fault | Literal["unreachable"] | None
+QUESTION: Final = voice("Can you help me please?")
+ANSWER: Final = "We open at seven."
+
+
+@pytest_asyncio.fixture
+async def engine() -> AsyncIterator[CallEngine]:
+    engine = CallEngine()
+    await engine.start()
+    yield engine
+    await engine.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """How long a caller waited for an answer, and how the call went."""
+
+    waited: float
+    result: CallResult
+
+    @property
+    def said(self) -> list[str]:
+        return [entry.content for entry in self.result.transcript if entry.role == "agent"]
+
+
+async def ask(engine: CallEngine, live: LiveCall, *, listens: float = 1.5) -> Heard:
+    """Ask a question, listen to the answer for some seconds, and hang up."""
+    socket = Socket()
+    holding = asyncio.create_task(engine.hold(live, socket))
+    await socket.say(QUESTION)
+    async with asyncio.timeout(15):
+        await socket.spoke.wait()
+    waited = socket.waited
+    await socket.say(b"\xff" * int(listens * 8000))
+    socket.hang_up()
+    return Heard(waited, await holding)
+
+
+# --- models ---
+
+
+def model(base_url: str) -> VendorModel:
+    kind = next(kind for kind in MODELS if kind.name == "openai_compatible")
+    return kind(VendorSettings(api_key=SecretStr(chat_server.KEY), base_url=base_url))
+
+
+@asynccontextmanager
+async def two_models(trouble: Trouble) -> AsyncIterator[tuple[ChatServer, FailoverLLM]]:
+    """A model that has this trouble, and a second one that has none."""
+    async with ChatServer.listening() as first, ChatServer.listening() as second:
+        first.fault = None if trouble == "unreachable" else trouble
+        chosen = "http://127.0.0.1:9/v1" if trouble == "unreachable" else first.base_url
+        models = [model(chosen), model(second.base_url)]
+        for provider in models:
+            await provider.open()
+        yield first, FailoverLLM(models, ServiceRecord(), patience=PATIENCE)
+
+
+async def _ask_models(engine: CallEngine, trouble: Trouble) -> Heard:
+    async with two_models(trouble) as (first, models):
+        heard = await ask(engine, replace(call(Model(), Transcriber("help")), llm=models))
+        if trouble in ("silent", "mute"):
+            assert first.closed.is_set(), "the one that came too late is stopped"
+    return heard
+
+
+async def test_a_model_in_trouble(engine: CallEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls take the time that they take, so all of them go on at once."""
+    monkeypatch.setattr(failover, "SILENT_SECONDS", 1.0)
+    async with two_models(None) as (_, models):
+        assert [event async for event in models.chat(ChatRequest((Message("user", "warm up"),)))]
+    await asyncio.gather(_is_replaced_within_a_second(engine), _breaks_off(engine, "drop"), _breaks_off(engine, "hang"), _calls_a_tool(engine))
+
+
+async def _is_replaced_within_a_second(engine: CallEngine) -> None:
+    troubles: Sequence[Trouble] = (None, "limited", "overloaded", "unreachable", "silent", "mute")
+    heard = dict(zip(troubles, await asyncio.gather(*(_ask_models(engine, trouble) for trouble in troubles)), strict=True))
+    assert {tuple(answer.said) for answer in heard.values()} == {("You said help.",)}
+    longer = {trouble: answer.waited - heard[None].waited for trouble, answer in heard.items()}
+    assert all(seconds < 1 for seconds in longer.values()), longer
+    assert all(longer[trouble] < PATIENCE / 2 for trouble in ("limited", "overloaded", "unreachable")), "a refusal is not waited out"
+    used = heard["silent"].result.usage.models
+    assert [(usage.input_tokens, usage.output_tokens, "overtaken_by" in usage.detail) for usage in used] == [(12, 5, False), (12, 0, True)]
+
+
+async def _breaks_off(engine: CallEngine, fault: Fault) -> None:
+    """What it said stays, and the caller is asked to say it again."""
+    speech = Speech()
+    async with two_models(fault) as (_, models):
+        heard = await ask(engine, replace(call(Model(), Transcriber("help. And more")), llm=models, text_to_speech=speech))
+    assert [request.text for request in speech.asked] == ["You said help.", APOLOGY]
+    assert heard.said[0].startswith("You said help.")
+    assert heard.result.error_message is None
+
+
+async def _calls_a_tool(engine: CallEngine) -> None:
+    """Which comes in pieces, and is used whole."""
+    leg = Leg()
+    async with two_models(None) as (server, models):
+        server.tool = ("press_digits", '{"digits": "5#"}')
+        heard = await ask(engine, replace(call(Model(), Transcriber("weather"), leg=leg), llm=models))
+    assert leg.done[0] == "digits 5#"
+    assert heard.said[0].startswith("You said")
+
+
+# --- voices ---
+
+
+@asynccontextmanager
+async def two_voices() -> AsyncIterator[tuple[ElevenLabs, Deepgram, FailoverTextToSpeech]]:
+    async with AsyncExitStack() as stack:
+        first, second = await stack.enter_async_context(ElevenLabs.listening()), await stack.enter_async_context(Deepgram.listening())
+        chosen = ElevenLabsTextToSpeech(ElevenLabsSettings(api_key=SecretStr(KEY), base_url=HttpUrl(first.address)))
+        other = DeepgramTextToSpeech(DeepgramVoiceSettings(api_key=SecretStr(KEY), base_url=HttpUrl(second.address)))
+        for provider in (chosen, other):
+            await provider.open()
+            stack.push_async_callback(provider.close)
+        yield first, second, FailoverTextToSpeech([chosen, other], ServiceRecord(), patience=PATIENCE)
+
+
+async def _ask_voices(engine: CallEngine, trouble: Literal["refuses", "hangs", "breaks"] | None) -> Heard:
+    async with two_voices() as (first, second, voices):
+        first.hangs, first.breaks = trouble == "hangs", trouble == "breaks"
+        first.refusals = [503] if trouble == "refuses" else []
+        heard = await ask(engine, replace(call(Model(ANSWER), Transcriber("help")), text_to_speech=voices), listens=2.5)
+        asked = {None: (1, 0), "breaks": (2, 0)}.get(trouble, (1, 1))
+        assert (len(first.asked), len(second.asked)) == asked
+    return heard
+
+
+async def test_a_voice_in_trouble_is_replaced_within_a_second_and_says_a_broken_sentence_again(engine: CallEngine) -> None:
+    usual, refused, slow, broken = await asyncio.gather(*(_ask_voices(engine, trouble) for trouble in (None, "refuses", "hangs", "breaks")))
+    assert [heard.said for heard in (usual, refused, slow, broken)] == [[ANSWER]] * 4
+    assert slow.waited - usual.waited < 1
+    assert refused.waited - usual.waited < PATIENCE / 2
+    assert broken.result.error_message is None

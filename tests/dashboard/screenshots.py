@@ -1,0 +1,119 @@
+"""The pictures of docs/screenshots, made anew: `make screenshots`. A platform of its own, the demo organization, made-up calls, Chromium."""
+
+import asyncio
+import random
+import socket
+import sys
+import tempfile
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from uuid import UUID
+
+from playwright.async_api import Page
+from switchboard import app
+from switchboard.calls.models import Call
+from switchboard.cli.demo import EMAIL, NUMBER, Demo, seed
+from switchboard.contacts import service as contacts
+from switchboard.contacts.schemas import ContactCreate
+from switchboard.database import now
+from switchboard.embedded import DataDirectory, EmbeddedServers
+from switchboard.migrations import upgrade
+from switchboard.phone_numbers import purchase
+from switchboard.plugins import SimulatedCarrier, SpokenLine
+from switchboard.runtime import Runtime
+from switchboard.settings import Settings
+
+from tests.fixtures.app import listening
+from tests.fixtures.dashboard import browsing
+
+PEOPLE = ("Ada Lovelace", "Grace Hopper", "Alan Turing", "Hedy Lamarr", "Claude Shannon", "Edith Clarke", "Emile Berliner", "Almon Strowger")
+ENDINGS = (("completed", "agent_hung_up"), ("completed", "caller_hung_up"), ("completed", "transferred"), ("no-answer", None), ("busy", None))
+LINES = ("What are your opening hours?", "How much is a loaf?", "Where are you?", "Goodbye")
+
+
+async def main(folder: Path) -> None:
+    """Write each page's picture into a folder."""
+    with tempfile.TemporaryDirectory() as place, socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+        probe.close()
+        directory = DataDirectory(Path(place) / "data")
+        directory.claim()
+        async with EmbeddedServers(directory):
+            await upgrade(directory.database_url)
+            settings = Settings(data_dir=Path(place) / "data", port=port, tenants_dir=Path("tenants"))
+            async with app.runtime(settings, database_url=directory.database_url, redis_url=directory.redis_url) as runtime:
+                demo = await seed(runtime)
+                async with listening(runtime):
+                    await _make_up(runtime, demo)
+                    async with browsing(settings.base_url) as context:
+                        await _take(await context.new_page(), demo, folder)
+        directory.release()
+
+
+async def _make_up(runtime: Runtime, demo: Demo) -> None:
+    """A month of calls that nobody made, and one that somebody makes now."""
+    chance = random.Random(7)
+    async with runtime.database.tenant(demo.organization_id) as session:
+        for n, name in enumerate(PEOPLE):
+            fields = {"phone_number": f"+155501000{n:02}", "name": name, "company": chance.choice(("Bell Labs", "Bletchley Park", "MGM", None))}
+            await contacts.create(session, ContactCreate.model_validate(fields))
+        for back in range(30):
+            session.add_all(_call(chance, demo.organization_id, back) for _ in range(chance.randint(4, 18)))
+    async with runtime.providers.telephony(demo.organization_id) as carrier:
+        assert isinstance(carrier, SimulatedCarrier)
+        callbacks = purchase.callback_urls(runtime, demo.organization_id, "loopback")
+        lines = [SpokenLine(text=line) for line in LINES]
+        await carrier.simulate_call(from_number="+15550100001", to_number=NUMBER, lines=lines, callbacks=callbacks)
+
+
+def _call(chance: random.Random, organization_id: UUID, days_ago: int) -> Call:
+    moment = now() - timedelta(days=days_ago, seconds=chance.randint(0, 30_000) + 3600)
+    status, reason = chance.choices(ENDINGS, (9, 6, 2, 2, 1))[0]
+    seconds = chance.randint(20, 240) if status == "completed" else 0
+    first = chance.randint(380, 620)
+    latency = {
+        "turn": 1,
+        "endpoint_ms": 210,
+        "transcript_ms": 240,
+        "first_token_ms": first - 120,
+        "first_audio_ms": first - 10,
+        "first_frame_ms": first,
+    }
+    inbound = chance.random() < 0.6
+    theirs = f"+155501000{chance.randint(0, 7):02}"
+    return Call(
+        organization_id=organization_id,
+        created_at=moment,
+        started_at=moment,
+        ended_at=moment + timedelta(seconds=seconds),
+        status=status,
+        ended_reason=reason,
+        direction="inbound" if inbound else "outbound",
+        from_number=theirs if inbound else NUMBER,
+        to_number=NUMBER if inbound else theirs,
+        duration_seconds=seconds,
+        cost_total=Decimal(seconds) * Decimal("0.0011"),
+        carrier="loopback",
+        call_successful=chance.random() < 0.85,
+        user_sentiment=chance.choices(("positive", "neutral", "negative"), (5, 4, 1))[0] if seconds else "unknown",
+        latencies=[latency] if seconds else [],
+        call_summary="The caller asked for the opening hours and ordered a loaf of rye bread for tomorrow." if seconds else None,
+    )
+
+
+async def _take(page: Page, demo: Demo, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    await page.goto("/dashboard")
+    await page.get_by_label("E-mail address").fill(EMAIL)
+    await page.get_by_label("Password").fill(demo.password)
+    await page.get_by_role("button", name="Sign in").click()
+    await page.wait_for_url("**/dashboard")
+    for name in ("overview", "contacts"):
+        await page.goto("/dashboard" if name == "overview" else f"/dashboard/{name}")
+        await page.screenshot(path=folder / f"{name}.png")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))

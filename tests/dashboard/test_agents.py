@@ -1,0 +1,191 @@
+"""The pages of agents: setting up, pausing, deleting, versions, test calls."""
+
+import pytest
+from switchboard.dashboard.agents.differences import differences
+
+from tests.fixtures.app import Caller, LivePlatform
+from tests.fixtures.dashboard import People, Person, Window
+
+FORM: dict[str, str | list[str]] = {
+    "name": "Front desk", "system_prompt": "You answer.", "greeting_message": "Hello {{customer}}", "llm_provider": "scripted",
+    "tts_provider": "espeak", "stt_provider": "pocketsphinx", "allow_interruptions": "true", "knowledge_base_ids[]": [""],
+    "pronunciations": "Siobhan = Shivawn\n\nCaius = Keys", "webhook_secret": "",
+}  # fmt: skip
+TOOL: dict[str, str | list[str]] = {
+    "tools.0.name": "find_order", "tools.0.description": "Look up an order.", "tools.0.url": "https://example.com/find",
+    "tools.0.parameters": '{"type": "object", "properties": {"number": {"type": "string"}}}', "tools.0.time_limit_seconds": "",
+}  # fmt: skip
+
+
+@pytest.fixture
+async def member(people: People, caller: Caller) -> Person:
+    return await people.join(caller.organization_id, role="member")
+
+
+async def made(caller: Caller, **fields: object) -> str:
+    """The address of a new agent's page."""
+    return f"/dashboard/agents/{(await caller.post('/v1/agents', {'name': 'Front desk', **fields})).json['id']}"
+
+
+async def kept(caller: Caller, page: str) -> dict[str, object]:
+    """The agent as the API tells it."""
+    return dict((await caller.get(page.replace("/dashboard", "/v1"))).json)
+
+
+async def test_an_agent_is_made_set_up_and_brought_back_to_an_earlier_version(window: Window) -> None:
+    page = window.page
+    await window.open("/dashboard/agents")
+    await page.get_by_role("link", name="New agent").click()
+    await page.get_by_role("textbox", name="Name", exact=True).fill("Front desk")
+    await page.get_by_label("Prompt").fill("You answer the phone of a bakery.\nBe friendly.\nBe brief.")
+    await page.get_by_role("button", name="Create agent").click()
+    await page.get_by_text("Front desk is ready.").wait_for()
+    await window.check_accessibility()
+    await page.get_by_label("Prompt").fill("You answer the phone of a pastry shop.\nBe friendly.\nBe brief.")
+    await page.get_by_role("button", name="Add a field").click()
+    await page.get_by_role("group", name="Field 1").get_by_label("Name").fill("order")
+    await page.get_by_role("button", name="Add a field").click()
+    await page.get_by_role("group", name="Field 2").get_by_label("Name").fill("bread")
+    await page.get_by_role("group", name="Field 1").get_by_role("button", name="Remove").click()
+    await page.get_by_role("button", name="Save and publish").click()
+    await page.get_by_text("Version 2 is published").wait_for()
+    assert await page.get_by_role("group", name="Field 1").get_by_label("Name").input_value() == "bread"
+    await page.get_by_role("link", name="Versions").click()
+    await page.get_by_text("Prompt, After the call").wait_for()
+    await window.check_accessibility()
+    await page.get_by_role("link", name="Version 2").click()
+    assert await page.locator(".gone mark").all_text_contents() == ["bakery"]
+    assert await page.locator(".new mark").first.text_content() == "pastry shop"
+    await window.check_accessibility()
+    await page.go_back()
+    page.once("dialog", lambda dialog: dialog.accept())
+    await page.get_by_role("button", name="Restore").click()
+    await page.get_by_text("Version 1 is back, as version 3.").wait_for()
+    assert "bakery" in await page.get_by_label("Prompt").input_value()
+
+
+async def test_every_field_is_kept_and_what_is_cleared_is_empty(member: Person, caller: Caller) -> None:
+    base = str((await caller.post("/v1/knowledge-bases", {"name": "Bakery"})).json["id"])
+    asked: dict[str, str | list[str]] = {
+        "extraction.0.name": "size", "extraction.0.type": "string", "extraction.0.enum": "small, large", "extraction.0.required": "true",
+        "knowledge_base_ids[]": ["", base], "webhook_url": "https://example.com/hook", "webhook_secret": "shh", "voice_speed": "1.2",
+    }  # fmt: skip
+    answer = await member.post("/dashboard/agents/new", {**FORM, **TOOL, **asked})
+    assert answer.status == 303, answer.html
+    agent = await kept(caller, answer.location)
+    assert agent["pronunciations"] == {"Siobhan": "Shivawn", "Caius": "Keys"}
+    assert agent["tools"][0]["parameters"]["properties"] == {"number": {"type": "string"}}  # type: ignore[index]
+    assert agent["extraction_schema"]["properties"]["size"]["enum"] == ["small", "large"]  # type: ignore[index]
+    assert agent["extraction_schema"]["required"] == ["size"]  # type: ignore[index]
+    assert (agent["knowledge_base_ids"], agent["voice_speed"]) == ([base], 1.2)
+    page = (await member.get(answer.location)).html
+    assert "Siobhan = Shivawn" in page
+    assert "shh" not in page
+    cleared = {**FORM, "greeting_message": "", "pronunciations": "", "timezone": "Europe/Berlin"}
+    assert (await member.post(answer.location, cleared)).status == 303
+    agent = await kept(caller, answer.location)
+    assert (agent["greeting_message"], agent["tools"], agent["extraction_schema"], agent["knowledge_base_ids"]) == ("", [], None, [])
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "message"),
+    [
+        ({"tools.3.name": "x", "tools.3.url": "https://example.com", "tools.3.parameters": "{"}, "tools.1.parameters", "This is not JSON: line 1"),
+        ({"tools.1.name": "no spaces", "tools.1.description": "d", "tools.1.url": "https://example.com"}, "tools.1.name", "should match pattern"),
+        ({"tools.1.name": "x", "tools.1.description": "d", "tools.1.url": "http://127.0.0.1/"}, "tools.1.url", ""),
+        ({"extraction.0.name": "", "extraction.1.name": "9", "extraction.1.type": "string"}, "extraction.1.name", "should match pattern"),
+        ({"pronunciations": "a = b\nc"}, "pronunciations", "Line 2: write a word, =, and how it is read."),
+        ({"llm_provider": "openai"}, "llm_provider", "openai is not configured"),
+        ({"tts_voice_id": "nobody"}, "tts_voice_id", "espeak has no voice nobody"),
+        ({"name": " "}, "name", "at least 1 character"),
+        ({"knowledge_base_ids[]": ["", "unknown"]}, "knowledge_base_ids", "there is no knowledge base unknown"),
+    ],
+)  # fmt: skip
+async def test_what_is_wrong_stands_at_its_field_and_nothing_typed_is_lost(
+    member: Person, caller: Caller, fields: dict[str, str | list[str]], field: str, message: str
+) -> None:
+    """An empty row before the faulty one counts as a place, and is no tool."""
+    empty: dict[str, str | list[str]] = {"tools.0.name": "", "tools.0.description": "", "tools.0.url": ""}
+    page = await made(caller)
+    refused = await member.post(page, {**FORM, **empty, "greeting_message": "Good <day>", **fields})
+    assert refused.status == 422
+    assert f'id="fault-{field}"' in refused.html, refused.html
+    assert message in refused.html
+    assert "Good &lt;day&gt;" in refused.html
+    assert (await kept(caller, page))["version"] == 1
+
+
+async def test_an_agent_is_paused_activated_and_deleted(member: Person, caller: Caller) -> None:
+    page = await made(caller)
+    await member.post(f"{page}/pause")
+    assert (await kept(caller, page))["status"] == "paused"
+    assert "paused" in (await member.get("/dashboard/agents")).html
+    await member.post(f"{page}/activate")
+    assert (await kept(caller, page))["status"] == "active"
+    assert (await member.post(f"{page}/delete")).location == "/dashboard/agents"
+    assert "No agents yet" in (await member.get("/dashboard/agents")).html
+
+
+async def test_versions_say_who_made_them_and_one_comes_back_whole(member: Person, caller: Caller) -> None:
+    base = str((await caller.post("/v1/knowledge-bases", {"name": "Bakery"})).json["id"])
+    page = await made(caller, knowledge_base_ids=[base], tools=[], greeting_message="One")
+    await member.post(page, {**FORM, **TOOL, "greeting_message": "Two"})
+    await caller.send("DELETE", f"/v1/knowledge-bases/{base}")
+    listed = (await member.get(f"{page}/versions")).html
+    assert member.email in listed
+    assert "through the API" in listed
+    assert "Greeting, Prompt" in listed
+    await member.post(f"{page}/pause")
+    await member.post(f"{page}/versions/1/restore")
+    agent = await kept(caller, page)
+    assert (agent["version"], agent["greeting_message"], agent["tools"], agent["knowledge_base_ids"]) == (4, "One", [], [])
+    assert agent["status"] == "paused"
+    compared = await member.get(f"{page}/versions/4?to=2")
+    assert "Version 2 to 4" in compared.html
+    assert "find_order" in compared.html
+    for number in ("9", "0", "x", "9" * 30):
+        assert (await member.get(f"{page}/versions/{number}")).status == 404
+
+
+async def test_voices_are_offered_by_their_provider(member: Person) -> None:
+    assert 'value="de"' in (await member.get("/dashboard/agents/voices?provider=espeak")).html
+    assert "<option" not in (await member.get("/dashboard/agents/voices?provider=nobody")).html
+
+
+async def test_a_telephone_is_called(people: People, live: LivePlatform) -> None:
+    member = await people.join(live.caller.organization_id, role="member")
+    page = f"/dashboard/agents/{live.agent_id}"
+    assert "metadata.customer" in (await member.get(f"{page}/try")).html
+    refused = await member.post(f"{page}/call", {"to_number": "12", "from_number_id": live.number_id})
+    assert refused.status == 422
+    assert "must be an E.164 phone number" in refused.html
+    answer = await member.post(f"{page}/call", {"to_number": "+15550100001", "from_number_id": live.number_id, "metadata.customer": "Ada"})
+    assert answer.status == 303
+    call = await live.ended(answer.location.rsplit("/", 1)[1])
+    assert (call["agent_id"], call["metadata"]) == (live.agent_id, {"customer": "Ada"})
+    await member.post(f"{page}/pause")
+    paused = await member.post(f"{page}/call", {"to_number": "+15550100001", "from_number_id": live.number_id})
+    assert paused.status == 409
+    assert "The agent is paused" in paused.html
+
+
+async def test_nobody_reaches_another_organizations_agents(member: Person, stranger: Caller) -> None:
+    page = await made(stranger, system_prompt="A secret recipe.")
+    for path in ("", "/try", "/versions", "/versions/1", "/simulations", "/simulations/new", "/simulations/rows"):
+        assert (await member.get(page + path)).status == 404
+    for path in ("/pause", "/activate", "/delete", "/versions/1/restore"):
+        assert (await member.post(page + path)).status == 404
+    assert (await member.post(page, FORM)).status == 404
+    assert (await member.post(f"{page}/call", {"to_number": "+15550100001", "from_number_id": "x"})).status == 404
+    assert (await kept(stranger, page))["version"] == 1
+
+
+def test_long_texts_differ_line_by_line_and_huge_ones_do_not_take_long() -> None:
+    old = "\n".join(f"Line {number}" for number in range(12))
+    [change] = differences({"system_prompt": old}, {"system_prompt": old.replace("Line 6", "Line six")}, {})
+    told = [(line.kind, "".join(text for text, _ in line.words)) for line in change.lines]
+    assert told[0] == ("gap", "")
+    assert told[3:5] == [("gone", "Line 6"), ("new", "Line six")]
+    assert [text for text, is_changed in change.lines[4].words if is_changed] == ["six"]
+    [huge] = differences({"system_prompt": "a\nb\n" * 20_000}, {"system_prompt": "b\na\n" * 20_000}, {})
+    assert len(huge.lines) == 80_000

@@ -1,0 +1,193 @@
+"""The pages of campaigns."""
+
+import io
+from datetime import UTC, datetime
+
+import pytest
+from switchboard.identity.models import Organization
+from switchboard.runtime import Runtime
+from werkzeug.datastructures import FileStorage
+
+from tests.fixtures.app import UNKNOWN_ID, Caller, Json, LivePlatform, bakery, fresh_number
+from tests.fixtures.dashboard import People, Person, Seen, Window
+
+Fields = dict[str, str | list[str]]
+
+
+@pytest.fixture
+async def means(runtime: Runtime, caller: Caller) -> Fields:
+    """A form's fields of a campaign that can dial."""
+    made = await bakery(runtime, caller, fresh_number())
+    return {
+        "name": "Reminders", "agent_id": made.agent_id, "phone_number_id": made.number_id, "max_concurrent": "3", "scheduled_at": "",
+        "retry.attempts": "0", "retry.delay_seconds": "3600", "retry.on[]": ["busy", "no-answer"],
+    }  # fmt: skip
+
+
+@pytest.fixture
+async def owner(people: People, caller: Caller) -> Person:
+    return await people.join(caller.organization_id, role="member")
+
+
+async def only_campaign(caller: Caller) -> Json:
+    items = (await caller.get("/v1/campaigns")).json["items"]
+    assert isinstance(items, list)
+    (campaign,) = items
+    assert isinstance(campaign, dict)
+    return campaign
+
+
+async def contacts(caller: Caller, campaign: Json) -> list[tuple[object, object]]:
+    items = (await caller.get(f"/v1/campaigns/{campaign['id']}/contacts")).json["items"]
+    assert isinstance(items, list)
+    return sorted((item["phone_number"], item["name"]) for item in items)  # type: ignore[index, call-overload]  # texts in objects
+
+
+async def send_file(person: Person, path: str, fields: Fields, content: bytes) -> Seen:
+    """Post a form with a file, as browsers do."""
+    token = (await person.get("/dashboard/campaigns/new")).html.partition('name="csrf_token" value="')[2][:64]
+    single = {name: value for name, value in fields.items() if isinstance(value, str)}
+    files = {"file": FileStorage(io.BytesIO(content), "people.csv")}
+    response = await person.client.post(path, form={**single, "csrf_token": token}, files=files, scope_base={"client": (person.address, 0)})
+    return Seen(response.status_code, response.headers, await response.get_data(as_text=True))
+
+
+async def test_a_campaign_is_made_of_pasted_lines_started_and_seen_to_reach_its_end(window: Window, live: LivePlatform) -> None:
+    page = window.page
+    await window.open("/dashboard/campaigns")
+    await page.get_by_role("link", name="New campaign").first.click()
+    await page.get_by_label("Name", exact=False).first.fill("Reminders")
+    await page.get_by_label("Agent").select_option(label="Agent")
+    await page.get_by_label("From").select_option(index=1)
+    await page.get_by_label("Lines", exact=True).fill("+15550100020, Ada\n555 010 0022, Bob\n12, Nobody\n+15550100040, Eve")
+    await page.get_by_role("button", name="Look through the list").click()
+    await page.get_by_text("1 line cannot be used.").wait_for()
+    await window.check_accessibility()
+    await page.get_by_label("Leave these lines out").check()
+    await page.get_by_role("button", name="Make the campaign").click()
+    await page.get_by_text("Nobody is called before you start it.").wait_for()
+    await window.check_accessibility()
+    page.once("dialog", lambda dialog: dialog.accept())
+    await page.get_by_role("button", name="Start").click()
+    await page.get_by_text("running", exact=True).wait_for()
+    await page.get_by_text("3 of 3 done").wait_for(timeout=20_000)
+    await page.get_by_text("completed", exact=True).first.wait_for()
+    assert await page.get_by_role("progressbar").get_attribute("value") == "3"
+    await page.get_by_role("cell", name="busy").wait_for()
+    await window.check_accessibility()
+    await window.open("/dashboard/campaigns")
+    await window.check_accessibility()
+
+
+async def test_a_preview_keeps_nothing_and_a_campaign_is_made_only_of_what_was_agreed_to(owner: Person, caller: Caller, means: Fields) -> None:
+    lines: Fields = {"people": "Phone,Who\n+15550100001,Ada\n(555) 010-0002,Bob\n77,Eve\n+15550100001,Again"}
+    seen = (await owner.post("/dashboard/campaigns/new/preview", {**means, **lines})).html
+    assert "No campaigns yet" in (await owner.get("/dashboard/campaigns")).html
+    for told in ("3 people, 1 of them more than once", "77 is no phone number", "<td>4</td>", '<option value="0" selected>Phone</option>', "77,Eve"):
+        assert told in seen
+    refused = await owner.post("/dashboard/campaigns/new", {**means, **lines})
+    assert refused.status == 422
+    assert "1 line cannot be used. Correct" in refused.html
+    assert "(555) 010-0002,Bob" in refused.html
+    assert 'value="Reminders"' in refused.html
+    chosen: Fields = {"leave_out": "true", "columns.phone": "0", "columns.name": "", "columns.header": "true", "retry.attempts": "2"}
+    assert (await owner.post("/dashboard/campaigns/new", {**means, **lines, **chosen})).status == 303
+    campaign = await only_campaign(caller)
+    assert (campaign["status"], campaign["max_concurrent"], campaign["skipped"]) == ("draft", 3, 1)
+    assert campaign["retry"] == {"attempts": 2, "delay_seconds": 3600, "on": ["busy", "no-answer"]}
+    assert await contacts(caller, campaign) == [("+15550100001", None), ("+15550100001", None), ("+15550100002", None)]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "cp1252", "utf-16"])
+async def test_a_file_is_looked_through_and_then_stands_in_the_form(owner: Person, caller: Caller, means: Fields, encoding: str) -> None:
+    content = "Name;Telefon\r\nZoë;+1 555 010 0001\r\n".encode(encoding)
+    seen = (await send_file(owner, "/dashboard/campaigns/new/preview", {**means, "people": "what stood here"}, content)).html
+    assert "Name;Telefon\nZoë;+1 555 010 0001" in seen
+    assert "what stood here" not in seen
+    assert (await send_file(owner, "/dashboard/campaigns/new", means, content)).status == 303
+    assert await contacts(caller, await only_campaign(caller)) == [("+15550100001", "Zoë")]
+
+
+async def test_a_file_that_is_no_text_is_refused_and_nothing_typed_is_lost(owner: Person, means: Fields) -> None:
+    seen = await send_file(owner, "/dashboard/campaigns/new/preview", {**means, "people": "+15550100001"}, b"PK\x03\x04\0\0\x9d\0")
+    assert 'id="fault-file"' in seen.html
+    assert "+15550100001</textarea>" in seen.html
+    assert (await send_file(owner, "/dashboard/campaigns/new", means, b"PK\x03\x04\0\0\x9d\0")).status == 422
+
+
+async def test_a_long_list_is_taken_whole(owner: Person, caller: Caller, means: Fields) -> None:
+    lines = "\n".join(f"+1555{number:07},Somebody with a name {number}" for number in range(20_000))
+    assert len(lines) > 500_000
+    seen = await send_file(owner, "/dashboard/campaigns/new/preview", {**means, "people": lines}, lines.encode())
+    assert "20,000 people" in seen.html
+    assert (await owner.post("/dashboard/campaigns/new", {**means, "people": lines})).status == 303
+    assert (await only_campaign(caller))["total_contacts"] == 20_000
+
+
+async def test_settings_are_refused_at_their_fields(owner: Person, means: Fields) -> None:
+    wrong: Fields = {"name": "", "agent_id": UNKNOWN_ID, "max_concurrent": "0", "scheduled_at": "soon", "people": ""}
+    refused = await owner.post("/dashboard/campaigns/new", {**means, "people": ""})
+    assert refused.status == 422
+    assert "has nobody in it yet" in refused.html
+    refused = await owner.post("/dashboard/campaigns/new", {**means, **wrong, "people": "+15550100001"})
+    for field in ("name", "max_concurrent", "scheduled_at"):
+        assert f'id="fault-{field}"' in refused.html, field
+    refused = await owner.post("/dashboard/campaigns/new", {**means, "agent_id": UNKNOWN_ID, "people": "+15550100001"})
+    assert 'id="fault-agent_id"' in refused.html
+
+
+async def test_a_draft_is_changed_by_the_organizations_clock_and_people_are_added(
+    owner: Person, caller: Caller, means: Fields, runtime: Runtime
+) -> None:
+    async with runtime.database.system() as session:
+        (await session.get_one(Organization, caller.organization_id)).timezone = "America/New_York"
+    await owner.post("/dashboard/campaigns/new", {**means, "people": "+15550100001"})
+    campaign = await only_campaign(caller)
+    path = f"/dashboard/campaigns/{campaign['id']}"
+    saved = await owner.post(f"{path}/edit", {**means, "name": "Later", "scheduled_at": "2031-01-15T09:30"})
+    assert (saved.status, saved.location) == (303, path)
+    changed = await only_campaign(caller)
+    assert changed["name"] == "Later"
+    assert datetime.fromisoformat(str(changed["scheduled_at"])) == datetime(2031, 1, 15, 14, 30, tzinfo=UTC)
+    assert 'value="2031-01-15T09:30"' in (await owner.get(f"{path}/edit")).html
+    seen = await owner.post(f"{path}/people/preview", {"people": "+15550100001\n+15550100002"})
+    assert "2 people" in seen.html
+    assert (await owner.post(f"{path}/people", {"people": "+15550100001\nx"})).status == 422
+    assert (await owner.post(f"{path}/people", {"people": "+15550100001\n+15550100002"})).status == 303
+    assert "1 person was added." in (await owner.get(path)).html
+    assert len(await contacts(caller, campaign)) == 2
+
+
+async def test_a_campaign_is_steered_and_what_does_not_fit_its_state_is_told(owner: Person, caller: Caller, means: Fields) -> None:
+    await owner.post("/dashboard/campaigns/new", {**means, "scheduled_at": "2031-01-15T09:30", "people": "+15550100001"})
+    path = f"/dashboard/campaigns/{(await only_campaign(caller))['id']}"
+    await owner.post(f"{path}/pause")
+    assert "pause needs one that is running" in (await owner.get("/dashboard")).html
+    await owner.post(f"{path}/start")
+    assert (await only_campaign(caller))["status"] == "scheduled"
+    assert (await owner.post(f"{path}/edit", means)).status == 409
+    await owner.post(f"{path}/cancel")
+    assert (await only_campaign(caller))["status"] == "canceled"
+    assert (await owner.get(f"{path}/people")).status == 409
+    assert "+1 555-010-0001" in (await owner.get(f"{path}?status=canceled")).html
+    assert "Nobody is pending." in (await owner.get(f"{path}?status=pending")).html
+    assert (await owner.post(f"{path}/delete")).status == 303
+    assert "No campaigns yet" in (await owner.get("/dashboard/campaigns")).html
+
+
+async def test_nobody_reaches_another_organizations_campaigns(owner: Person, people: People, stranger: Caller, means: Fields, caller: Caller) -> None:
+    await owner.post("/dashboard/campaigns/new", {**means, "people": "+15550100001, Ada"})
+    mine = await only_campaign(caller)
+    thief = await people.join(stranger.organization_id)
+    assert "Reminders" not in (await thief.get("/dashboard/campaigns")).html
+    assert str(means["agent_id"]) not in (await thief.get("/dashboard/campaigns/new")).html
+    for campaign_id in (mine["id"], UNKNOWN_ID):
+        path = f"/dashboard/campaigns/{campaign_id}"
+        for way in ("", "/edit", "/people", "/live", "/contacts/live"):
+            assert (await thief.get(path + way)).status == 404, way
+        for way in ("start", "pause", "resume", "cancel", "delete", "people", "people/preview"):
+            assert (await thief.post(f"{path}/{way}", {"people": "+15550100001"})).status == 404, way
+        assert (await thief.post(f"{path}/edit", means)).status == 404
+    assert (await thief.post("/dashboard/campaigns/new", {**means, "people": "+15550100001"})).status == 422
+    assert (await thief.send("/dashboard/campaigns/new/preview", {"people": "+15550100001"})).status == 403
+    assert (await only_campaign(caller))["status"] == "draft"

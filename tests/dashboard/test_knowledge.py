@@ -1,0 +1,161 @@
+"""The pages of knowledge bases and their documents."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+from quart.typing import TestClientProtocol as Client
+from sqlalchemy import update
+from sqlmodel import col
+from switchboard.knowledge_bases.formats import MAX_CONTENT_BYTES
+from switchboard.knowledge_bases.models import KnowledgeDocument
+from switchboard.runtime import Runtime
+
+from tests.fixtures.app import UNKNOWN_ID, Caller
+from tests.fixtures.dashboard import People, Person, Window
+
+HOURS = "# Opening hours\n\nWe are open from seven to six, Monday to Saturday."
+
+
+@pytest.fixture
+async def member(people: People, caller: Caller) -> Person:
+    return await people.join(caller.organization_id, role="member")
+
+
+async def made(member: Person, name: str = "Bakery") -> str:
+    """The address of a new knowledge base."""
+    return (await member.post("/dashboard/knowledge/new", {"name": name})).location
+
+
+async def sent(member: Person, base: str, files: dict[str, bytes], *, accept: str = "text/html") -> tuple[int, str]:
+    """The answer to an upload of files by their names: one field with several, which the client's own mapping cannot say."""
+    token = re.search(r'name="csrf_token" value="(\w+)"', (await member.get("/dashboard/organizations")).html)
+    assert token
+    client: Client = member.client
+    boundary = "the-end-of-a-part"
+    parts = [f'--{boundary}\r\nContent-Disposition: form-data; name="csrf_token"\r\n\r\n{token[1]}\r\n'.encode()]
+    for name, data in files.items():
+        head = f'--{boundary}\r\nContent-Disposition: form-data; name="files"; filename="{name}"\r\nContent-Type: application/octet-stream\r\n\r\n'
+        parts.append(head.encode() + data + b"\r\n")
+    body = b"".join(parts) + f"--{boundary}--\r\n".encode()
+    headers = {"Content-Type": f"multipart/form-data; boundary={boundary}", "Accept": accept}
+    answer = await client.post(f"{base}/upload", data=body, headers=headers)
+    return answer.status_code, await answer.get_data(as_text=True)
+
+
+async def test_documents_are_dropped_pasted_embedded_and_found(window: Window, tmp_path: Path) -> None:
+    page = window.page
+    await window.open("/dashboard/knowledge")
+    await page.get_by_role("link", name="New knowledge base").first.click()
+    await page.get_by_label("Name").fill("Bakery")
+    await page.get_by_role("button", name="Create").click()
+    await page.get_by_text("Bakery is ready for its first document.").wait_for()
+    good, bad = tmp_path / "hours.md", tmp_path / "photo.jpg"
+    good.write_text(HOURS)
+    bad.write_bytes(b"\xff\xd8")
+    await page.get_by_label("Drop files here, or choose them").set_input_files([bad, good])
+    await page.get_by_text("photo.jpg is of a kind that is not read").wait_for()
+    await page.get_by_text("hours.md was added.").wait_for()
+    await page.locator(".badge", has_text="ready").wait_for()
+    await window.check_accessibility()
+    await page.get_by_text("Paste a text instead").click()
+    await page.get_by_label("Name").fill("Parking")
+    await page.get_by_role("textbox", name="Text", exact=True).fill("You can park behind the house.")
+    await page.get_by_role("button", name="Add this text").click()
+    await page.get_by_text("Parking is being read.").wait_for()
+    await page.locator(".badge", has_text="ready").nth(1).wait_for()
+    await page.get_by_label("Question").fill("when can I come by")
+    await page.get_by_role("button", name="Search").click()
+    await page.get_by_text("We are open from seven to six").wait_for()
+    assert await page.locator(".passages .row-link").first.text_content() == "hours.md"
+    await window.check_accessibility()
+    await page.locator(".passages .row-link").first.click()
+    await page.get_by_text("Agents find it: 1 passage.").wait_for()
+    await window.check_accessibility()
+
+
+async def test_of_several_files_those_that_can_be_read_are_kept(member: Person) -> None:
+    base = await made(member)
+    status, html = await sent(member, base, {"hours.md": HOURS.encode(), "menu.pdf": b"no PDF", "old.txt": "Grüße".encode("latin-1")})
+    assert status == 422
+    assert "menu.pdf" in html
+    assert "old.txt is not text in UTF-8; save it as UTF-8." in html
+    listed = (await member.get(base)).html
+    assert "hours.md" in listed
+    assert "menu.pdf" not in listed
+
+
+async def test_a_file_that_is_too_large_is_refused_and_a_text_of_a_million_letters_is_not(member: Person) -> None:
+    base = await made(member)
+    status, told = await sent(member, base, {"big.txt": b"a" * (MAX_CONTENT_BYTES + 1)}, accept="text/plain")
+    assert (status, told) == (200, "big.txt is larger than 5 MiB.")
+    status, _ = await sent(member, base, {"huge.txt": b"a" * 9 * 1024 * 1024})
+    assert status == 413
+    assert (await sent(member, base, {}))[0] == 422
+    pasted = await member.post(f"{base}/paste", {"filename": "Long", "content": "A word. " * 125_000})
+    assert (pasted.status, pasted.location) == (303, base)
+
+
+async def test_a_refused_text_loses_nothing(member: Person) -> None:
+    base = await made(member)
+    refused = await member.post(f"{base}/paste", {"filename": "prices.json", "content": "{not <json>"})
+    assert refused.status == 422
+    assert "is not JSON" in refused.html
+    assert "{not &lt;json&gt;" in refused.html
+
+
+async def test_a_document_that_failed_is_tried_again(member: Person, caller: Caller, runtime: Runtime, working: None) -> None:
+    base = await made(member)
+    await sent(member, base, {"hours.md": HOURS.encode()})
+    found = re.search(r"/dashboard/documents/[\w-]+", (await member.get(base)).html)
+    assert found
+    document = found[0]
+    await becomes(member, document, "ready")
+    async with runtime.database.tenant(caller.organization_id) as session:
+        await session.exec(
+            update(KnowledgeDocument).where(col(KnowledgeDocument.status) == "ready").values(status="failed", error_message="No model.")
+        )
+    assert "No model." in (await member.get(document)).html
+    await member.post(f"{document}/retry")
+    await becomes(member, document, "ready")
+    await member.post(f"{document}/retry")
+    assert "only one that failed is tried again" in (await member.get("/dashboard")).html
+    assert (await member.get(f"{document}/text")).html.startswith("# Opening hours")
+
+
+async def becomes(member: Person, document: str, status: str) -> None:
+    """A document's page, until it shows a status."""
+    async with asyncio.timeout(30):
+        while True:
+            if f">{status}<" in (await member.get(document)).html:
+                return
+            await asyncio.sleep(0.05)
+
+
+async def test_a_knowledge_base_is_renamed_and_deleted_with_what_it_holds(member: Person, caller: Caller) -> None:
+    base = await made(member)
+    await caller.post("/v1/agents", {"name": "Front desk", "knowledge_base_ids": [base.rsplit("/", 1)[1]]})
+    assert "Front desk" in (await member.get(base)).html
+    assert (await member.post(f"{base}/edit", {"name": ""})).status == 422
+    await member.post(f"{base}/edit", {"name": "Pastry shop", "description": "What callers ask."})
+    assert "Pastry shop" in (await member.get("/dashboard/knowledge")).html
+    await sent(member, base, {"hours.md": HOURS.encode()})
+    assert (await member.post(f"{base}/delete")).location == "/dashboard/knowledge"
+    assert "No knowledge bases yet" in (await member.get("/dashboard/knowledge")).html
+
+
+async def test_nobody_reaches_another_organizations_knowledge(member: Person, stranger: Caller) -> None:
+    base = (await stranger.post("/v1/knowledge-bases", {"name": "Theirs"})).json["id"]
+    made_document: dict[str, str | list[str]] = {"filename": "a.txt", "content": "A secret recipe."}
+    document = (await stranger.post(f"/v1/knowledge-bases/{base}/documents", made_document)).json["id"]
+    for path in (f"knowledge/{base}", f"knowledge/{base}/edit", f"knowledge/{base}/documents", f"documents/{document}"):
+        assert (await member.get(f"/dashboard/{path}")).status == 404
+    for path in (f"documents/{document}/status", f"documents/{document}/text", f"knowledge/search?query=recipe&knowledge_base_id={base}"):
+        assert (await member.get(f"/dashboard/{path}")).status == 404
+    for path in (f"knowledge/{base}/delete", f"documents/{document}/delete", f"documents/{document}/retry", f"documents/{UNKNOWN_ID}/delete"):
+        assert (await member.post(f"/dashboard/{path}")).status == 404
+    assert (await member.post(f"/dashboard/knowledge/{base}/edit", {"name": "Mine"})).status == 404
+    assert (await member.post(f"/dashboard/knowledge/{base}/paste", made_document)).status == 404
+    assert (await sent(member, f"/dashboard/knowledge/{base}", {"a.txt": b"text"}))[0] == 404
+    assert "secret" not in (await member.get("/dashboard/knowledge/search?query=recipe")).html

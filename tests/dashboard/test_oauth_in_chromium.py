@@ -1,0 +1,105 @@
+"""A user connects an application in Chromium. The application is a server of its own and speaks through a client library that is not ours."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import pytest
+from aiohttp import ClientSession, web
+from oauthlib.oauth2 import WebApplicationClient
+from playwright.async_api import Page
+from switchboard.oauth import clients
+
+from tests.fixtures.app import LivePlatform
+from tests.fixtures.dashboard import PASSWORD, Window, assert_quiet, browsing, chromium, make_person
+
+
+class CalendarSync:
+    """The application: `/` sends its user to be asked, `/cb` hears the answer and leads on to `/done`."""
+
+    def __init__(self, platform: str) -> None:
+        self.platform = platform
+        self.library, self.secret, self.url = WebApplicationClient(""), "", ""
+        self.agents = 0
+
+    async def begin(self, _request: web.Request) -> web.Response:
+        verifier = self.library.create_code_verifier(64)
+        challenge = self.library.create_code_challenge(verifier, "S256")
+        where, _, _ = self.library.prepare_authorization_request(
+            f"{self.platform}/oauth/authorize",
+            state="state of the browser",
+            redirect_url=f"{self.url}/cb",
+            scope="agents:read calls:read",
+            code_challenge=challenge,
+            code_challenge_method="S256",
+        )
+        raise web.HTTPSeeOther(where)
+
+    async def hear(self, request: web.Request) -> web.Response:
+        url, headers, body = self.library.prepare_token_request(
+            f"{self.platform}/api/oauth/token",
+            authorization_response=str(request.url),
+            redirect_url=f"{self.url}/cb",
+            state="state of the browser",
+            client_secret=self.secret,
+            code_verifier=self.library.code_verifier,
+        )
+        async with ClientSession() as http:
+            async with http.post(url, data=body, headers=headers) as answer:
+                self.library.parse_request_body_response(await answer.text())
+            uri, bearer, _ = self.library.add_token(f"{self.platform}/v1/agents", headers={})
+            async with http.get(uri, headers=bearer) as answer:
+                self.agents = (await answer.json())["total"]
+        raise web.HTTPSeeOther(f"{self.url}/done")
+
+    async def show(self, _request: web.Request) -> web.Response:
+        return web.Response(
+            text='<!doctype html><html lang="en"><title>Connected</title><link rel="icon" href="data:,">Connected', content_type="text/html"
+        )
+
+
+@asynccontextmanager
+async def calendar_sync(live: LivePlatform) -> AsyncIterator[CalendarSync]:
+    """The application, listening and registered."""
+    sync = CalendarSync(live.runtime.settings.base_url)
+    server = web.Application()
+    server.add_routes([web.get("/", sync.begin), web.get("/cb", sync.hear), web.get("/done", sync.show)])
+    runner = web.AppRunner(server)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    sync.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    client, secret = await clients.register(live.runtime.database, name="Calendar sync", redirect_uris=[f"{sync.url}/cb"])
+    sync.library, sync.secret = WebApplicationClient(client.client_id), str(secret)
+    try:
+        yield sync
+    finally:
+        await runner.cleanup()
+
+
+async def sign_in(page: Page, email: str) -> None:
+    await page.get_by_label("E-mail address").fill(email)
+    await page.get_by_label("Password").fill(PASSWORD)
+    await page.get_by_role("button", name="Sign in").click()
+
+
+async def test_a_user_connects_an_application_and_disconnects_it(live: LivePlatform, monkeypatch: pytest.MonkeyPatch) -> None:
+    chromium()
+    monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
+    owner = await make_person(live.runtime, live.caller.client, live.caller.organization_id)
+    async with browsing(live.runtime.settings.base_url) as context, calendar_sync(live) as sync:
+        page = await context.new_page()
+        window = Window(page, live.runtime.settings.base_url)
+        await page.goto(sync.url)
+        await sign_in(page, owner.email)
+        await page.get_by_role("heading", name="Calendar sync asks for access").wait_for()
+        await window.check_accessibility()
+        await page.get_by_role("button", name="Allow").click()
+        await page.wait_for_url(f"{sync.url}/done")
+        assert sync.agents == 1
+        await window.open("/dashboard/connected-apps")
+        await window.check_accessibility()
+        page.on("dialog", lambda dialog: dialog.accept())
+        await page.get_by_role("button", name="Disconnect").click()
+        await page.get_by_text("No application is connected").wait_for()
+        assert_quiet([told for told in window.complaints if urlsplit(sync.url).netloc not in told])

@@ -1,0 +1,193 @@
+"""The pages of providers."""
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from pydantic import Field, SecretStr
+from sqlmodel import col, select
+from switchboard.identity.models import Organization
+from switchboard.plugins import ChatEvent, ChatRequest, LLMProvider, ProviderError, ProviderSettings, hookimpl
+from switchboard.plugins.registry import Capability, Registry
+from switchboard.providers.models import ProviderConfiguration
+from switchboard.runtime import Runtime
+from switchboard.settings import Settings
+
+from tests.fixtures.app import Caller
+from tests.fixtures.dashboard import People, Person, Window
+
+OWL = "/dashboard/providers/llm/owl"
+
+
+class OwlSettings(ProviderSettings):
+    """`api_key` is the owl's."""
+
+    api_key: SecretStr = Field(min_length=8)
+    model: str = "barn"
+    retries: int = Field(2, le=5)
+    base_url: str | None = Field(None, json_schema_extra={"operator_only": True})
+
+
+class Owl(LLMProvider[OwlSettings]):
+    """A model that says nothing, and whose check says what it was given."""
+
+    name, title, Settings = "owl", "Night owl", OwlSettings
+
+    async def check(self) -> None:
+        if self.settings.api_key.get_secret_value() != "hoot-hoot-hoot":
+            raise ProviderError("the owl does not know this key", retryable=False)
+
+    async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+        return
+        yield
+
+
+@hookimpl
+def llm_providers() -> Sequence[type[Owl]]:
+    return [Owl]
+
+
+@pytest.fixture
+def registry() -> Registry:
+    registry = Registry.discover()
+    assert not registry.add("owl", SimpleNamespace(llm_providers=llm_providers)).faults
+    return registry
+
+
+@pytest.fixture
+def settings(settings: Settings, tmp_path: Path) -> Settings:
+    return settings.model_copy(update={"tenants_dir": tmp_path})
+
+
+@pytest.fixture
+async def owner(people: People, caller: Caller) -> Person:
+    return await people.join(caller.organization_id)
+
+
+async def kept(runtime: Runtime, caller: Caller) -> dict[str, object]:
+    """The owl's settings as a call would find them, secrets in plain text."""
+    async with runtime.providers.use(caller.organization_id, Capability.LLM, "owl") as provider:
+        settings = provider.settings.model_dump()
+        return {name: value.get_secret_value() if isinstance(value, SecretStr) else value for name, value in settings.items()}
+
+
+async def models(runtime: Runtime, caller: Caller) -> list[str]:
+    """The language models in the order in which they are tried."""
+    async with runtime.database.tenant(caller.organization_id) as session:
+        rows = select(ProviderConfiguration.name).where(col(ProviderConfiguration.capability) == "llm")
+        return list((await session.exec(rows.order_by(col(ProviderConfiguration.position)))).all())
+
+
+async def test_a_provider_is_added_checked_and_moved_up(window: Window) -> None:
+    page = window.page
+    await window.open("/dashboard/providers")
+    part = page.locator("#llm")
+    await part.get_by_text("Add a provider").click()
+    await window.check_accessibility()
+    await part.get_by_role("link", name="Night owl").click()
+    await page.get_by_label("API key").fill("hoot-hoot-hoot")
+    await window.check_accessibility()
+    await page.get_by_role("button", name="Add Night owl").click()
+    await page.get_by_text("Night owl was saved.").wait_for()
+    await part.get_by_role("button", name="Check").nth(1).click()
+    await page.get_by_text("Night owl works.").wait_for()
+    await part.get_by_role("button", name="Try earlier").click()
+    await part.get_by_role("listitem").first.get_by_text("Night owl").wait_for()
+
+
+async def test_a_secret_is_encrypted_never_shown_and_kept_where_its_field_is_left_empty(owner: Person, caller: Caller, runtime: Runtime) -> None:
+    assert (await owner.post(OWL, {"settings.api_key": "hoot-hoot-hoot", "settings.model": "tawny", "settings.retries": "3"})).status == 303
+    shown = (await owner.get(OWL)).html
+    assert "hoot-hoot-hoot" not in shown
+    assert "Leave it empty to keep it" in shown
+    assert 'value="tawny"' in shown
+    assert (await owner.post(OWL, {"settings.api_key": "", "settings.model": "", "settings.retries": "4"})).status == 303
+    assert await kept(runtime, caller) == {"api_key": "hoot-hoot-hoot", "model": "barn", "retries": 4, "base_url": None}
+    async with runtime.database.tenant(caller.organization_id) as session:
+        row = (await session.exec(select(ProviderConfiguration).where(col(ProviderConfiguration.name) == "owl"))).one()
+    assert row.settings == {"retries": 4}
+    assert "hoot" not in json.dumps(row.model_dump(mode="json"))
+
+
+async def test_a_refused_setting_stands_at_its_field_without_the_secret(owner: Person, caller: Caller, runtime: Runtime) -> None:
+    refused = await owner.post(OWL, {"settings.api_key": "short!!", "settings.model": "tawny", "settings.retries": "nine"})
+    assert refused.status == 422
+    for field in ("api_key", "retries"):
+        assert f'id="fault-settings.{field}"' in refused.html
+    assert "short!!" not in refused.html
+    assert 'value="tawny"' in refused.html
+    assert 'value="nine"' in refused.html
+    assert await models(runtime, caller) == ["scripted"]
+
+
+async def test_a_check_says_what_the_provider_says(owner: Person) -> None:
+    await owner.post(OWL, {"settings.api_key": "a wrong key"})
+    assert (await owner.post(f"{OWL}/check")).status == 303
+    assert "owl does not work: the owl does not know this key" in (await owner.get("/dashboard/providers")).html
+
+
+async def test_only_whoever_runs_the_installation_says_where_requests_go(people: People, owner: Person, caller: Caller, runtime: Runtime) -> None:
+    assert "settings.base_url" not in (await owner.get(OWL)).html
+    inward: dict[str, str | list[str]] = {"settings.api_key": "hoot-hoot-hoot", "settings.base_url": "http://169.254.169.254"}
+    refused = await owner.post(OWL, inward)
+    assert refused.status == 422
+    assert "only whoever runs this installation may set it" in refused.html
+    for capability, name in (("speech_to_text", "deepgram"), ("telephony", "twilio"), ("llm", "openai"), ("vector_store", "lancedb")):
+        path = f"/dashboard/providers/{capability}/{name}"
+        page = (await owner.get(path)).html
+        assert "Only whoever runs this installation may set" in page
+        assert 'name="settings.base_url"' not in page
+        assert 'name="settings.uri"' not in page
+    operator = await people.join(caller.organization_id, superadmin=True)
+    await operator.post(f"/dashboard/organizations/{caller.organization_id}")
+    assert (await operator.post(OWL, {**inward, "settings.base_url": "http://10.0.0.7"})).status == 303
+    assert (await owner.post(OWL, {"settings.model": "tawny"})).status == 303
+    assert (await kept(runtime, caller))["base_url"] == "http://10.0.0.7", "what an owner may not set stays as it is"
+
+
+async def test_a_provider_is_removed_with_its_secrets_unless_something_uses_it(owner: Person, caller: Caller, runtime: Runtime) -> None:
+    await owner.post(OWL, {"settings.api_key": "hoot-hoot-hoot"})
+    await caller.post("/v1/agents", {"name": "Night shift", "llm_provider": "owl"})
+    await owner.post(f"{OWL}/remove")
+    assert "still used by Night shift" in (await owner.get("/dashboard/providers")).html
+    agent = (await caller.get("/v1/agents")).json["items"][0]  # type: ignore[index]  # a list of objects
+    await caller.send("DELETE", f"/v1/agents/{agent['id']}")  # type: ignore[index, call-overload]
+    assert (await owner.post(f"{OWL}/remove")).status == 303
+    assert await models(runtime, caller) == ["scripted"]
+
+
+async def test_what_a_tenant_file_says_is_only_shown(owner: Person, caller: Caller, runtime: Runtime, tmp_path: Path) -> None:
+    await owner.post(OWL, {"settings.api_key": "hoot-hoot-hoot"})
+    async with runtime.database.system() as session:
+        organization = await session.get_one(Organization, caller.organization_id)
+        organization.slug = f"bakery-{caller.organization_id}"
+    (tmp_path / f"bakery-{caller.organization_id}.toml").write_text('name = "Bakery"')
+    shown = (await owner.get("/dashboard/providers")).html
+    assert f"bakery-{caller.organization_id}.toml" in shown
+    assert "would overwrite" in shown
+    assert "Remove" not in shown
+    assert "Check" in shown
+    refused = await owner.post(OWL, {"settings.model": "tawny"})
+    assert refused.status == 409
+    assert 'name="settings.model"' not in refused.html
+    for way in ("up", "remove"):
+        await owner.post(f"{OWL}/{way}")
+        assert "Change them there." in (await owner.get("/dashboard/providers")).html
+    assert await models(runtime, caller) == ["scripted", "owl"]
+    assert (await kept(runtime, caller))["model"] == "barn"
+
+
+async def test_members_and_other_organizations_see_nothing_of_it(people: People, owner: Person, caller: Caller, stranger: Caller) -> None:
+    await owner.post(OWL, {"settings.api_key": "hoot-hoot-hoot", "settings.model": "tawny"})
+    member = await people.join(caller.organization_id, role="member")
+    theirs = await people.join(stranger.organization_id)
+    for path in ("/dashboard/providers", OWL):
+        assert (await member.get(path)).status == 403
+    for way in ("", "/up", "/remove", "/check"):
+        assert (await member.post(OWL + way)).status == 403, way
+    assert "tawny" not in (await theirs.get(OWL)).html
+    assert (await theirs.post(f"{OWL}/remove")).status == 404
+    assert (await theirs.post(f"{OWL}/up")).status == 404
+    assert (await theirs.get("/dashboard/providers/llm/nothing")).status == (await theirs.get("/dashboard/providers/nothing/owl")).status == 404

@@ -1,0 +1,86 @@
+"""Forms made from models: what is shown and left alone is read as what it was, and what cannot be meant is told."""
+
+from typing import Literal
+
+import pytest
+from pydantic import BaseModel, Field, JsonValue, SecretStr
+from switchboard.dashboard.schema_forms import fields_of, read, shown
+
+
+class Part(BaseModel):
+    inner: int = 0
+
+
+class Model(BaseModel):
+    """One field of each kind."""
+
+    text: str
+    long: str = Field("", max_length=2000)
+    number: int = 5
+    flag: bool = False
+    maybe: bool | None = None
+    choice: Literal["GET", "POST"] = "GET"
+    lines: list[str] = []
+    pairs: dict[str, str] = {}
+    metadata: dict[str, JsonValue] = {}
+    anything: JsonValue = None
+    part: Part | None = None
+    several: int | list[int] = 0
+    agent_id: str | None = None
+    api_key: SecretStr | None = None
+
+
+FIELDS = fields_of(Model, choices={"agent_id": [("1", "Ada")]})
+
+
+def test_each_kind_of_field_is_known() -> None:
+    kinds = {field.name: (field.kind, field.label, field.required, field.secret, bool(field.options)) for field in FIELDS}
+    assert kinds == {
+        "text": ("text", "Text", True, False, False), "long": ("long", "Long", False, False, False),
+        "number": ("number", "Number", False, False, False), "flag": ("flag", "Flag", False, False, True),
+        "maybe": ("flag", "Maybe", False, False, True), "choice": ("text", "Choice", False, False, True),
+        "lines": ("lines", "Lines", False, False, False), "pairs": ("pairs", "Pairs", False, False, False),
+        "metadata": ("object", "Metadata", False, False, False), "anything": ("json", "Anything", False, False, False),
+        "part": ("object", "Part", False, False, False), "several": ("json", "Several", False, False, False),
+        "agent_id": ("text", "Agent", False, False, True), "api_key": ("text", "API key", False, True, False),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("text", "Hello {{ data.from_number }}"), ("long", " two\nlines\n"), ("number", 5), ("number", -2.5), ("number", "{{ data.turns }}"),
+        ("flag", True), ("flag", False), ("flag", "{{ data.flag }}"), ("choice", "POST"), ("choice", "{{ data.method }}"),
+        ("lines", ["one", "two"]), ("lines", ["two\nlines", " and blanks "]), ("pairs", {"X-Name": "a: b"}), ("pairs", {"a:b": "c\nd"}),
+        ("pairs", {}), ("metadata", {"order": 17, "deep": {"list": [1, None, True]}}), ("anything", "a text"), ("anything", "17"),
+        ("anything", 17), ("anything", "[not JSON"), ("anything", {"a": "{{ data.body }}"}), ("anything", "{{ data.body }}"), ("anything", True),
+        ("anything", '{"a": 1}'), ("part", {"inner": 3}), ("several", [1, 2]), ("several", 3), ("agent_id", "1"),
+    ],
+)  # fmt: skip
+def test_what_is_shown_is_read_as_what_it_was(name: str, value: JsonValue) -> None:
+    values, faults = read(FIELDS, shown(FIELDS, {name: value}), prefix="")
+    assert not faults
+    assert values == ({name: value} if value != {} else {})
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "told"),
+    [
+        ("anything", '{"a": {{ data.body }}}', "Write templates in quotes."),
+        ("metadata", "order 17", "write an object as JSON"),
+        ("pairs", "X-Name: a\nX-Other", "line 2: write a name, a colon and a value"),
+        ("pairs", "X-Name: a\nX-Name: b", "line 2: X-Name stands here twice"),
+        ("lines", '["a"', "is no valid JSON"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_at_its_field(name: str, typed: str, told: str) -> None:
+    values, faults = read(FIELDS, {name: typed}, prefix="settings.")
+    assert values == {}
+    (fault,) = faults
+    assert fault["field"] == f"settings.{name}"
+    assert told in fault["message"]
+
+
+def test_an_empty_field_is_left_out_and_a_secret_is_never_shown() -> None:
+    assert read(FIELDS, {"text": "", "number": " ", "flag": ""}, prefix="") == ({}, [])
+    assert shown(FIELDS, {"api_key": "sk-secret"})["api_key"] == ""

@@ -1,0 +1,110 @@
+"""The pages of simulations."""
+
+import re
+
+import pytest
+
+from tests.fixtures.app import UNKNOWN_ID, Caller
+from tests.fixtures.dashboard import People, Person, Window
+
+PROMPT = (
+    'When the caller says "opening hours": say "We are open from seven to six."\nWhen the caller says "goodbye": say "Goodbye." and call end_call'
+)
+Fields = dict[str, str | list[str]]
+FORM: Fields = {"name": "Hours", "mode": "text", "lines": "What are your opening hours?\n\nGoodbye", "goal": "", "persona": "", "max_turns": "20"}
+
+
+@pytest.fixture
+async def member(people: People, caller: Caller) -> Person:
+    return await people.join(caller.organization_id, role="member")
+
+
+@pytest.fixture
+async def page(caller: Caller) -> str:
+    """The address of an agent's simulations."""
+    made = await caller.post("/v1/agents", {"name": "Front desk", "system_prompt": PROMPT, "greeting_message": "Hello."})
+    return f"/dashboard/agents/{made.json['id']}/simulations"
+
+
+async def test_a_simulation_is_made_followed_and_run_again(window: Window) -> None:
+    page = window.page
+    await window.open("/dashboard/agents")
+    await page.get_by_role("link", name="Agent", exact=True).click()
+    await page.get_by_role("link", name="Simulations").click()
+    await page.get_by_role("link", name="New simulation").click()
+    await page.get_by_role("textbox", name="Name", exact=True).first.fill("Asks for the hours")
+    await page.get_by_label("What they say").fill("What are your opening hours?\nGoodbye")
+    await page.get_by_label("Words").fill("open from * to six")
+    await page.get_by_role("button", name="Add a criterion").click()
+    second = page.get_by_role("group", name="Criterion 2")
+    await second.get_by_label("Kind").select_option("ended_by")
+    await second.get_by_label("Who").fill("caller")
+    await window.check_accessibility()
+    await page.get_by_role("button", name="Run").click()
+    await page.get_by_text("50 %").wait_for()
+    await page.get_by_text("We are open from seven to six every day of the week.", exact=True).wait_for()
+    await page.get_by_text("It was ended by: agent.").wait_for()
+    await window.check_accessibility()
+    await page.get_by_role("button", name="Run again").click()
+    await page.get_by_text("50 %").wait_for()
+    await page.get_by_role("link", name="Simulations of Agent").click()
+    await page.get_by_text("1 of 2").nth(1).wait_for()
+    await window.check_accessibility()
+
+
+async def test_each_kind_of_criterion_is_taken_and_shown_again(member: Person, caller: Caller, page: str) -> None:
+    rows: Fields = {
+        "assertions.0.type": "said", "assertions.0.value": "seven", "assertions.0.name": "Says when",
+        "assertions.1.type": "said", "assertions.1.value": "", "assertions.2.type": "never_said", "assertions.2.value": "ten",
+        "assertions.3.type": "tool_called", "assertions.3.value": "end_call", "assertions.3.arguments": '{"a": 1}',
+        "assertions.4.type": "ended_by", "assertions.4.value": "agent", "assertions.5.type": "judge", "assertions.5.value": "Friendly?",
+        "assertions.6.type": "latency_under_ms", "assertions.6.value": "900",
+    }  # fmt: skip
+    refused = await member.post(f"{page}/new", {**FORM, **rows})
+    assert refused.status == 422
+    assert re.search(r"<a href=\"#field-assertions.6.type\">.*latency_under_ms needs mode audio", refused.html)
+    del rows["assertions.6.value"]
+    answer = await member.post(f"{page}/new", {**FORM, **rows})
+    assert answer.status == 303, answer.html
+    simulation = (await caller.get(answer.location.replace("/dashboard", "/v1"))).json
+    assert simulation["lines"] == ["What are your opening hours?", "Goodbye"]
+    assert [one["type"] for one in simulation["assertions"]] == ["said", "never_said", "tool_called", "ended_by", "judge"]  # type: ignore[index,union-attr,call-overload]
+    again = (await member.get(f"{page}/new?like={simulation['id']}")).html
+    for told in ('value="Says when"', 'value="Friendly?"', "{&#34;a&#34;: 1}", "What are your opening hours?\nGoodbye"):
+        assert told in again
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"assertions.1.type": "ended_by", "assertions.1.value": "nobody"}, "assertions.1.value"),
+        ({"assertions.1.type": "tool_called", "assertions.1.value": "x", "assertions.1.arguments": "[1"}, "assertions.1.arguments"),
+        ({"assertions.1.type": "latency_under_ms", "assertions.1.value": "soon"}, "assertions.1.value"),
+        ({"assertions.1.type": "said", "assertions.1.value": "x", "lines": ""}, "lines"),
+        ({"assertions.1.type": "said", "assertions.1.value": "x", "name": ""}, "name"),
+        ({}, "assertions"),
+    ],
+)
+async def test_what_is_wrong_stands_at_its_field(member: Person, page: str, fields: Fields, field: str) -> None:
+    """The row before the faulty one is empty."""
+    refused = await member.post(f"{page}/new", {**FORM, "assertions.0.type": "said", "assertions.0.value": "", **fields})
+    assert refused.status == 422
+    assert f'id="fault-{field}"' in refused.html
+
+
+async def test_a_spoken_one_needs_a_number_and_says_so(member: Person, page: str) -> None:
+    refused = await member.post(f"{page}/new", {**FORM, "mode": "audio", "assertions.0.type": "said", "assertions.0.value": "seven"})
+    assert refused.status == 409
+    assert "give it one of the loopback carrier" in refused.html
+
+
+async def test_nobody_reaches_another_organizations_simulations(member: Person, stranger: Caller, page: str) -> None:
+    agent = (await stranger.post("/v1/agents", {"name": "Theirs", "system_prompt": PROMPT})).json["id"]
+    data = {"name": "Theirs", "lines": ["Hello"], "assertions": [{"type": "said", "text": "x"}]}
+    simulation = (await stranger.post(f"/v1/agents/{agent}/simulations", data)).json["id"]
+    theirs = f"/dashboard/agents/{agent}/simulations"
+    for path in (f"{theirs}/{simulation}", f"{theirs}/{simulation}/result", f"{theirs}/new", f"{page}/{simulation}", f"{page}/new?like={simulation}"):
+        assert (await member.get(path)).status == 404
+    for path in (f"{theirs}/{simulation}/again", f"{page}/{simulation}/again", f"{page}/{UNKNOWN_ID}/again"):
+        assert (await member.post(path)).status == 404
+    assert (await member.post(f"{theirs}/new", {**FORM, "assertions.0.type": "said", "assertions.0.value": "x"})).status == 404

@@ -1,0 +1,163 @@
+"""Signing in through an OpenID provider: a server that speaks the protocol, with a key of its own."""
+
+import hashlib
+import secrets
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+from aiohttp import web
+from joserfc import jwt
+from joserfc.jwk import RSAKey
+from switchboard import app
+from switchboard.runtime import Runtime
+from switchboard.settings import Settings
+
+from tests.fixtures.app import UNKNOWN_ID, Caller
+from tests.fixtures.dashboard import People, Person
+
+
+@dataclass(slots=True)
+class Provider:
+    """An OpenID provider. `wrong` are claims of its tokens that it says otherwise; `email` is who signs in there."""
+
+    issuer: str = ""
+    email: str = ""
+    key: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, parameters={"kid": "one"}))
+    signing_key: RSAKey | None = None
+    wrong: dict[str, object] = field(default_factory=dict)
+    asked: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    async def metadata(self, request: web.Request) -> web.Response:
+        names = ("authorization", "token", "jwks")
+        places = {f"{name}_endpoint" if name != "jwks" else "jwks_uri": f"{self.issuer}/{name}" for name in names}
+        return web.json_response({"issuer": self.wrong.get("name", self.issuer), **places, "id_token_signing_alg_values_supported": ["RS256"]})
+
+    async def jwks(self, request: web.Request) -> web.Response:
+        return web.json_response({"keys": [self.key.as_dict(private=False)]})
+
+    def consent(self, url: str) -> str:
+        """What the person's browser does there: sign in, and come back with a code."""
+        asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+        code = secrets.token_urlsafe(8)
+        self.asked[code] = asked
+        return f"/dashboard/sign-in/callback?{urlencode({'code': code, 'state': asked['state']})}"
+
+    async def token(self, request: web.Request) -> web.Response:
+        form = await request.post()
+        asked = self.asked.pop(str(form["code"]), None)
+        challenge = urlsafe_b64encode(hashlib.sha256(str(form.get("code_verifier")).encode()).digest()).rstrip(b"=").decode()
+        if asked is None or asked["code_challenge"] != challenge or asked["redirect_uri"] != form["redirect_uri"]:
+            return web.json_response({"error": "invalid_grant"}, status=400)
+        moment = int(time.time())
+        claims = {
+            "iss": self.issuer, "sub": "1", "aud": "switchboard", "iat": moment, "exp": moment + 60, "nonce": asked["nonce"],
+            "email": self.email, "email_verified": True, **self.wrong,
+        }  # fmt: skip
+        header = {"alg": "RS256", "kid": "one"}
+        return web.json_response({"access_token": "a", "token_type": "Bearer", "id_token": jwt.encode(header, claims, self.signing_key or self.key)})
+
+
+@asynccontextmanager
+async def serving(provider: Provider) -> AsyncIterator[None]:
+    application = web.Application()
+    application.add_routes(
+        [
+            web.get("/.well-known/openid-configuration", provider.metadata),
+            web.get("/jwks", provider.jwks),
+            web.post("/token", provider.token),
+        ]
+    )
+    runner = web.AppRunner(application)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", int(provider.issuer.rpartition(":")[2])).start()
+        yield
+    finally:
+        await runner.cleanup()
+
+
+@pytest.fixture
+async def provider(unused_tcp_port: int) -> AsyncIterator[Provider]:
+    provider = Provider(issuer=f"http://127.0.0.1:{unused_tcp_port}")
+    async with serving(provider):
+        yield provider
+
+
+@pytest.fixture
+def settings(settings: Settings, provider: Provider) -> Settings:
+    return settings.model_copy(update={"oidc_issuer": provider.issuer})
+
+
+def somebody(runtime: Runtime) -> Person:
+    return Person(UNKNOWN_ID, "", app.create_app(runtime).test_client())  # type: ignore[arg-type]
+
+
+async def test_somebody_signs_in_and_goes_on(people: People, caller: Caller, runtime: Runtime, provider: Provider) -> None:
+    owner, browser = await people.join(caller.organization_id), somebody(runtime)
+    provider.email = owner.email.upper()
+    assert "/dashboard/sign-in/single-sign-on" in (await browser.get("/dashboard/sign-in")).html
+    away = (await browser.get("/dashboard/sign-in/single-sign-on?after=/dashboard/team")).location
+    assert "code_challenge_method=S256" in away
+    back = provider.consent(away)
+    assert (await browser.get(back)).location == "/dashboard/team"
+    assert owner.email in (await browser.get("/dashboard/team")).html
+    assert (await browser.get(back)).status == 422, "a code and its state work once"
+
+
+async def test_who_was_invited_joins_and_who_was_not_is_refused(people: People, caller: Caller, runtime: Runtime, provider: Provider) -> None:
+    owner, browser = await people.join(caller.organization_id), somebody(runtime)
+    provider.email = "newcomer@example.com"
+    refused = await browser.get(provider.consent((await browser.get("/dashboard/sign-in/single-sign-on")).location))
+    assert refused.status == 422
+    assert "Ask an owner to invite you" in refused.html
+    await owner.post("/dashboard/team", {"email": "newcomer@example.com", "role": "member"})
+    assert (await browser.get(provider.consent((await browser.get("/dashboard/sign-in/single-sign-on")).location))).status == 303
+    assert (await browser.get("/dashboard")).status == 200
+    browser.email = "newcomer@example.com"
+    assert (await browser.sign_in("")).status == 422, "no password, no way in by one"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"iss": "https://evil.example"}, {"aud": "another-client"}, {"exp": 1}, {"nonce": "another"}, {"email_verified": False}, {"email": ""},
+        {"email_verified": "true"}, {"azp": "another-client", "aud": ["switchboard", "another-client"]},
+    ],
+)  # fmt: skip
+async def test_what_the_provider_says_must_hold(
+    people: People, caller: Caller, runtime: Runtime, provider: Provider, wrong: dict[str, object]
+) -> None:
+    owner, browser = await people.join(caller.organization_id), somebody(runtime)
+    provider.email, provider.wrong = owner.email, wrong
+    refused = await browser.get(provider.consent((await browser.get("/dashboard/sign-in/single-sign-on")).location))
+    assert refused.status == 422
+    assert (await browser.get("/dashboard")).status == 303
+
+
+async def test_a_token_that_somebody_else_signed_is_refused(people: People, caller: Caller, runtime: Runtime, provider: Provider) -> None:
+    owner, browser = await people.join(caller.organization_id), somebody(runtime)
+    provider.email, provider.signing_key = owner.email, RSAKey.generate_key(2048, parameters={"kid": "one"})
+    assert (await browser.get(provider.consent((await browser.get("/dashboard/sign-in/single-sign-on")).location))).status == 422
+
+
+async def test_only_the_browser_that_was_sent_comes_back(people: People, caller: Caller, runtime: Runtime, provider: Provider) -> None:
+    owner, browser, victim = await people.join(caller.organization_id), somebody(runtime), somebody(runtime)
+    provider.email = owner.email
+    back = provider.consent((await browser.get("/dashboard/sign-in/single-sign-on")).location)
+    assert (await victim.get(back)).status == 422, "nobody is signed in as somebody else by a link"
+    await victim.get("/dashboard/sign-in/single-sign-on")
+    assert (await victim.get(back)).status == 422
+    assert (await browser.get(back.replace("state=", "state=x"))).status == 422
+    assert (await browser.get("/dashboard/sign-in/callback")).status == 422
+
+
+async def test_a_provider_that_is_away_or_another_says_so(runtime: Runtime, provider: Provider) -> None:
+    provider.wrong = {"name": "https://evil.example"}
+    renamed = await somebody(runtime).get("/dashboard/sign-in/single-sign-on")
+    assert renamed.status == 422
+    assert "calls itself by another name" in renamed.html

@@ -1,0 +1,84 @@
+"""Talking to an agent in the browser."""
+
+import asyncio
+import json
+import wave
+from pathlib import Path
+
+import numpy as np
+from switchboard.providers.configuration import configure
+from switchboard.runtime import Runtime
+
+from tests.fixtures.app import Caller, LivePlatform
+from tests.fixtures.dashboard import People, chromium, owners_window
+from tests.fixtures.monitors import voice
+
+RATE = 8000
+MOVES = "meter => new Promise((done) => setInterval(() => meter.value > 0.3 && done(), 20))"
+"""Until a meter shows that somebody speaks."""
+
+
+def microphone(path: Path, said: str) -> Path:
+    """A microphone that hears nothing for as long as a greeting takes, and then this."""
+    samples = np.concatenate([np.zeros(4 * RATE, np.int16), voice(said), np.zeros(12 * RATE, np.int16)])
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(RATE)
+        file.writeframes(samples.tobytes())
+    return path
+
+
+async def test_somebody_talks_to_an_agent_by_microphone(live: LivePlatform, tmp_path: Path) -> None:
+    chromium()
+    async with owners_window(live, microphone=microphone(tmp_path / "said.wav", "What are your opening hours?")) as window:
+        page = window.page
+        await window.open(f"/dashboard/agents/{live.agent_id}/talk")
+        await page.get_by_role("button", name="Talk", exact=True).click()
+        moves = [asyncio.create_task(page.locator(meter).evaluate(MOVES)) for meter in ("[data-you]", "[data-agent]")]
+        talk = page.get_by_role("log")
+        await talk.get_by_text("this is the bakery on the corner").wait_for(timeout=20_000)
+        await page.get_by_text("Connected, 0:0").wait_for()
+        await talk.get_by_text("We are open from seven to six").wait_for(timeout=20_000)
+        assert await talk.locator(".said.user").count() >= 1
+        assert await asyncio.gather(*moves) == [None, None]
+        await window.check_accessibility()
+        await page.get_by_role("button", name="Hang up").click()
+        await page.get_by_text("The call is over.").wait_for()
+        address = await page.get_by_role("link", name="The call with its recording").get_attribute("href")
+    assert address
+    call = await live.ended(address.rsplit("/", 1)[1])
+    assert (call["status"], call["agent_id"], call["to_number"], call["ended_reason"]) == ("completed", live.agent_id, live.number, "caller_hung_up")
+
+
+async def test_without_a_carrier_for_it_the_page_is_told_what_is_missing(people: People, caller: Caller, runtime: Runtime) -> None:
+    member = await people.join(caller.organization_id, role="member")
+    page = f"/dashboard/agents/{(await caller.post('/v1/agents', {'name': 'Front desk'})).json['id']}/talk"
+    assert (await member.post(page)).status == 200
+    async with runtime.database.tenant(caller.organization_id) as session:
+        await configure(session, runtime.registry, runtime.keyring, [])
+    refused = await member.post(page)
+    assert (refused.status, "needs the loopback carrier" in json.loads(refused.html)["fault"]) == (409, True)
+
+
+async def test_a_paused_agent_is_not_called(people: People, live: LivePlatform) -> None:
+    member = await people.join(live.caller.organization_id, role="member")
+    begun = json.loads((await member.post(f"/dashboard/agents/{live.agent_id}/talk")).html)
+    assert (begun["to_number"], "url" in begun["connection"]) == (f"agent:{live.agent_id}", True)
+    await member.post(f"/dashboard/agents/{live.agent_id}/pause")
+    assert (await member.post(f"/dashboard/agents/{live.agent_id}/talk")).status == 409
+
+
+async def test_nobody_talks_to_or_follows_another_organizations_agent(people: People, live: LivePlatform, stranger: Caller) -> None:
+    outsider = await people.join(stranger.organization_id)
+    insider = await people.join(live.caller.organization_id)
+    page = f"/dashboard/agents/{live.agent_id}/talk"
+    assert (await outsider.get(page)).status == 404
+    assert (await outsider.post(page)).status == 404
+    rung = await live.ring()
+    fields: dict[str, str | list[str]] = {"carrier": "loopback", "carrier_call_id": rung.carrier_call_id}
+    assert (await outsider.post(f"{page}/transcript", fields)).status == 404
+    assert (await insider.post(f"{page}/transcript", fields)).status == 409
+    other = (await live.caller.post("/v1/agents", {"name": "Other"})).json["id"]
+    assert (await insider.post(f"/dashboard/agents/{other}/talk/transcript", fields)).status == 404
+    assert (await insider.post(f"{page}/transcript", {"carrier": "loopback", "carrier_call_id": "unknown"})).status == 404

@@ -1,0 +1,142 @@
+"""Members, roles, and invitations by link."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import update
+from switchboard import app
+from switchboard.database import now
+from switchboard.identity.models import Invitation
+from switchboard.runtime import Runtime
+
+from tests.fixtures.app import UNKNOWN_ID, Caller, Client
+from tests.fixtures.dashboard import PASSWORD, People, Person, Window, make_person
+
+
+async def invite(owner: Person, email: str, role: str = "member") -> str:
+    page = await owner.post("/dashboard/team", {"email": email, "role": role})
+    found = re.search(r"/dashboard/invitations/[\w-]+", page.html)
+    assert found, page.html
+    return found[0]
+
+
+def newcomer(runtime: Runtime, email: str) -> Person:
+    return Person(UNKNOWN_ID, email, app.create_app(runtime).test_client())  # type: ignore[arg-type]
+
+
+async def test_somebody_new_joins_by_a_link_that_works_once(people: People, caller: Caller, runtime: Runtime) -> None:
+    owner = await people.join(caller.organization_id)
+    link = await invite(owner, "New@Example.com")
+    person = newcomer(runtime, f"{owner.email}.new")
+    assert "new@example.com is invited as a member" in (await person.get(link)).html
+    short = await person.send(link, {"password": "short"})
+    assert short.status == 422
+    assert "at least 10 characters" in short.html
+    assert (await person.send(link, {"password": PASSWORD})).location == "/dashboard"
+    assert (await person.get("/dashboard")).status == 200
+    assert "new@example.com" in (await owner.get("/dashboard/team")).html
+    assert (await newcomer(runtime, "").get(link)).status == 404
+    assert (await newcomer(runtime, "").send(link, {"password": PASSWORD})).status == 404
+
+
+async def test_somebody_with_an_account_joins_as_who_they_are(people: People, caller: Caller, stranger: Caller) -> None:
+    owner, elsewhere = await people.join(caller.organization_id), await people.join(stranger.organization_id)
+    link = await invite(owner, elsewhere.email, "owner")
+    assert (await elsewhere.post(link)).location == "/dashboard"
+    assert (await elsewhere.get("/dashboard/organizations")).html.count("<strong>Test ") == 2
+    assert (await elsewhere.get("/dashboard/keys")).status == 200
+    assert elsewhere.email in (await owner.get("/dashboard/team")).html
+
+
+async def test_a_link_is_for_who_was_invited(people: People, caller: Caller, stranger: Caller, runtime: Runtime) -> None:
+    owner, other = await people.join(caller.organization_id), await people.join(stranger.organization_id)
+    link = await invite(owner, "somebody@example.com")
+    refused = await other.post(link)
+    assert refused.status == 422
+    assert "This invitation is for somebody@example.com" in refused.html
+    known = await invite(owner, other.email)
+    hijack = await newcomer(runtime, "").send(known, {"password": "a password of mine"})
+    assert hijack.status == 422, "an invitation is no way into an account that exists"
+    assert (await other.get("/dashboard")).status == 200
+
+
+@pytest.mark.parametrize("spoiled", ["withdrawn", "repeated", "old"])
+async def test_a_link_stops_working(people: People, caller: Caller, runtime: Runtime, spoiled: str) -> None:
+    owner = await people.join(caller.organization_id)
+    link = await invite(owner, "somebody@example.com")
+    if spoiled == "repeated":
+        await invite(owner, "somebody@example.com")
+    elif spoiled == "old":
+        async with runtime.database.tenant(caller.organization_id) as session:
+            await session.exec(update(Invitation).values(expires_at=now() - timedelta(seconds=1)))
+    else:
+        withdraw = re.search(r"/dashboard/team/invitations/[\w-]+/withdraw", (await owner.get("/dashboard/team")).html)
+        assert withdraw
+        assert (await owner.post(withdraw[0])).status == 303
+    assert (await newcomer(runtime, "").send(link, {"password": PASSWORD})).status == 404
+
+
+async def test_members_do_not_do_what_owners_do(people: People, caller: Caller) -> None:
+    owner, member = await people.join(caller.organization_id), await people.join(caller.organization_id, role="member")
+    for path in ("/dashboard/keys", "/dashboard/keys/new", "/dashboard/audit"):
+        assert (await member.get(path)).status == 403
+        assert f'href="{path}"' not in (await member.get("/dashboard")).html
+    for path, fields in (
+        ("/dashboard/keys/new", {"name": "mine", "scopes[]": "agents:read"}),
+        (f"/dashboard/keys/{caller.key_id}/revoke", {}),
+        (f"/dashboard/keys/{caller.key_id}/rotate", {"hours": "0"}),
+        ("/dashboard/team", {"email": "friend@example.com", "role": "owner"}),
+        (f"/dashboard/team/{owner.user_id}/remove", {}),
+        (f"/dashboard/team/{member.user_id}/role", {"role": "owner"}),
+    ):
+        assert (await member.post(path, dict(fields))).status == 403, path
+    assert (await caller.get("/v1/agents")).status == 200
+
+
+async def test_an_organization_keeps_an_owner(people: People, caller: Caller) -> None:
+    owner, member = await people.join(caller.organization_id), await people.join(caller.organization_id, role="member")
+    await owner.post(f"/dashboard/team/{owner.user_id}/role", {"role": "member"})
+    assert "An organization needs an owner" in (await owner.get("/dashboard/team")).html
+    await owner.post(f"/dashboard/team/{member.user_id}/role", {"role": "owner"})
+    assert (await owner.post(f"/dashboard/team/{owner.user_id}/remove")).status == 303
+    assert (await owner.get("/dashboard")).status == 403, "who is no member sees nothing any more, at once"
+    assert (await member.get("/dashboard/keys")).status == 200
+
+
+async def test_members_of_others_are_out_of_reach(people: People, caller: Caller, stranger: Caller) -> None:
+    owner, other = await people.join(caller.organization_id), await people.join(stranger.organization_id)
+    link = await invite(other, "somebody@example.com")
+    page = (await other.get("/dashboard/team")).html
+    theirs = re.search(r"/dashboard/team/invitations/[\w-]+/withdraw", page)
+    assert theirs
+    assert (await owner.post(theirs[0])).status == 404
+    assert (await owner.post(f"/dashboard/team/{other.user_id}/remove")).status == 404
+    assert (await owner.post(f"/dashboard/team/{other.user_id}/role", {"role": "member"})).status == 404
+    assert (await owner.post(f"/dashboard/team/{UNKNOWN_ID}/remove")).status == 404
+    assert (await other.get(link)).status == 200, "the invitation still stands"
+
+
+async def test_a_team_in_the_browser(window: Window) -> None:
+    page = window.page
+    await window.open("/dashboard/team")
+    await window.check_accessibility()
+    await page.get_by_label("E-mail address").fill("colleague@example.com")
+    await page.get_by_role("button", name="Make an invitation").click()
+    link = await page.locator("#link").inner_text()
+    await window.check_accessibility()
+    await page.get_by_role("button", name="Sign out").click()
+    await page.goto(link)
+    await window.check_accessibility()
+    await page.get_by_label("Choose a password").fill(PASSWORD)
+    await page.get_by_role("button", name="Join").click()
+    await page.get_by_role("heading", name="Overview").wait_for()
+    await page.get_by_text("colleague@example.com").wait_for()
+
+
+async def test_a_person_without_an_organization_is_told_so(runtime: Runtime, client: Client) -> None:
+    person = await make_person(runtime, client, None)
+    await person.sign_in()
+    page = await person.get("/dashboard")
+    assert page.status == 403
+    assert "Ask an owner to invite you" in page.html

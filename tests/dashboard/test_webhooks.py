@@ -1,0 +1,139 @@
+"""The pages of webhooks."""
+
+import re
+from ipaddress import ip_network
+
+import pytest
+from switchboard.runtime import Runtime
+from switchboard.settings import Settings
+
+from tests.fixtures.app import UNKNOWN_ID, Caller
+from tests.fixtures.dashboard import People, Window
+from tests.fixtures.receiver import Receiver
+from tests.fixtures.webhooks import ended, items, make, send_test
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Receivers on this machine are allowed; an attempt that failed is soon followed by the next."""
+    networks = [ip_network("127.0.0.0/8")]
+    return settings.model_copy(update={"webhook_retry_delays": [0.1], "webhook_allowed_networks": networks})
+
+
+async def test_an_endpoint_is_added_tested_and_the_result_is_seen_to_come(window: Window, receiver: Receiver) -> None:
+    receiver.statuses["/hook"] = [500, 200]
+    page = window.page
+    await window.open("/dashboard/webhooks")
+    await page.get_by_role("link", name="Add an endpoint").click()
+    await page.get_by_label("Address").fill(f"{receiver.url}/hook")
+    await page.get_by_label("sms.received").check()
+    await window.check_accessibility()
+    await page.get_by_role("button", name="Add the endpoint").click()
+    secret = await page.locator("#secret").text_content()
+    assert secret
+    assert secret.startswith("whsec_")
+    await window.check_accessibility()
+    await page.get_by_role("link", name="I have kept it").click()
+    await window.check_accessibility()
+    await page.get_by_role("button", name="Send a test").click()
+    await page.get_by_text("A test event is on its way.").wait_for()
+    await page.get_by_text("delivered", exact=True).wait_for()
+    await page.get_by_role("cell", name="500", exact=True).wait_for()
+    await window.check_accessibility()
+    _, second = await receiver.first("/hook", 2)
+    assert second.signed_by(secret)
+    assert second.json["event"] == "call.completed"
+    assert second.json["data"]["metadata"] == {"test": True}  # type: ignore[index, call-overload]  # an event's data is an object
+
+
+async def test_a_refused_address_stands_at_its_field_and_what_was_ticked_stays(people: People, caller: Caller) -> None:
+    owner = await people.join(caller.organization_id)
+    refused = await owner.post("/dashboard/webhooks/new", {"url": "http://10.0.0.1/hook", "events": "", "events[]": ["call.failed"]})
+    assert refused.status == 422
+    assert 'id="fault-url"' in refused.html
+    assert 'value="http://10.0.0.1/hook"' in refused.html
+    assert re.search(r'value="call.failed" checked', refused.html)
+
+
+async def test_an_endpoint_is_changed_disabled_enabled_and_deleted(people: People, caller: Caller, receiver: Receiver) -> None:
+    owner = await people.join(caller.organization_id)
+    endpoint = await make(caller, f"{receiver.url}/hook", events=["call.failed"])
+    path = f"/dashboard/webhooks/{endpoint['id']}"
+    saved = await owner.post(path, {"url": f"{receiver.url}/other", "description": "Mine", "events": ""})
+    assert (saved.status, saved.location) == (303, path)
+    now = (await caller.get(f"/v1/webhook-endpoints/{endpoint['id']}")).json
+    assert (now["url"], now["description"], now["events"]) == (f"{receiver.url}/other", "Mine", [])
+    await owner.post(f"{path}/enabled", {"enabled": "false"})
+    shown = (await owner.get(path)).html
+    assert "This endpoint is disabled" in shown
+    assert "Send a test" not in shown
+    assert (await owner.post(f"{path}/test")).status == 303
+    assert "disabled; enable it first" in (await owner.get(path)).html
+    await owner.post(f"{path}/enabled", {"enabled": "true"})
+    assert "This endpoint is disabled" not in (await owner.get(path)).html
+    assert (await owner.post(f"{path}/delete")).location == "/dashboard/webhooks"
+    assert "No endpoints yet" in (await owner.get("/dashboard/webhooks")).html
+
+
+@pytest.mark.parametrize(("fields", "told"), [({"grace": "true"}, "signs too, until"), ({}, "has ended")])
+async def test_a_new_secret_is_shown_once(people: People, caller: Caller, receiver: Receiver, fields: dict[str, str | list[str]], told: str) -> None:
+    owner = await people.join(caller.organization_id)
+    endpoint = await make(caller, f"{receiver.url}/hook")
+    shown = (await owner.post(f"/dashboard/webhooks/{endpoint['id']}/rotate", fields)).html
+    secret = re.search(r"whsec_[\w-]+", shown)
+    assert secret
+    assert secret[0] != endpoint["secret"]
+    assert told in shown
+    assert secret[0] not in (await owner.get(f"/dashboard/webhooks/{endpoint['id']}")).html
+
+
+async def test_deliveries_are_filtered_and_sent_again(people: People, caller: Caller, receiver: Receiver, working: None) -> None:
+    receiver.statuses["/bad"] = [410]
+    owner = await people.join(caller.organization_id)
+    good, bad = await make(caller, f"{receiver.url}/good"), await make(caller, f"{receiver.url}/bad")
+    delivered = await ended(caller, await send_test(caller, good), status="delivered")
+    failed = await ended(caller, await send_test(caller, bad), status="failed")
+    for query, seen, unseen in (
+        ("status=failed", failed, delivered), ("status=delivered", delivered, failed), (f"endpoint_id={good['id']}", delivered, failed),
+    ):  # fmt: skip
+        shown = (await owner.get(f"/dashboard/webhooks/deliveries?{query}")).html
+        assert str(seen["id"]) in shown
+        assert str(unseen["id"]) not in shown
+    assert "No deliveries like that" in (await owner.get("/dashboard/webhooks/deliveries?target_kind=agent")).html
+    again = await owner.post(f"/dashboard/webhooks/deliveries/{failed['id']}/replay")
+    assert again.status == 303
+    assert "the first delivery" in (await owner.get(again.location)).html
+    await receiver.first("/bad", 2)
+
+
+async def test_members_look_and_test_but_change_nothing(people: People, caller: Caller, receiver: Receiver) -> None:
+    member = await people.join(caller.organization_id, role="member")
+    endpoint = await make(caller, f"{receiver.url}/hook")
+    path = f"/dashboard/webhooks/{endpoint['id']}"
+    shown = (await member.get(path)).html
+    assert "Send a test" in shown
+    assert "Delete" not in shown
+    for way in ("", "/enabled", "/rotate", "/delete"):
+        assert (await member.post(path + way)).status == 403, way
+    assert (await member.get("/dashboard/webhooks/new")).status == 403
+    assert (await member.post(f"{path}/test")).status == 303
+
+
+async def test_nobody_reaches_another_organizations_webhooks(
+    people: People, caller: Caller, stranger: Caller, receiver: Receiver, runtime: Runtime
+) -> None:
+    endpoint = await make(stranger, f"{receiver.url}/theirs")
+    delivery = await send_test(stranger, endpoint)
+    owner = await people.join(caller.organization_id)
+    assert "/theirs" not in (await owner.get("/dashboard/webhooks")).html
+    assert "call.completed" not in (await owner.get(f"/dashboard/webhooks/deliveries?endpoint_id={endpoint['id']}")).html
+    for endpoint_id in (endpoint["id"], UNKNOWN_ID):
+        path = f"/dashboard/webhooks/{endpoint_id}"
+        assert (await owner.get(path)).status == 404
+        for way in ("", "/enabled", "/rotate", "/test", "/delete"):
+            assert (await owner.post(path + way, {"url": "https://example.com"} if way == "" else {})).status == 404, way
+    for delivery_id in (delivery["id"], UNKNOWN_ID):
+        path = f"/dashboard/webhooks/deliveries/{delivery_id}"
+        assert (await owner.get(path)).status == (await owner.get(f"{path}/live")).status == 404
+        assert (await owner.post(f"{path}/replay")).status == 404
+    assert len(items(await stranger.get("/v1/webhook-deliveries"))) == 1

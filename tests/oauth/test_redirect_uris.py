@@ -1,0 +1,158 @@
+"""Redirect URIs: matched character by character, and registered only where they cannot be misread."""
+
+import pytest
+from switchboard.identity.service import IdentityError
+from switchboard.oauth import clients, consent
+from switchboard.oauth.consent import RequestRefused
+from switchboard.runtime import Runtime
+
+from tests.fixtures.oauth import Application, answered
+
+# Registered is https://app.example.com/cb.
+TRICKS = [
+    "https://app.example.com/cb/",
+    "https://app.example.com/cb?x=1",
+    "https://app.example.com/cb?",
+    "https://app.example.com/cb#x",
+    "https://app.example.com/cb#",
+    "https://app.example.com/cb/../cb",
+    "https://app.example.com/cb/..;/evil",
+    "https://app.example.com//cb",
+    "https://app.example.com/./cb",
+    "https://app.example.com/CB",
+    "https://app.example.com/%63b",
+    "https://app.example.com/cb%00",
+    "https://app.example.com/cb%2f..%2fevil",
+    "https://app.example.com/cb;x",
+    "https://app.example.com/cb .evil",
+    " https://app.example.com/cb",
+    "https://app.example.com/cb ",
+    "https://app.example.com:443/cb",
+    "https://app.example.com:8443/cb",
+    "https://app.example.com./cb",
+    "https://APP.example.com/cb",
+    "HTTPS://app.example.com/cb",
+    "http://app.example.com/cb",
+    "//app.example.com/cb",
+    "/cb",
+    "https://user@app.example.com/cb",
+    "https://app.example.com@evil.example.com/cb",
+    "https://app.example.com%40evil.example.com/cb",
+    "https://app.example.com\\@evil.example.com/cb",
+    "https://evil.example.com\\.app.example.com/cb",
+    "https://evil.example.com/https://app.example.com/cb",
+    "https://evil.example.com?https://app.example.com/cb",
+    "https://evil.example.com#https://app.example.com/cb",
+    "https://app.example.com.evil.example.com/cb",
+    "https://app-example.com/cb",
+    "https://sub.app.example.com/cb",
+    "https://example.com/cb",
+    "https://app.example.com/c",
+    "https:app.example.com/cb",
+    "https:///app.example.com/cb",
+    "https://app.example.com/cb\thttps://evil.example.com",
+    "https://app.example.com/cb\r\nLocation: https://evil.example.com",
+    "https://app.example.com/cb\0",
+    "https://аpp.example.com/cb",
+    "javascript:alert(1)",
+    "data:text/html,x",
+    'https://app.example.com/cb"',
+    "urn:ietf:wg:oauth:2.0:oob",
+]
+
+MISREAD = [
+    "http://app.example.com/cb",
+    "http://localhost.example.com/cb",
+    "http://127.0.0.1.example.com/cb",
+    "http://localhost@evil.example.com/cb",
+    "http://[::2]/cb",
+    "HTTPS://app.example.com/cb",
+    "https:app.example.com/cb",
+    "https:///cb",
+    "https://",
+    "https://:443/cb",
+    "https://app.example.com:0/cb",
+    "https://app.example.com:99999/cb",
+    "https://app.example.com:x/cb",
+    "https://[::1/cb",
+    "https://user@app.example.com/cb",
+    "https://user:pass@app.example.com/cb",
+    "https://app.example.com/cb#",
+    "https://app.example.com/cb#part",
+    "https://*.example.com/cb",
+    "https://app.example.com/*",
+    "https://app.example.com\\@evil.example.com/cb",
+    "https://app.example.com/cb?code=mine",
+    "https://app.example.com/cb?a=1&state=mine",
+    "https://app.example.com/cb?iss=mine",
+    "https://app.example.com/c b",
+    "https://app.example.com/cb\n",
+    "https://аpp.example.com/cb",
+    "javascript:alert(1)",
+    "app.example.com/cb",
+    "//app.example.com/cb",
+    "/cb",
+    "",
+    "https://app.example.com/" + "x" * 2000,
+    "https://a;script-src/cb",
+    "https://a'b/cb",
+    "https://a,b.example/cb",
+    "https://%61pp.example.com/cb",
+]
+
+
+async def test_whatever_is_not_the_registered_address_is_sent_nowhere(application: Application) -> None:
+    for trick in TRICKS:
+        with pytest.raises(RequestRefused):
+            await consent.examine(application.runtime.database, application.issuer, application.request(redirect_uri=trick))
+        for changes in ({"scope": "everything"}, {"response_type": "token"}, {"state": None}):
+            with pytest.raises(RequestRefused):
+                await consent.decline(application.runtime.database, application.issuer, application.request(redirect_uri=trick, **changes))
+
+
+async def test_an_address_that_could_be_misread_is_not_registered(runtime: Runtime) -> None:
+    for uri in MISREAD:
+        with pytest.raises(IdentityError, match="is not a redirect URI"):
+            await clients.register(runtime.database, name="App", redirect_uris=["https://app.example.com/cb", uri])
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "https://app.example.com",
+        "https://app.example.com:8443/a/b;v=1?tenant=a%20b&flag",
+        "https://[2001:db8::1]/cb",
+        "http://localhost:3000/cb",
+        "http://127.0.0.1/cb",
+        "http://[::1]:8080/cb",
+    ],
+)
+async def test_an_answer_keeps_the_address_and_its_own_parameters(application: Application, uri: str) -> None:
+    await clients.update(application.runtime.database, application.id, name="App", redirect_uris=[uri])
+    application.redirect_uri = uri
+    told = await application.approved()
+    assert (told["state"], told.get("tenant")) == ("s-1", "a b" if "tenant" in uri else None)
+    assert (await application.redeem(told["code"])).status == 200
+
+
+async def test_an_address_taken_away_is_answered_no_more(application: Application) -> None:
+    await clients.update(application.runtime.database, application.id, name="App", redirect_uris=["https://app.example.com/new"])
+    with pytest.raises(RequestRefused):
+        await consent.decline(application.runtime.database, application.issuer, application.request())
+    application.redirect_uri = "https://app.example.com/new"
+    location = await consent.decline(application.runtime.database, application.issuer, application.request())
+    assert answered(location)["error"] == "access_denied"
+
+
+@pytest.mark.parametrize(
+    ("name", "uris"),
+    [
+        ("App", []),
+        ("App", [f"https://app.example.com/{number}" for number in range(21)]),
+        (" ", ["https://a.example/"]),
+        ("a\nb", ["https://a.example/"]),
+    ],
+)
+async def test_an_application_needs_a_name_and_an_address(runtime: Runtime, name: str, uris: list[str]) -> None:
+    with pytest.raises(IdentityError, match="needs a"):
+        await clients.register(runtime.database, name=name, redirect_uris=uris)

@@ -1,0 +1,195 @@
+"""The forms of a token request: how a client authenticates, what bodies are read, and how faulty ones are answered."""
+
+import base64
+import hmac
+import json
+from dataclasses import replace
+from urllib.parse import urlencode
+
+import pytest
+from switchboard import app
+from switchboard.embedded import DataDirectory
+from switchboard.oauth import clients, exchange
+from switchboard.oauth.consent import RequestRefused
+from switchboard.plugins.registry import Registry
+from switchboard.web.principal import Limit
+
+from tests.fixtures.app import Answer, Client
+from tests.fixtures.oauth import PROOF, VERIFIER, Application
+
+FORM = "application/x-www-form-urlencoded"
+FAULTY_BODIES = [
+    (b"", "application/json"),
+    (b"{", "application/json"),
+    (b"[]", "application/json"),
+    (b'[["grant_type", "refresh_token"]]', "application/json"),
+    (b'"x"', "application/json"),
+    (b"null", "application/json"),
+    (b"\xff\xfe", "application/json"),
+    (b"[" * 16_000, "application/json"),
+    (b'{"grant_type": "refresh_token", "grant_type": "refresh_token"}', "application/json"),
+    (b'{"client_id": 5}', "application/json"),
+    (b'{"client_id": "a\\u0000b"}', "application/json"),
+    (b'{"client_id": "\\ud800"}', "application/json"),
+    (b'{"refresh_token": {"a": "b"}, "client_id": "x"}', "application/json"),
+    (b'{"code": ["x"], "client_id": "x"}', "application/json"),
+    (b'{"code": true, "client_id": "x"}', "application/json"),
+    (b'{"x": "' + b"x" * 20_000 + b'"}', "application/json"),
+    (b"client_id=a&client_id=b", FORM),
+    (b"client_id=%00", FORM),
+    (b"client_id=%FF", FORM),
+    (b"client_id=\xff", FORM),
+    ("&".join(f"a{number}=b" for number in range(60)).encode(), FORM),
+    (b"grant_type=refresh_token", "text/plain"),
+    (b"grant_type=refresh_token", "multipart/form-data; boundary=x"),
+    (b"<x/>", "application/xml"),
+]
+
+
+async def send(http: Client, body: str | bytes, mimetype: str = "application/json", **headers: str) -> Answer:
+    response = await http.post("/api/oauth/token", data=body, headers={"Content-Type": mimetype, **headers})
+    content = await response.get_data(as_text=False)
+    return Answer(response.status_code, response.headers, content, json.loads(content))
+
+
+def basic(client_id: str, secret: str | None) -> dict[str, str]:
+    return {"Authorization": f"Basic {base64.b64encode(f'{client_id}:{secret}'.encode()).decode()}"}
+
+
+async def test_json_form_and_basic_are_all_read(application: Application, client: Client) -> None:
+    async def fields() -> dict[str, str]:
+        return {"grant_type": "authorization_code", "code": await application.code(), "redirect_uri": application.redirect_uri}
+
+    mine = {"client_id": application.client_id, "client_secret": str(application.secret)}
+    assert (await send(client, json.dumps({**await fields(), **mine}))).status == 200
+    assert (await send(client, json.dumps({**await fields(), **mine, "scope": None, "audience": ["x"]}))).status == 200
+    assert (await send(client, urlencode({**await fields(), **mine}), FORM)).status == 200
+    assert (await send(client, urlencode({**await fields(), **mine, "scope": ""}), f"{FORM}; charset=UTF-8")).status == 200
+    assert (await send(client, urlencode(await fields()), FORM, **basic(application.client_id, application.secret))).status == 200
+    named = {**await fields(), "client_id": application.client_id}
+    assert (await send(client, json.dumps(named), **basic(application.client_id, application.secret))).status == 200
+
+
+async def test_a_public_application_sends_its_id_alone(public_application: Application, client: Client) -> None:
+    for headers, named in (({}, {"client_id": public_application.client_id}), (basic(public_application.client_id, ""), {})):
+        fields = {"grant_type": "authorization_code", "redirect_uri": public_application.redirect_uri, "code_verifier": VERIFIER, **named}
+        body = json.dumps({**fields, "code": await public_application.code(**PROOF)})
+        assert (await send(client, body, **headers)).status == 200
+
+
+async def test_a_faulty_body_is_an_invalid_request(client: Client) -> None:
+    for body, mimetype in FAULTY_BODIES:
+        answer = await send(client, body, mimetype)
+        assert (answer.status, answer.json["error"]) == (400, "invalid_request"), (body, answer.body)
+        assert answer.headers["Cache-Control"] == "no-store"
+
+
+async def test_a_client_must_authenticate_as_it_is_registered(application: Application, public_application: Application, client: Client) -> None:
+    mine, token = application.client_id, {"grant_type": "refresh_token", "refresh_token": "x"}
+    attempts: list[tuple[dict[str, str], dict[str, str]]] = [
+        ({}, {}),
+        ({"client_id": mine}, {}),
+        ({"client_id": mine, "client_secret": "wrong"}, {}),
+        ({"client_id": mine, "client_secret": str(application.secret) + "x"}, {}),
+        ({"client_id": "nobody", "client_secret": str(application.secret)}, {}),
+        ({"client_id": public_application.client_id, "client_secret": "x"}, {}),
+        ({"client_secret": str(application.secret)}, {}),
+        ({}, basic(mine, "wrong")),
+        ({}, basic("nobody", application.secret)),
+        ({}, {"Authorization": "Basic"}),
+        ({}, {"Authorization": "Basic not-base64!"}),
+        ({}, {"Authorization": f"Basic {base64.b64encode(bytes([255, 0])).decode()}"}),
+        ({}, {"Authorization": f"Bearer {application.secret}"}),
+    ]
+    told = set()
+    for fields, headers in attempts:
+        answer = await send(client, json.dumps({**token, **fields}), **headers)
+        assert (answer.status, answer.json["error"]) == (401, "invalid_client"), (fields, headers)
+        assert answer.headers["WWW-Authenticate"].startswith("Basic realm=")
+        told.add(answer.body)
+    assert len(told) == 1, "nobody learns what was wrong"
+    doubled = await send(client, json.dumps({**token, "client_secret": application.secret}), **basic(mine, application.secret))
+    assert (doubled.status, doubled.json["error"]) == (400, "invalid_request")
+    other = await send(client, json.dumps({**token, "client_id": "other"}), **basic(mine, application.secret))
+    assert (other.status, other.json["error"]) == (400, "invalid_request")
+
+
+async def test_what_is_missing_or_unknown_is_named(application: Application) -> None:
+    requests: list[tuple[dict[str, str | None], str]] = [
+        ({}, "invalid_request"),
+        ({"grant_type": "authorization_code"}, "invalid_request"),
+        ({"grant_type": "refresh_token"}, "invalid_request"),
+        ({"grant_type": "password", "username": "a", "password": "b"}, "unsupported_grant_type"),
+        ({"grant_type": "client_credentials"}, "unsupported_grant_type"),
+        ({"grant_type": "implicit"}, "unsupported_grant_type"),
+        ({"grant_type": 'a"\\b'}, "unsupported_grant_type"),
+        ({"grant_type": "authorization_code", "code": "made up"}, "invalid_grant"),
+        ({"grant_type": "authorization_code", "code": "' or 1=1 --"}, "invalid_grant"),
+    ]
+    for fields, error in requests:
+        answer = await application.post("/api/oauth/token", application.authenticated(fields))
+        assert (answer.status, answer.json["error"]) == (400, error), fields
+        assert all(character not in str(answer.json["error_description"]) for character in '"\\')
+
+
+async def test_parameters_in_the_query_are_not_read(application: Application) -> None:
+    code = await application.code()
+    query = urlencode(application.authenticated({"grant_type": "authorization_code", "code": code, "redirect_uri": application.redirect_uri}))
+    answer = await application.post(f"/api/oauth/token?{query}", {})
+    assert (answer.status, answer.json["error"]) == (401, "invalid_client")
+
+
+async def test_every_secret_is_compared_in_constant_time_the_unknown_clients_too(
+    application: Application, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[tuple[bytes, bytes]] = []
+
+    def compare(given: bytes, kept: bytes) -> bool:
+        compared.append((given, kept))
+        return hmac.compare_digest(given, kept)
+
+    monkeypatch.setattr(clients, "compare_digest", compare)
+    guesses = [(application.client_id, "x"), (application.client_id, str(application.secret)[:-1]), ("nobody", "x"), ("nobody", "")]
+    for client_id, guess in guesses:
+        body = json.dumps({"grant_type": "refresh_token", "refresh_token": "x", "client_id": client_id, "client_secret": guess})
+        assert (await send(client, body)).status == 401
+    assert len(compared) == len(guesses)
+    assert {len(side) for pair in compared for side in pair} == {32}, "hashes, of one length"
+
+
+async def test_the_token_endpoint_is_limited_by_address_and_by_client(application: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def statuses() -> list[int]:
+        return [(await application.refresh("svcr_made_up")).status for _ in range(6)]
+
+    monkeypatch.setattr(exchange, "PER_ADDRESS", Limit(0.01, 5))
+    assert await statuses() == [*[400] * 5, 429]
+    refused = await application.refresh("svcr_made_up")
+    assert refused.json["error"] == "temporarily_unavailable"
+    assert int(refused.headers["Retry-After"]) >= 1
+    application.address = "10.1.0.1"
+    assert (await application.refresh("svcr_made_up")).status == 400, "other addresses are not held up"
+    monkeypatch.setattr(exchange, "PER_ADDRESS", Limit(1000, 1000))
+    monkeypatch.setattr(exchange, "PER_CLIENT", Limit(0.01, 5))
+    application.address = "10.1.0.2"
+    assert 429 in await statuses()
+    secret, application.secret = application.secret, "wrong"
+    assert (await application.refresh("svcr_made_up")).status == 401, "who does not know the secret does not count"
+    application.secret = secret
+
+
+async def test_a_new_secret_replaces_the_old_one_and_tokens_stay(application: Application) -> None:
+    tokens = await application.tokens()
+    old, (_, application.secret) = application.secret, await clients.rotate_secret(application.runtime.database, application.id)
+    assert (await application.refresh(tokens["refresh_token"])).status == 200
+    application.secret = old
+    assert (await application.refresh(tokens["refresh_token"])).status == 401
+
+
+async def test_without_https_nothing_is_asked_or_given(application: Application, servers: DataDirectory, registry: Registry) -> None:
+    settings = application.runtime.settings.model_copy(update={"public_url": "http://switchboard.example.com"})
+    urls = {"database_url": servers.database_url, "redis_url": servers.redis_url}
+    async with app.runtime(settings, **urls, registry=registry) as runtime:
+        plain = replace(application, runtime=runtime, client=app.create_app(runtime).test_client())
+        with pytest.raises(RequestRefused, match="https"):
+            await plain.code()
+        assert (await plain.refresh("svcr_made_up")).json["error"] == "insecure_transport"
