@@ -87,27 +87,37 @@ async def test_hours_are_kept_without_scripts_and_empty_rows_left_out(people: Pe
     assert "until" in html
 
 
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [
-        ({"schedule.slots.0.days[]": []}, "Choose at least one day."),
-        ({"schedule.slots.0.start": "9"}, "must be a time like 09:00"),
-        ({"schedule.timezone": "Mars/Base"}, "is not an IANA time zone"),
-        ({"schedule.holidays[]": ["soon"]}, "is not a date like"),
-        ({"forward_number": "110"}, "must be an E.164 phone number"),
-    ],
+WRONG: tuple[tuple[dict[str, str | list[str]], str], ...] = (
+    ({"schedule.slots.0.days[]": []}, "Choose at least one day."),
+    ({"schedule.slots.0.start": "9"}, "must be a time like 09:00"),
+    ({"schedule.timezone": "Mars/Base"}, "is not an IANA time zone"),
+    ({"schedule.holidays[]": ["soon"]}, "is not a date like"),
+    ({"forward_number": "110"}, "must be an E.164 phone number"),
 )
-async def test_wrong_hours_are_shown_again_as_typed(
-    people: People, caller: Caller, runtime: Runtime, wrong: dict[str, str | list[str]], told: str
-) -> None:
+
+
+async def test_wrong_hours_are_shown_again_as_typed(people: People, caller: Caller, runtime: Runtime) -> None:
     platform = await bakery(runtime, caller, fresh_number())
     owner = await people.join(caller.organization_id)
-    refused = await owner.post(f"/dashboard/numbers/{platform.number_id}", {**OFFICE, **wrong})
-    assert refused.status == 422
-    assert told in refused.html
-    assert 'value="22:00"' in refused.html
-    assert 'name="friendly_name"' in refused.html
-    assert f'value="{(await kept(caller))["friendly_name"]}"' in refused.html
+    for wrong, told in WRONG:
+        refused = await owner.post(f"/dashboard/numbers/{platform.number_id}", {**OFFICE, **wrong})
+        assert refused.status == 422, told
+        assert told in refused.html
+        assert 'value="22:00"' in refused.html
+        assert f'value="{(await kept(caller))["friendly_name"]}"' in refused.html
+    assert (await kept(caller))["schedule"] is None
+
+
+async def test_hours_that_lead_nowhere_say_so(people: People, caller: Caller, runtime: Runtime) -> None:
+    platform = await bakery(runtime, caller, fresh_number())
+    owner = await people.join(caller.organization_id)
+    address = f"/dashboard/numbers/{platform.number_id}"
+    await owner.post(address, {**OFFICE, "schedule.outside_action": "forward"})
+    assert "there is no number to forward them to" in (await owner.get(address)).html
+    await owner.post(address, {**OFFICE, "schedule.outside_action": "forward", "forward_number": "+15550100001"})
+    assert "there is no number to forward them to" not in (await owner.get(address)).html
+    await owner.post(address, {**OFFICE, "schedule.outside_action": "webhook"})
+    assert "there is no webhook to ask" in (await owner.get(address)).html
 
 
 async def test_the_webhooks_secret_is_shown_once_to_owners_alone(people: People, caller: Caller, runtime: Runtime) -> None:
