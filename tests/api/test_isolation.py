@@ -1,7 +1,6 @@
 """Isolation, generated from the OpenAPI document: in every place of every operation that takes an id, one of another organization is answered like
 one that nobody has, byte for byte but for the ids, and nothing of the other organization changes. A new operation is covered as it is."""
 
-import asyncio
 import json
 import re
 from collections.abc import Iterator
@@ -11,17 +10,10 @@ from uuid import uuid4
 import pytest
 from quart import Quart
 from switchboard import app
-from switchboard.database import TenantTable
-from switchboard.events.models import EventTarget
-from switchboard.events.outbox import enqueue
-from switchboard.identity.policy import Policy, RateLimit, RateLimits
-from switchboard.knowledge_bases.models import VectorUpkeep
-from switchboard.runtime import Runtime
 from switchboard.web.openapi import Json, document
 
 from tests.fixtures.app import Answer, Caller, LivePlatform, Organizations, fresh_number
-
-FREE = Policy(rate_limits=RateLimits(read=RateLimit(per_second=10_000, burst=10_000), write=RateLimit(per_second=10_000, burst=10_000)))
+from tests.fixtures.isolation import FREE, populate, quiet, rows
 
 # Ids that providers give.
 NOT_OURS = {"tts_voice_id"}
@@ -59,21 +51,6 @@ def resolved(api: Json, schema: Json) -> Json:
     return schema if reference is None else api["components"]["schemas"][reference.rsplit("/", 1)[1]]
 
 
-def tables() -> list[type[TenantTable]]:
-    """All but one, whose rows the worker takes away after a minute; on a busy machine this test takes longer."""
-    return sorted(set(TenantTable.__subclasses__()) - {VectorUpkeep}, key=lambda table: str(table.__tablename__))
-
-
-async def rows(runtime: Runtime, caller: Caller) -> dict[str, list[str]]:
-    """Everything that an organization has, by table."""
-    found = {}
-    async with runtime.database.tenant(caller.organization_id) as session:
-        connection = await session.connection()
-        for name in (str(table.__tablename__) for table in tables()):
-            found[name] = list((await connection.exec_driver_sql(f"select to_jsonb(t)::text from {name} t order by id")).scalars())  # noqa: S608
-    return found
-
-
 def own_id(field: str, owned: dict[str, list[str]]) -> str:
     """An id of the caller's own for a field: `from_number_id` is a `phone_number`'s."""
     noun = field.removesuffix("s").removesuffix("_id").rsplit("_", 1)[-1]
@@ -95,29 +72,6 @@ def comparable(answer: Answer, key: str) -> tuple[int, str]:
     """An answer without the id that was asked for, and without what is another each time."""
     text = answer.body.decode().replace(key, "ID")
     return answer.status, re.sub(r'"request_id":\s*"[^"]*"', "", text)
-
-
-async def populate(live: LivePlatform) -> Caller:
-    """An organization that has something of everything that the API shows."""
-    caller = live.caller
-    await caller.post("/v1/contacts", {"phone_number": "+15550100001", "name": "Zoë"})
-    await caller.post("/v1/do-not-call", {"phone_number": "+15550100099"})
-    await caller.send("PUT", "/v1/integrations", {"partner_api_key": "key"})
-    tag = {"type": "tag_contact", "params": {"phone_number": "{{ data.to_number }}", "tag": "seen"}}
-    await caller.post("/v1/automations", {"name": "Seen", "trigger_type": "sms.sent", "actions": [tag]})
-    await caller.post("/v1/sms", {"from_number_id": live.number_id, "to_number": "+15550100001", "body": "Hello"})
-    people = [{"phone_number": "+15550100001"}]
-    await caller.post("/v1/campaigns", {"name": "Reminders", "agent_id": live.agent_id, "phone_number_id": live.number_id, "contacts": people})
-    simulation = {"name": "Test", "lines": ["Hello"], "assertions": [{"type": "said", "text": "Hello"}]}
-    await caller.post(f"/v1/agents/{live.agent_id}/simulations", simulation)
-    base = (await caller.post("/v1/knowledge-bases", {"name": "Base"})).json["id"]
-    await caller.post(f"/v1/knowledge-bases/{base}/documents", {"filename": "a.txt", "content": "Open from seven to six."})
-    await live.ended((await live.place("+15550100040"))["id"], analysed=True)
-    async with live.runtime.database.tenant(caller.organization_id) as session:
-        target = EventTarget(id=uuid4(), organization_id=caller.organization_id, kind="endpoint", url="https://example.com/", enabled=False)
-        session.add(target)
-        enqueue(session, target, "call.completed", "{}")
-    return caller
 
 
 @pytest.mark.timeout(180)
@@ -142,11 +96,3 @@ async def test_an_id_of_another_organization_is_an_unknown_id_everywhere(live: L
             assert comparable(await send(stranger, place, key, owned), key) == expected, f"{place} tells of {key}"
             assert expected[0] < 500
     assert await rows(live.runtime, victim) == before
-
-
-async def quiet(runtime: Runtime, caller: Caller) -> None:
-    """Wait until the platform has done what was asked of it for this organization."""
-    last: dict[str, list[str]] = {}
-    while (found := await rows(runtime, caller)) != last:
-        last = found
-        await asyncio.sleep(1)
