@@ -233,8 +233,8 @@ async def test_a_feed_ends_though_redis_is_away() -> None:
 
 
 @asynccontextmanager
-async def another_process(live: LivePlatform, servers: DataDirectory) -> AsyncIterator[int]:
-    """A server beside the one in this process; answers its port."""
+async def another_process(live: LivePlatform, servers: DataDirectory) -> AsyncIterator[tuple[int, asyncio.subprocess.Process]]:
+    """A server beside the one in this process, and its port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
@@ -256,15 +256,24 @@ async def another_process(live: LivePlatform, servers: DataDirectory) -> AsyncIt
                     continue
                 writer.close()
                 break
-        yield port
+        yield port, process
     finally:
-        process.terminate()
-        await process.wait()
+        if process.returncode is None:
+            process.terminate()
+            await process.wait()
 
 
 async def test_the_page_may_be_at_another_process_than_the_call(live: LivePlatform, servers: DataDirectory) -> None:
-    async with another_process(live, servers) as port, telephone(live) as caller, page(live, caller, port=port) as ada:
-        await ada.told_of("state", holder=None)
-        await ada.ask(type="take_over")
-        await ada.told_of("state", holder={"name": "Ada", "you": True})
-        await is_heard(ada, caller)
+    """And where that process stops, the page is let go at once, and has the call still when it comes back by another."""
+    async with another_process(live, servers) as (port, process), telephone(live) as caller:
+        async with page(live, caller, port=port) as ada:
+            await ada.told_of("state", holder=None)
+            await ada.ask(type="take_over")
+            await ada.told_of("state", holder={"name": "Ada", "you": True})
+            await is_heard(ada, caller)
+            process.terminate()
+            async with asyncio.timeout(10):
+                assert await process.wait() == 0
+            assert ada.socket.closed
+        async with page(live, caller) as again:
+            await again.told_of("state", holder={"name": "Ada", "you": True})

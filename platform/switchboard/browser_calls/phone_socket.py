@@ -3,6 +3,8 @@
 The carrier's plugin speaks with them and asks for a token; any page may try, as it may with a carrier's SDK.
 """
 
+import asyncio
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
 import structlog
@@ -18,6 +20,21 @@ if TYPE_CHECKING:
     from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, WebsocketScope
 
 logger = structlog.get_logger()
+STOP_SECONDS = 3.0
+
+
+async def _until_stopping(runtime: Runtime, call: Coroutine[None, None, None]) -> None:
+    """Hold a call; one that goes on though this process stops, because another holds its agent's end, is ended."""
+    holding, stopping = asyncio.create_task(call), asyncio.create_task(runtime.engine.stopping.wait())
+    try:
+        await asyncio.wait({holding, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({holding}, timeout=STOP_SECONDS)
+    finally:
+        for task in (holding, stopping):
+            task.cancel()
+        await asyncio.gather(holding, stopping, return_exceptions=True)
+    if not holding.cancelled():
+        holding.result()
 
 
 async def browser(runtime: Runtime, scope: "WebsocketScope", receive: "ASGIReceiveCallable", send: "ASGISendCallable") -> None:
@@ -33,7 +50,7 @@ async def browser(runtime: Runtime, scope: "WebsocketScope", receive: "ASGIRecei
                 return await refuse(send)
             await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
             socket = AsgiMediaSocket(receive, send)
-            await carrier.serve_browser(socket, callback_urls(runtime, organization_id, name))
+            await _until_stopping(runtime, carrier.serve_browser(socket, callback_urls(runtime, organization_id, name)))
             await socket.close()
             await socket.drain()
     except ProviderError as error:

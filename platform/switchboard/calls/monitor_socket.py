@@ -90,7 +90,7 @@ async def monitor(runtime: Runtime, scope: "WebsocketScope", receive: "ASGIRecei
 async def _holder(runtime: Runtime, grant: Grant) -> str | None:
     """The process that holds the call, once one does; None where the call is over before."""
     waited = 0.0
-    while waited < ANSWER_SECONDS:
+    while waited < ANSWER_SECONDS and not runtime.engine.stopping.is_set():
         call = await _live_call(runtime, grant)
         if call is None or is_over(call) or call.holder is not None:
             return call.holder if call else None
@@ -134,8 +134,9 @@ class Monitor:
         self._levels: list[tuple[float, float]] = []
 
     async def run(self) -> None:
-        """Until the call is over, or the page is gone."""
-        tasks = [asyncio.create_task(work) for work in (self._from_page(), self._from_call(), self._attend())]
+        """Until the call is over, the page is gone, or this process stops: the page then comes back by another."""
+        works = (self._from_page(), self._from_call(), self._attend(), self._stopping())
+        tasks = [asyncio.create_task(work) for work in works]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -274,6 +275,9 @@ class Monitor:
             if call is None or is_over(call) or quiet > LOST_SECONDS:
                 await self._tell({"type": "ended", "reason": call.ended_reason if call else None})
                 return
+
+    async def _stopping(self) -> None:
+        await self._runtime.engine.stopping.wait()
 
     async def _tell(self, message: dict[str, JsonValue]) -> None:
         await self._socket.send(json.dumps(message))

@@ -60,9 +60,11 @@ class CallEngine:
         self._judging: asyncio.TimerHandle | None = None
         self._empty = asyncio.Event()
         self._empty.set()
+        self.stopping = asyncio.Event()
 
     async def start(self) -> None:
         """Load the model of voice activity and start the clock."""
+        self.stopping.clear()
         self._detector = await asyncio.to_thread(VoiceDetector)
         self._ticking = asyncio.create_task(self._tick())
 
@@ -76,7 +78,8 @@ class CallEngine:
             await asyncio.gather(self._ticking, return_exceptions=True)
 
     async def drain(self, reason: EndedReason) -> None:
-        """Tell every call to end and wait until all have."""
+        """Tell every call to end and wait until all have. `stopping` tells those who only follow calls, or lead to them, to leave too."""
+        self.stopping.set()
         for session in list(self._sessions.values()):
             session.end(reason)
         await self._empty.wait()
