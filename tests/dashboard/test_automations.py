@@ -188,6 +188,21 @@ def test_what_is_shown_and_left_alone_is_saved_as_it_was(registry: Registry) -> 
     assert read(form, kinds).model_dump(mode="json") == AUTOMATION
 
 
+async def test_an_action_whose_plugin_is_gone_is_told_and_kept_until_it_is_removed(owner: Person, caller: Caller, runtime: Runtime) -> None:
+    automation = await make(caller, TAG, {"type": "hoot", "params": {"times": 3}})
+    runtime.registry._found.pop(("automation_action", "hoot"))
+    path = f"/dashboard/automations/{automation['id']}"
+    kept = "{&#34;times&#34;: 3}"
+    assert kept in (await owner.get(path)).html
+    fields: Fields = {**BASE, **TAGGING, "actions.1.type": "hoot", "actions.1.kept": '{"times": 3}'}
+    moved = (await owner.post(f"{path}/draft", {**fields, "change": "up:actions:1"})).html
+    assert f'name="actions.0.kept" value="{kept}"' in moved
+    refused = await owner.post(path, fields)
+    assert refused.status == 422
+    assert "hoot is not an action" in refused.html
+    assert (await automation_now(caller, automation))["actions"] == [TAG, {"type": "hoot", "params": {"times": 3}}]
+
+
 async def test_an_automation_is_changed_switched_and_deleted(owner: Person, caller: Caller) -> None:
     automation = await make(caller, conditions=[{"field": "data.body", "operator": "contains", "value": "refund"}], description="Old")
     path = f"/dashboard/automations/{automation['id']}"

@@ -116,12 +116,12 @@ async def test_a_file_that_is_no_text_is_refused_and_nothing_typed_is_lost(owner
 
 
 async def test_a_long_list_is_taken_whole(owner: Person, caller: Caller, means: Fields) -> None:
-    lines = "\n".join(f"+1555{number:07},Somebody with a name {number}" for number in range(20_000))
+    lines = "\n".join(f"+1555{number:07},Somebody with a name {number} {'x' * 200}" for number in range(2_500))
     assert len(lines) > 500_000
     seen = await send_file(owner, "/dashboard/campaigns/new/preview", {**means, "people": lines}, lines.encode())
-    assert "20,000 people" in seen.html
+    assert "2,500 people" in seen.html
     assert (await owner.post("/dashboard/campaigns/new", {**means, "people": lines})).status == 303
-    assert (await only_campaign(caller))["total_contacts"] == 20_000
+    assert (await only_campaign(caller))["total_contacts"] == 2_500
 
 
 async def test_settings_are_refused_at_their_fields(owner: Person, means: Fields) -> None:

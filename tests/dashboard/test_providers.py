@@ -1,5 +1,6 @@
 """The pages of providers."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -120,6 +121,24 @@ async def test_a_refused_setting_stands_at_its_field_without_the_secret(owner: P
     assert 'value="tawny"' in refused.html
     assert 'value="nine"' in refused.html
     assert await models(runtime, caller) == ["scripted"]
+
+
+async def test_what_is_wrong_with_all_of_the_settings_together_is_told(owner: Person) -> None:
+    fields: dict[str, str | list[str]] = {
+        "settings.account_sid": "AC" + "0" * 32,
+        "settings.auth_token": "token",
+        "settings.api_sid": "SK" + "0" * 32,
+    }
+    refused = await owner.post("/dashboard/providers/telephony/twilio", fields)
+    assert refused.status == 422
+    assert "settings</a>: browser calling needs api_sid, api_secret and application_sid" in refused.html
+
+
+async def test_two_who_add_the_same_provider_at_once_both_succeed(owner: Person, people: People, caller: Caller, runtime: Runtime) -> None:
+    other = await people.join(caller.organization_id)
+    both = await asyncio.gather(*(person.post(OWL, {"settings.api_key": "hoot-hoot-hoot"}) for person in (owner, other)))
+    assert [answer.status for answer in both] == [303, 303]
+    assert await models(runtime, caller) == ["scripted", "owl"]
 
 
 async def test_a_check_says_what_the_provider_says(owner: Person) -> None:

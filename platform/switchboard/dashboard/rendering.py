@@ -87,7 +87,7 @@ async def _notice(visitor: Visitor | None) -> str:
 
 def install_words(blueprint: Blueprint) -> None:
     """Give the templates their words."""
-    for word in (when, day, duration, dollars, phone, percent, count, prose):
+    for word in (when, day, duration, dollars, phone, percent, count, prose, field_name):
         blueprint.add_app_template_filter(word, word.__name__)
     for part in (icon, logo, with_query):
         blueprint.add_app_template_global(part, part.__name__)
@@ -131,6 +131,12 @@ def prose(text: str) -> Markup:
         return text
     parts = re.split(r"`([^`\n]+)`", text.strip())
     return Markup("").join(Markup("<code>{}</code>").format(part) if place % 2 else escape(part) for place, part in enumerate(parts))
+
+
+def field_name(name: str) -> str:
+    """A form field's dotted name in words, rows counted from 1: `actions 1 phone number`."""
+    parts = [str(int(part) + 1) if part.isdecimal() else part for part in name.split(".") if part not in ("params", "settings")]
+    return " ".join(parts or [name.rpartition(".")[2]]).replace("_", " ")
 
 
 def day(moment: datetime | None) -> str:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pydantic import JsonValue
+from sqlalchemy import func
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
@@ -13,7 +14,7 @@ from switchboard.plugins import OPERATOR_ONLY, Provider, ProviderSettings
 from switchboard.plugins.registry import Capability, InvalidSettings, Registry
 from switchboard.providers.configuration import UnknownProvider, Wanted, is_secret, known_secrets, provider_class, write
 from switchboard.providers.models import ProviderConfiguration
-from switchboard.web.errors import InvalidState, NotFound, ValidationFailed
+from switchboard.web.errors import FieldError, InvalidState, NotFound, ValidationFailed
 
 
 def file_of(tenants_dir: Path, slug: str | None) -> Path | None:
@@ -28,11 +29,18 @@ def require_no_file(tenants_dir: Path, slug: str | None) -> None:
         raise InvalidState(f"The providers of this organization come from {path.name}. Change them there.")
 
 
-async def listed(session: AsyncSession, *, lock: bool = False) -> list[ProviderConfiguration]:
+async def listed(session: AsyncSession) -> list[ProviderConfiguration]:
     """The organization's providers, those of one capability in the order in which they are tried."""
     rows = select(ProviderConfiguration).where(col(ProviderConfiguration.organization_id) == session.info["organization_id"])
     rows = rows.order_by(col(ProviderConfiguration.position), col(ProviderConfiguration.id))
-    return list((await session.exec(rows.with_for_update() if lock else rows)).all())
+    return list((await session.exec(rows)).all())
+
+
+async def _locked(session: AsyncSession) -> list[ProviderConfiguration]:
+    """The same, for one who changes them: two who do so at once see what the other did."""
+    name = f"providers {session.info['organization_id']}"
+    await session.exec(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
+    return await listed(session)
 
 
 async def find(session: AsyncSession, capability: Capability, name: str) -> ProviderConfiguration | None:
@@ -61,7 +69,7 @@ async def put(session: AsyncSession, registry: Registry, keyring: KeyRing, wante
     A secret that is not given stays as it is, and so does what only the operator may set, where it is not the operator who asks.
     Raises `NotFound` for a provider that there is not, `ValidationFailed` with the settings' names as fields.
     """
-    rows = await listed(session, lock=True)
+    rows = await _locked(session)
     row = next((row for row in rows if (row.capability, row.name) == (wanted.capability, wanted.name)), None)
     position = row.position if row is not None else max((row.position for row in rows), default=-1) + 1
     try:
@@ -71,7 +79,8 @@ async def put(session: AsyncSession, registry: Registry, keyring: KeyRing, wante
     except UnknownProvider as error:
         raise NotFound(str(error)) from None
     except InvalidSettings as error:
-        raise ValidationFailed(str(error), errors=[{"field": name, "message": message} for name, message in error.faults]) from None
+        faults: list[FieldError] = [{"field": name, "message": message.removeprefix("Value error, ")} for name, message in error.faults]
+        raise ValidationFailed(str(error), errors=faults) from None
 
 
 def _merged(
@@ -100,7 +109,7 @@ async def remove(session: AsyncSession, capability: Capability, name: str) -> No
 
 async def move_up(session: AsyncSession, capability: Capability, name: str) -> None:
     """Have a provider tried before the one that was before it; the first one stays where it is. Raises `NotFound`."""
-    rows = [row for row in await listed(session, lock=True) if row.capability == capability]
+    rows = [row for row in await _locked(session) if row.capability == capability]
     place = next((index for index, row in enumerate(rows) if row.name == name), None)
     if place is None:
         raise NotFound
