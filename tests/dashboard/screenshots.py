@@ -5,12 +5,14 @@ import random
 import socket
 import sys
 import tempfile
+from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
 
-from playwright.async_api import Page
+import aiohttp
+from playwright.async_api import BrowserContext
 from switchboard import app
 from switchboard.calls.models import Call
 from switchboard.cli.demo import EMAIL, NUMBER, Demo, seed
@@ -29,6 +31,14 @@ from tests.fixtures.dashboard import browsing
 
 PEOPLE = ("Ada Lovelace", "Grace Hopper", "Alan Turing", "Hedy Lamarr", "Claude Shannon", "Edith Clarke", "Emile Berliner", "Almon Strowger")
 ENDINGS = (("completed", "agent_hung_up"), ("completed", "caller_hung_up"), ("completed", "transferred"), ("no-answer", None), ("busy", None))
+PAGES = {
+    "overview": "/dashboard", "agent": "/dashboard/agents", "knowledge": "/dashboard/knowledge/search?query=Which+cake+has+no+flour",
+    "calls": "/dashboard/calls", "call": "/dashboard/calls", "texts": "/dashboard/texts", "contacts": "/dashboard/contacts",
+    "campaign": "/dashboard/campaigns", "numbers": "/dashboard/numbers", "automation": "/dashboard/automations", "webhooks": "/dashboard/webhooks",
+    "providers": "/dashboard/providers", "usage": "/dashboard/usage",
+}  # fmt: skip
+OPENED = {"agent", "call", "campaign", "automation", "texts", "numbers"}
+"""Whose first row is opened."""
 LINES = ("What are your opening hours?", "How much is a loaf?", "Where are you?", "Goodbye")
 
 
@@ -48,12 +58,12 @@ async def main(folder: Path) -> None:
                 async with listening(runtime):
                     await _make_up(runtime, demo)
                     async with browsing(settings.base_url) as context:
-                        await _take(await context.new_page(), demo, folder)
+                        await _take(context, demo, folder)
         directory.release()
 
 
 async def _make_up(runtime: Runtime, demo: Demo) -> None:
-    """A month of calls that nobody made, and one that somebody makes now."""
+    """A month of calls that nobody made, one that somebody makes now, a text, and one of everything else."""
     chance = random.Random(7)
     async with runtime.database.tenant(demo.organization_id) as session:
         for n, name in enumerate(PEOPLE):
@@ -61,11 +71,38 @@ async def _make_up(runtime: Runtime, demo: Demo) -> None:
             await contacts.create(session, ContactCreate.model_validate(fields))
         for back in range(30):
             session.add_all(_call(chance, demo.organization_id, back) for _ in range(chance.randint(4, 18)))
+    async with aiohttp.ClientSession(runtime.settings.base_url, headers={"Authorization": f"Bearer {demo.api_key}"}) as client:
+        await _make(client)
     async with runtime.providers.telephony(demo.organization_id) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
         callbacks = purchase.callback_urls(runtime, demo.organization_id, "loopback")
+        await carrier.simulate_text(from_number="+15550100003", to_number=NUMBER, body="What are your opening hours?", callbacks=callbacks)
         lines = [SpokenLine(text=line) for line in LINES]
         await carrier.simulate_call(from_number="+15550100001", to_number=NUMBER, lines=lines, callbacks=callbacks)
+
+
+async def _make(client: aiohttp.ClientSession) -> None:
+    async def post(path: str, body: Mapping[str, object]) -> str:
+        async with client.post(path, json=body) as answer:
+            assert answer.status == 201, await answer.text()
+            return str((await answer.json())["id"])
+
+    async def first(path: str) -> str:
+        async with client.get(path) as answer:
+            return str((await answer.json())["items"][0]["id"])
+
+    base = await post("/v1/knowledge-bases", {"name": "The bakery", "description": "What we bake, and what is in it."})
+    text = "Rye bread is baked on Mondays and Thursdays. The sourdough is forty years old.\n\nThe almond cake has nuts and no flour."
+    await post(f"/v1/knowledge-bases/{base}/documents", {"filename": "breads.txt", "content": text})
+    await post("/v1/webhook-endpoints", {"url": "https://example.com/hooks/switchboard", "events": ["call.completed", "sms.received"]})
+    tag = {"type": "tag_contact", "params": {"phone_number": "{{ data.from_number }}", "tag": "called us"}}
+    automation = {"name": "Remember who called", "trigger_type": "call.completed", "trigger_filters": {"data.direction": "inbound"}, "actions": [tag]}
+    await post("/v1/automations", automation)
+    people = [{"phone_number": f"+155501000{n:02}"} for n in (1, 2, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14)]
+    agent, number = await first("/v1/agents"), await first("/v1/phone-numbers")
+    campaign = {"name": "Ready for collection", "agent_id": agent, "phone_number_id": number, "contacts": people, "max_concurrent": 2}
+    async with client.post(f"/v1/campaigns/{await post('/v1/campaigns', campaign)}/start") as answer:
+        assert answer.ok, await answer.text()
 
 
 def _call(chance: random.Random, organization_id: UUID, days_ago: int) -> Call:
@@ -103,16 +140,25 @@ def _call(chance: random.Random, organization_id: UUID, days_ago: int) -> Call:
     )
 
 
-async def _take(page: Page, demo: Demo, folder: Path) -> None:
+async def _take(context: BrowserContext, demo: Demo, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    await page.goto("/dashboard")
+    page = await context.new_page()
+    await page.goto("/dashboard/sign-in")
+    await page.screenshot(path=folder / "sign-in.png")
     await page.get_by_label("E-mail address").fill(EMAIL)
     await page.get_by_label("Password").fill(demo.password)
     await page.get_by_role("button", name="Sign in").click()
     await page.wait_for_url("**/dashboard")
-    for name in ("overview", "contacts"):
-        await page.goto("/dashboard" if name == "overview" else f"/dashboard/{name}")
+    for name, path in PAGES.items():
+        await page.goto(path)
+        if name in OPENED:
+            await page.locator("main a[href*='/dashboard/']:not(.button, .back, [href$='/new'])").first.click()
+            await page.wait_for_load_state()
         await page.screenshot(path=folder / f"{name}.png")
+    await page.set_viewport_size({"width": 390, "height": 844})
+    await page.emulate_media(color_scheme="dark")
+    await page.goto("/dashboard")
+    await page.screenshot(path=folder / "phone.png")
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ APOLOGY = "I am sorry, something went wrong. Could you say that again?"
 MAX_FAILURES = 3
 SENTENCE_END = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|\n+")
 LONG_SENTENCE = 240
+UNFINISHED = json.dumps({"error": "the caller spoke before this was finished; whether it was done is not known"})
 
 
 PLACEHOLDER = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
@@ -108,9 +109,12 @@ class Thinker:
             spoken = " ".join(sentence.text for sentence in reply.sentences[reply.in_history :])
             reply.in_history = len(reply.sentences)
             self.history.append(Message("assistant", spoken, tool_calls=tuple(calls)))
-            for call in calls:
+            # Vendors refuse a conversation in which a tool's call has no result, and an interruption may come at any moment.
+            first = len(self.history)
+            self.history.extend(Message("tool", UNFINISHED, tool_call_id=call.id) for call in calls)
+            for place, call in enumerate(calls, first):
                 result = await self._with_filler(reply, call)
-                self.history.append(Message("tool", json.dumps(result), tool_call_id=call.id))
+                self.history[place] = Message("tool", json.dumps(result), tool_call_id=call.id)
         logger.warning("the model called tools without end")
 
     async def _round(self, reply: Reply, known: Sequence[Message], turn: TurnClock, now: Clock) -> list[ToolCall]:
