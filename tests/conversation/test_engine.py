@@ -12,7 +12,7 @@ import pytest_asyncio
 from switchboard.conversation import listening, transferring
 from switchboard.conversation.call import CallResult, EndedReason, LiveCall, TargetTold
 from switchboard.conversation.engine import CallEngine
-from switchboard.plugins import ProviderError, ToolCall
+from switchboard.plugins import AgentTool, JsonObject, ProviderError, ToolCall, ToolContext, ToolParameters
 
 from tests.fixtures.conversation import Leg, Model, Socket, Speech, Transcriber, call, voice
 
@@ -137,6 +137,34 @@ async def test_after_the_decision_nothing_more_is_sent(engine: CallEngine) -> No
     assert socket.audio_after_clear == 0
     socket.hang_up()
     await holding
+
+
+class Dig(AgentTool[ToolParameters]):
+    """Never comes to an end."""
+
+    name, description, Parameters = "dig", "Dig.", ToolParameters
+
+    async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
+        await asyncio.Event().wait()
+        return {}
+
+
+async def test_a_tool_that_is_broken_into_leaves_no_call_without_a_result(engine: CallEngine) -> None:
+    """Vendors refuse such a conversation, and the agent would never answer again."""
+    model = Model(ToolCall("1", "dig", {}), "All right.")
+    socket, live = Socket(), call(model, Transcriber("dig please", "stop it"))
+    holding = asyncio.create_task(hold(engine, replace(live, tools=(Dig(),)), socket))
+    await socket.say(voice("Dig for it please"))
+    await socket.spoke.wait()
+    await socket.say(b"\xff" * 4000 + voice("Stop it please, stop it"))
+    socket.spoke.clear()
+    await socket.spoke.wait()
+    socket.hang_up()
+    await holding
+    asked = model.asked[1].messages
+    place = next(at for at, message in enumerate(asked) if message.tool_calls)
+    assert (asked[place + 1].role, asked[place + 1].tool_call_id) == ("tool", "1")
+    assert "spoke before this was finished" in asked[place + 1].content
 
 
 async def test_silence_and_length_end_a_call(engine: CallEngine) -> None:

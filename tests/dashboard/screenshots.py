@@ -33,7 +33,7 @@ PEOPLE = ("Ada Lovelace", "Grace Hopper", "Alan Turing", "Hedy Lamarr", "Claude 
 ENDINGS = (("completed", "agent_hung_up"), ("completed", "caller_hung_up"), ("completed", "transferred"), ("no-answer", None), ("busy", None))
 PAGES = {
     "overview": "/dashboard", "agent": "/dashboard/agents", "knowledge": "/dashboard/knowledge/search?query=Which+cake+has+no+flour",
-    "calls": "/dashboard/calls", "call": "/dashboard/calls", "texts": "/dashboard/texts", "contacts": "/dashboard/contacts",
+    "calls": "/dashboard/calls", "call": "/dashboard/calls?direction=inbound", "texts": "/dashboard/texts", "contacts": "/dashboard/contacts",
     "campaign": "/dashboard/campaigns", "numbers": "/dashboard/numbers", "automation": "/dashboard/automations", "webhooks": "/dashboard/webhooks",
     "providers": "/dashboard/providers", "usage": "/dashboard/usage",
 }  # fmt: skip
