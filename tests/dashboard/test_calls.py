@@ -120,6 +120,15 @@ async def test_a_call_without_a_recording_has_no_player(people: People, caller: 
     assert (await owner.get(f"/dashboard/calls/{call.id}/waveform")).status == 404
 
 
+async def test_a_contact_is_called_and_texted_from_where_it_stands(people: People, live: LivePlatform) -> None:
+    contact = (await live.caller.post("/v1/contacts", {"phone_number": "+15550100001", "name": "Ada"})).json
+    owner = await people.join(live.caller.organization_id)
+    html = (await owner.get(f"/dashboard/contacts/{contact['id']}")).html
+    for address in ("/dashboard/calls/new?to_number=%2B15550100001", "/dashboard/texts/new?to_number=%2B15550100001"):
+        assert f'href="{address}"' in html
+        assert 'value="+15550100001"' in (await owner.get(address)).html
+
+
 async def test_a_refused_call_keeps_what_was_typed(people: People, live: LivePlatform) -> None:
     owner = await people.join(live.caller.organization_id)
     refused = await owner.post("/dashboard/calls/new", {"to_number": "555", "agent_id": live.agent_id, "from_number_id": live.number_id})
