@@ -47,9 +47,9 @@ async def test_somebody_is_called_and_what_was_said_is_heard_again(window: Windo
     await slider.press("End")
     await slider.press("Home")
     await expect(slider).to_have_attribute("aria-valuenow", "0")
-    assert await page.locator(".said[aria-current]").count() == 0
+    assert await page.locator(".said[aria-current=true]").count() == 0
     await page.locator(".said.agent").first.click()
-    await page.locator(".said.agent[aria-current]").wait_for()
+    await page.locator(".said.agent[aria-current=true]").wait_for()
     await expect(page.locator("[data-played]")).to_have_attribute("width", re.compile(r"^([6-9]|\d\d)"))
     await window.check_accessibility()
     await window.open("/dashboard/calls")
