@@ -47,9 +47,9 @@ async def test_somebody_is_called_and_what_was_said_is_heard_again(window: Windo
     await slider.press("End")
     await slider.press("Home")
     await expect(slider).to_have_attribute("aria-valuenow", "0")
-    assert await page.locator(".said[aria-current]").count() == 0
+    assert await page.locator(".said[aria-current=true]").count() == 0
     await page.locator(".said.agent").first.click()
-    await page.locator(".said.agent[aria-current]").wait_for()
+    await page.locator(".said.agent[aria-current=true]").wait_for()
     await expect(page.locator("[data-played]")).to_have_attribute("width", re.compile(r"^([6-9]|\d\d)"))
     await window.check_accessibility()
     await window.open("/dashboard/calls")
@@ -118,6 +118,15 @@ async def test_a_call_without_a_recording_has_no_player(people: People, caller: 
     assert "data-player" not in html
     assert "Nothing was said." in html
     assert (await owner.get(f"/dashboard/calls/{call.id}/waveform")).status == 404
+
+
+async def test_a_contact_is_called_and_texted_from_where_it_stands(people: People, live: LivePlatform) -> None:
+    contact = (await live.caller.post("/v1/contacts", {"phone_number": "+15550100001", "name": "Ada"})).json
+    owner = await people.join(live.caller.organization_id)
+    html = (await owner.get(f"/dashboard/contacts/{contact['id']}")).html
+    for address in ("/dashboard/calls/new?to_number=%2B15550100001", "/dashboard/texts/new?to_number=%2B15550100001"):
+        assert f'href="{address}"' in html
+        assert 'value="+15550100001"' in (await owner.get(address)).html
 
 
 async def test_a_refused_call_keeps_what_was_typed(people: People, live: LivePlatform) -> None:

@@ -61,6 +61,8 @@ async def test_a_person_listens_takes_over_speaks_and_hands_back(live: LivePlatf
     async with owners_window(live, microphone=spoken(tmp_path / "person.wav", PERSON)) as window, telephone(live) as caller:
         page = window.page
         await window.open("/dashboard/live")
+        await page.get_by_role("link", name="Listen to").wait_for()
+        await window.check_accessibility()
         await page.get_by_role("link", name="Listen to").click()
         await page.get_by_role("button", name="Listen").click()
         await expect(page.locator("[data-state]")).to_have_text("The agent listens.")

@@ -1,6 +1,5 @@
 """Opening hours as pages show them, and as their form brings them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -9,6 +8,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import JsonValue
 
+from switchboard.dashboard.rows import kept_rows
 from switchboard.phone_numbers.schedule import Schedule, is_open, next_change
 
 HOURS: Final = ("schedule", "sms_schedule")
@@ -42,18 +42,16 @@ def without_blanks(schedule: JsonValue) -> JsonValue:
     if not isinstance(schedule, dict):
         return schedule
     kept = dict(schedule)
-    kept["slots"] = list(slots_of(schedule))
+    kept["slots"] = slots_of(schedule)
     if isinstance(holidays := schedule.get("holidays"), list):
         kept["holidays"] = [holiday for holiday in holidays if holiday]
     return kept
 
 
-def slots_of(schedule: JsonValue) -> Sequence[JsonValue]:
-    """The rows of opening hours in which something stands. A row without a day has none, not no list."""
+def slots_of(schedule: JsonValue) -> list[JsonValue]:
+    """The rows of opening hours in which something stands. Where no day is chosen, a form brings no list; here it is empty."""
     slots = schedule.get("slots") if isinstance(schedule, dict) else None
-    rows = slots if isinstance(slots, list) else []
-    filled = [slot for slot in rows if not isinstance(slot, dict) or any(slot.values())]
-    return [{"days": [], **slot} if isinstance(slot, dict) else slot for slot in filled]
+    return [{"days": [], **slot} for _, slot in kept_rows(slots, "days", "start", "end")]
 
 
 @cache

@@ -20,7 +20,14 @@ ENDED: Final = {
 }
 """Why a call ended."""
 
-CAPABILITIES: Final = {"telephony": "Carrier", "llm": "Model", "speech_to_text": "Speech to text", "text_to_speech": "Text to speech"}
+CAPABILITIES: Final = {
+    "telephony": "Carrier",
+    "llm": "Model",
+    "speech_to_text": "Speech to text",
+    "text_to_speech": "Text to speech",
+    "embedding": "Embedding",
+    "analysis": "Analysed by",
+}
 """What a provider does for a call."""
 
 OUTSIDE: Final = {

@@ -37,7 +37,7 @@ function start(player) {
     wave.setAttribute("aria-valuemax", String(Math.round(length())));
     wave.setAttribute("aria-valuetext", `${clock(now)} of ${clock(length())}`);
     const said = audio.paused && now === 0 ? undefined : lines.findLast((line) => Number(line.dataset.start) <= now * 1000 + 50);
-    for (const line of lines) line.toggleAttribute("aria-current", line === said);
+    for (const line of lines) line.setAttribute("aria-current", String(line === said));
   }
 
   function follow() {
