@@ -1,0 +1,53 @@
+"""What a page of somebody else's tries in the browser of who is signed in."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+
+from tests.fixtures.app import LivePlatform
+from tests.fixtures.dashboard import PASSWORD, browsing, make_person, sign_in_window
+
+TRICKS = """<!doctype html><title>Kittens</title>
+<iframe id="frame" src="{victim}/dashboard/sign-in"></iframe>
+<form id="add" method="post" target="answer" action="{victim}/dashboard/contacts/new"><input name="phone_number" value="+15550100077"></form>
+<form id="login" method="post" target="answer" action="{victim}/dashboard/sign-in">
+  <input name="email" value="{email}"><input name="password" value="{password}"></form>
+<iframe name="answer"></iframe>"""
+
+
+@asynccontextmanager
+async def evil_site(port: int, victim: str, email: str) -> AsyncIterator[str]:
+    """Another site: another host name, so that cookies that may not cross sites do not."""
+
+    async def page(_request: web.Request) -> web.Response:
+        return web.Response(text=TRICKS.format(victim=victim, email=email, password=PASSWORD), content_type="text/html")
+
+    application = web.Application()
+    application.router.add_get("/", page)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", port).start()
+        yield f"http://localhost:{port}/"
+    finally:
+        await runner.cleanup()
+
+
+async def test_another_site_frames_nothing_posts_nothing_and_signs_nobody_in(live: LivePlatform, unused_tcp_port: int) -> None:
+    base_url = live.runtime.settings.base_url
+    owner = await make_person(live.runtime, live.caller.client, live.caller.organization_id)
+    attacker = await make_person(live.runtime, live.caller.client, live.caller.organization_id)
+    async with browsing(base_url) as context, evil_site(unused_tcp_port, base_url, attacker.email) as evil:
+        window = await sign_in_window(context, live, email=owner.email)
+        page = await context.new_page()
+        await page.goto(evil)
+        framed = page.frame(url=lambda url: url.startswith(base_url))
+        assert framed is None or "Password" not in await framed.content(), "clickjacking"
+        for form in ("add", "login"):
+            async with page.expect_response(lambda response: response.request.method == "POST") as answered:
+                await page.eval_on_selector(f"#{form}", "form => form.submit()")
+            assert (await answered.value).status in (303, 403), form
+        await window.open("/dashboard/contacts")
+        await window.page.get_by_text("No contacts yet").wait_for()
+        await window.page.get_by_text(owner.email).wait_for()
