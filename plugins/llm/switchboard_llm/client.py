@@ -1,6 +1,7 @@
 """LiteLLM, imported when it is first needed: that takes two seconds and 130 MB, which no process pays that calls no model."""
 
 import asyncio
+import gc
 import importlib
 import os
 import threading
@@ -48,6 +49,8 @@ def _imported() -> Any:
     # What it would import with the first request, a second in which the process holds no other call either.
     for late in ("openai.resources", "litellm.litellm_core_utils.default_encoding", "anyio._backends._asyncio"):
         importlib.import_module(late)
+    # It stays: to look for garbage among its 300 000 objects every few minutes would hold all calls up for a tenth of a second and more.
+    gc.freeze()
     return litellm
 
 
