@@ -88,10 +88,6 @@ class LLMProvider(Provider[SettingsT_co]):
         Raises `ProviderError`; where it does so before the first event, the organization's next provider is tried.
         """
 
-    async def models(self) -> Sequence[str]:
-        """List names that `ChatRequest.model` may have, for people to choose from; others may do too, and many know none. Raises `ProviderError`."""
-        return ()
-
     def expected_phrases(self, system_prompt: str) -> Sequence[str]:
         """Phrases that a caller is likely to say to an agent with this prompt; they become speech-to-text hints. Most models know none."""
         return ()

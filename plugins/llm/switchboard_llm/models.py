@@ -2,13 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
-from pydantic import BaseModel, ValidationError
 from switchboard.plugins import (
     ChatEvent,
     ChatRequest,
@@ -44,14 +43,6 @@ class VendorModel(LLMProvider[VendorSettings]):
             return
         await list_models(self.vendor, self.settings)
 
-    async def models(self) -> Sequence[str]:
-        """What a server of OpenAI's protocol lists; of a vendor, the models for chats that LiteLLM has prices of."""
-        if self.settings.base_url is not None:
-            return await list_models(self.vendor, self.settings)
-        prices: dict[str, dict[str, object]] = (await library()).model_cost
-        chats = [name for name, about in prices.items() if about.get("litellm_provider") == self.vendor.route and about.get("mode") == "chat"]
-        return sorted({name.removeprefix(f"{self.vendor.route}/") for name in chats if not name.startswith("ft:")})
-
     async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
         litellm = await library()
         model = request.model or self.settings.model or self.vendor.default_model
@@ -75,16 +66,8 @@ class VendorModel(LLMProvider[VendorSettings]):
         yield gathered.usage(litellm, self.vendor)
 
 
-class _Named(BaseModel):
-    id: str
-
-
-class _Models(BaseModel):
-    data: list[_Named]
-
-
-async def list_models(vendor: Vendor, settings: VendorSettings) -> list[str]:
-    """Ask an OpenAI-compatible server for its models; none of a list in another form. Raises `ProviderError`."""
+async def list_models(vendor: Vendor, settings: VendorSettings) -> None:
+    """Ask an OpenAI-compatible server for its models. Raises `ProviderError`."""
     headers = {"Authorization": f"Bearer {settings.api_key.get_secret_value()}"} if settings.api_key else {}
     url = f"{(settings.base_url or '').rstrip('/')}/models"
     try:
@@ -92,9 +75,6 @@ async def list_models(vendor: Vendor, settings: VendorSettings) -> list[str]:
         async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, headers=headers) as response:
             if response.status >= 400:
                 raise ProviderError(f"{vendor.title} answered {response.status} to a list of its models", code=str(response.status), retryable=False)
-            return sorted(model.id for model in _Models.model_validate_json(await response.read()).data)
-    except ValidationError:
-        return []
     except (aiohttp.ClientError, TimeoutError) as error:
         raise ProviderError(f"{vendor.title} cannot be reached at {settings.base_url}: {error}") from error
 
