@@ -94,6 +94,7 @@ WRONG: list[tuple[Fields, str, str]] = [
     ({"tools.1.name": "no spaces", "tools.1.description": "d", "tools.1.url": "https://example.com"}, "tools.1.name", "should match pattern"),
     ({"tools.1.name": "x", "tools.1.description": "d", "tools.1.url": "http://127.0.0.1/"}, "tools.1.url", ""),
     ({"extraction.0.name": "", "extraction.1.name": "9", "extraction.1.type": "string"}, "extraction.1.name", "should match pattern"),
+    ({"extraction.0.description": "No name", "extraction.0.type": "string"}, "extraction.0.name", "should match pattern"),
     ({"pronunciations": "a = b\nc"}, "pronunciations", "Line 2: write a word, =, and how it is read."),
     ({"llm_provider": "openai"}, "llm_provider", "openai is not configured"),
     ({"tts_voice_id": "nobody"}, "tts_voice_id", "espeak has no voice nobody"),
@@ -110,6 +111,9 @@ async def test_what_is_wrong_stands_at_its_field_and_nothing_typed_is_lost(membe
         refused = await member.post(page, {**FORM, **empty, **fields})
         assert (refused.status, f'id="fault-{field}"' in refused.html, message in refused.html) == (422, True, True), (field, refused.html)
         assert "Good &lt;day&gt;" in refused.html
+    refused = await member.post(page, {**FORM, **TOOL, "tools.0.parameters": "{", "pronunciations": "a", "voice_speed": "9", "name": ""})
+    for field in ("tools.0.parameters", "pronunciations", "voice_speed", "name"):
+        assert f'id="fault-{field}"' in refused.html, "all at once"
     assert (await kept(caller, page))["version"] == 1
 
 

@@ -9,9 +9,8 @@ from pydantic import JsonValue
 
 from switchboard.agents.models import Agent
 from switchboard.agents.schemas import AgentFields
-from switchboard.dashboard.forms import parse
-from switchboard.dashboard.rows import Row, kept_rows, relocated
-from switchboard.web.errors import ValidationFailed
+from switchboard.dashboard.rows import Row, kept_rows, parse_all, relocated
+from switchboard.web.errors import FieldError
 
 Fields = TypeVar("Fields", bound=AgentFields)
 OF_THE_FORM = ("pronunciations", "tools", "extraction", "knowledge_base_ids", "webhook_secret")
@@ -42,19 +41,22 @@ def read(model: type[Fields], values: Mapping[str, JsonValue]) -> Iterator[Field
 
     Raises `ValidationFailed` with the form's own names, and gives them to what is raised within.
     """
+    faults: list[FieldError] = []
     fields = {name: value for name, value in values.items() if name in model.model_fields and name not in OF_THE_FORM}
-    tools, places = _tools(values)
-    schema, extracted = _extraction(values)
-    fields |= {"tools": tools, "extraction_schema": schema, "pronunciations": _pronunciations(values.get("pronunciations"))}
+    tools, places = _tools(values, faults)
+    schema, extracted = _extraction(values, faults)
+    fields |= {"tools": tools, "extraction_schema": schema, "pronunciations": _pronunciations(values.get("pronunciations"), faults)}
     bases = values.get("knowledge_base_ids", [])
     fields["knowledge_base_ids"] = [base for base in bases if base] if isinstance(bases, list) else bases
     if values.get("webhook_secret"):
         fields["webhook_secret"] = values["webhook_secret"]
-    with relocated(places | extracted | {"pronunciations.": "pronunciations"}):
-        yield parse(model, fields)
+    places |= extracted | {"pronunciations.*": "pronunciations"}
+    data = parse_all(model, fields, places, faults)
+    with relocated(places):
+        yield data
 
 
-def _pronunciations(text: JsonValue) -> JsonValue:
+def _pronunciations(text: JsonValue, faults: list[FieldError]) -> JsonValue:
     """A line a word: `Siobhan = Shivawn`."""
     found: dict[str, JsonValue] = {}
     for number, line in enumerate(str(text or "").splitlines(), 1):
@@ -62,38 +64,39 @@ def _pronunciations(text: JsonValue) -> JsonValue:
         if sign and word and reading:
             found[word] = reading
         elif line.strip():
-            raise ValidationFailed.field("pronunciations", f"Line {number}: write a word, =, and how it is read.")
+            faults.append(FieldError(field="pronunciations", message=f"Line {number}: write a word, =, and how it is read."))
     return found
 
 
-def _tools(values: Mapping[str, JsonValue]) -> tuple[list[JsonValue], dict[str, str]]:
+def _tools(values: Mapping[str, JsonValue], faults: list[FieldError]) -> tuple[list[JsonValue], dict[str, str]]:
     tools: list[JsonValue] = []
     places = {}
     for number, row in kept_rows(values.get("tools"), "name", "description", "url"):
         places[f"tools.{len(tools)}"] = f"tools.{number}"
-        tools.append({**row, "parameters": _json(row.get("parameters"), field=f"tools.{number}.parameters")})
+        tools.append({**row, "parameters": _json(row.get("parameters"), faults, field=f"tools.{number}.parameters")})
     return tools, places
 
 
-def _json(text: JsonValue, *, field: str) -> JsonValue:
-    if not str(text or "").strip():
-        return {"type": "object", "properties": {}}
-    try:
-        value: JsonValue = json.loads(str(text))
-    except (ValueError, RecursionError) as error:
-        told = f"line {error.lineno}, column {error.colno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else "too deep"
-        raise ValidationFailed.field(field, f"This is not JSON: {told}.") from None
-    return value
+def _json(text: JsonValue, faults: list[FieldError], *, field: str) -> JsonValue:
+    if str(text or "").strip():
+        try:
+            value: JsonValue = json.loads(str(text))
+        except (ValueError, RecursionError) as error:
+            told = f"line {error.lineno}, column {error.colno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else "too deep"
+            faults.append(FieldError(field=field, message=f"This is not JSON: {told}."))
+        else:
+            return value
+    return {"type": "object", "properties": {}}
 
 
-def _extraction(values: Mapping[str, JsonValue]) -> tuple[JsonValue, dict[str, str]]:
+def _extraction(values: Mapping[str, JsonValue], faults: list[FieldError]) -> tuple[JsonValue, dict[str, str]]:
     properties: dict[str, JsonValue] = {}
     required: list[JsonValue] = []
     places = {"extraction_schema.properties": "extraction"}
     for number, row in kept_rows(values.get("extraction"), "name", "description", "enum"):
         name = str(row.get("name", "")).strip()
         if name in properties:
-            raise ValidationFailed.field(f"extraction.{number}.name", f"There is another {name}.")
+            faults.append(FieldError(field=f"extraction.{number}.name", message=f"There is another {name}."))
         places[f"extraction_schema.properties.{name}"] = f"extraction.{number}"
         properties[name] = _extracted(row)
         if row.get("required") == "true":

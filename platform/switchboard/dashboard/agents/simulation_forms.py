@@ -6,11 +6,10 @@ from contextlib import contextmanager
 
 from pydantic import JsonValue
 
-from switchboard.dashboard.forms import parse
-from switchboard.dashboard.rows import Row, kept_rows, relocated
+from switchboard.dashboard.rows import Row, kept_rows, parse_all, relocated
 from switchboard.simulations.models import Simulation
 from switchboard.simulations.schemas import SimulationCreate
-from switchboard.web.errors import ValidationFailed
+from switchboard.web.errors import FieldError
 
 VALUES = {
     "said": "text", "never_said": "text", "tool_called": "tool", "ended_by": "by", "latency_under_ms": "milliseconds", "judge": "question",
@@ -42,19 +41,21 @@ def _row(assertion: Mapping[str, JsonValue]) -> JsonValue:
 def read(values: Mapping[str, JsonValue]) -> Iterator[SimulationCreate]:
     """A new simulation. Raises `ValidationFailed` with the form's own names, and gives them to what is raised within."""
     assertions: list[JsonValue] = []
-    places = {"lines.": "lines"}
+    faults: list[FieldError] = []
+    places = {"lines.*": "lines"}
     for number, row in kept_rows(values.get("assertions"), "value", "name", "arguments"):
         kind = str(row.get("type"))
         places[f"assertions.{len(assertions)}"] = f"assertions.{number}"
         for field, own in ((VALUES.get(kind, ""), "value"), ("name", "name"), ("arguments", "arguments")):
             places[f"assertions.{len(assertions)}.{kind}.{field}"] = f"assertions.{number}.{own}"
-        assertions.append(_assertion(kind, row, number))
+        assertions.append(_assertion(kind, row, number, faults))
     lines: list[JsonValue] = [line.strip() for line in str(values.get("lines") or "").splitlines() if line.strip()]
+    data = parse_all(SimulationCreate, {**values, "lines": lines, "assertions": assertions}, places, faults)
     with relocated(places):
-        yield parse(SimulationCreate, {**values, "lines": lines, "assertions": assertions})
+        yield data
 
 
-def _assertion(kind: str, row: Row, number: int) -> JsonValue:
+def _assertion(kind: str, row: Row, number: int, faults: list[FieldError]) -> JsonValue:
     made: dict[str, JsonValue] = {"type": kind, VALUES.get(kind, "value"): row.get("value")}
     if str(row.get("name") or "").strip():
         made["name"] = row["name"]
@@ -62,5 +63,5 @@ def _assertion(kind: str, row: Row, number: int) -> JsonValue:
         try:
             made["arguments"] = json.loads(str(row["arguments"]))
         except (ValueError, RecursionError):
-            raise ValidationFailed.field(f"assertions.{number}.arguments", 'Write a JSON object, such as {"number": "17"}.') from None
+            faults.append(FieldError(field=f"assertions.{number}.arguments", message='Write a JSON object, such as {"number": "17"}.'))
     return made
