@@ -1,10 +1,12 @@
 """The pages of live calls: the desk in Chromium, whose microphone speaks, with a caller on the line."""
 
 import asyncio
+import json
 import wave
 from datetime import UTC, datetime
 from pathlib import Path
 
+import aiohttp
 import numpy as np
 import numpy.typing as npt
 from playwright.async_api import expect
@@ -129,6 +131,23 @@ async def test_nobody_follows_another_organizations_call(people: People, caller:
         assert (await owner.get(f"/dashboard/live/{call_id}")).status == 404
         assert (await owner.get(f"/dashboard/live/{call_id}/said")).status == 404
         assert (await owner.post(f"/dashboard/live/{call_id}/ticket")).status == 404
+
+
+async def test_signing_out_or_leaving_the_organization_ends_what_one_listens_to(live: LivePlatform, people: People) -> None:
+    colleague, leaver = await people.join(live.caller.organization_id), await people.join(live.caller.organization_id, role="member")
+    async with telephone(live) as caller, aiohttp.ClientSession() as http:
+        for person in (colleague, leaver):
+            url = json.loads((await person.post(f"/dashboard/live/{caller.call_id}/ticket")).html)["url"]
+            async with http.ws_connect(url, origin=live.runtime.settings.base_url) as socket:
+                assert (await socket.receive_json())["type"] == "state"
+                if person is leaver:
+                    await colleague.sign_in()
+                    assert (await colleague.post(f"/dashboard/team/{leaver.user_id}/remove")).status == 303
+                else:
+                    assert (await person.post("/dashboard/sign-out")).status == 303
+                async with asyncio.timeout(10):
+                    while (await socket.receive()).type != aiohttp.WSMsgType.CLOSE:
+                        await socket.send_json({"type": "ping"})
 
 
 async def _over(runtime: Runtime, caller: Caller) -> Call:

@@ -42,22 +42,24 @@ class Grant:
     call_id: UUID
     person: Person
     allows: Allows
+    browser: UUID | None = None
 
 
 _grant: TypeAdapter[Grant] = TypeAdapter(Grant)
 
 
-async def mint(runtime: Runtime, session: AsyncSession, call_id: UUID, person: Person, allows: Allows) -> LiveTicket:
+async def mint(runtime: Runtime, session: AsyncSession, call_id: UUID, person: Person, allows: Allows, *, browser: UUID | None = None) -> LiveTicket:
     """A ticket to one of the session's organization's calls, which may still be ringing.
 
-    Whoever asks has seen to it that the person may do this. Raises `NotFound` for an unknown call, `InvalidState` for one that is over or goes on
+    Whoever asks has seen to it that the person may do this. `browser` is the session in which they are signed in: its end, or that of their membership,
+    ends the socket too. Raises `NotFound` for an unknown call, `InvalidState` for one that is over or goes on
     without an agent, `Unavailable` while Redis is away.
     """
     call = await calls.get(session, call_id)
     if is_over(call) or call.agent_id is None or call.transferred_to is not None:
         raise InvalidState("The call is not live: it is over, or was forwarded.")
     token = secrets.token_urlsafe(32)
-    grant = Grant(call.organization_id, call.id, person, allows)
+    grant = Grant(call.organization_id, call.id, person, allows, browser)
     try:
         await runtime.redis.set(_key(token), _grant.dump_json(grant), ex=TICKET_SECONDS)
     except (RedisError, OSError) as error:

@@ -22,6 +22,7 @@ from switchboard.calls.models import Call
 from switchboard.calls.states import is_over
 from switchboard.conversation.call import TranscriptEntry
 from switchboard.conversation.desk import DeskState
+from switchboard.identity.sign_in import may_enter
 from switchboard.runtime import Runtime
 from switchboard.web.errors import NotFound
 
@@ -34,6 +35,7 @@ IDLE_SECONDS = 10.0
 """A page that has sent nothing for so long is gone; ours sends a ping every two seconds."""
 ANSWER_SECONDS, LOOK_SECONDS = 60.0, 0.25
 """How long a call may ring while a page waits for it, which is seen in the database."""
+SIGNED_IN_SECONDS = 3.0
 QUIET_SECONDS = 5.0
 LOST_SECONDS = 20.0
 LEVEL_FRAMES = 5
@@ -134,8 +136,8 @@ class Monitor:
         self._levels: list[tuple[float, float]] = []
 
     async def run(self) -> None:
-        """Until the call is over, the page is gone, or this process stops: the page then comes back by another."""
-        works = (self._from_page(), self._from_call(), self._attend(), self._stopping())
+        """Until the call is over, the page is gone or signed out, or this process stops: the page then comes back by another."""
+        works = (self._from_page(), self._from_call(), self._attend(), self._stopping(), self._signed_in())
         tasks = [asyncio.create_task(work) for work in works]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -148,6 +150,14 @@ class Monitor:
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._do("leave")
             await self._socket.close()
+
+    async def _signed_in(self) -> None:
+        """Until the person has signed out in that browser, or may no longer enter the organization."""
+        grant = self._grant
+        while True:
+            await asyncio.sleep(SIGNED_IN_SECONDS)
+            if grant.browser is not None and not await may_enter(self._runtime.database, grant.browser, grant.organization_id):
+                return
 
     # --- from the page to the call ---
 

@@ -80,7 +80,7 @@ async def follow_call(visitor: Visitor, session: AsyncSession, call_id: UUID) ->
     """A ticket to the call's socket, for the page's script: `{"url": …}`, or why there is none, as text."""
     person = Person(visitor.user.id, visitor.user.email)
     try:
-        ticket = await live_tickets.mint(current_runtime(), session, call_id, person, "control")
+        ticket = await live_tickets.mint(current_runtime(), session, call_id, person, "control", browser=visitor.session.id)
     except (InvalidState, Unavailable) as error:
         return Response(error.detail, error.status, content_type="text/plain; charset=utf-8")
     return Response(json.dumps({"url": ticket.url}), content_type="application/json")

@@ -131,6 +131,14 @@ async def resume(database: Database, token: str) -> SignedIn | None:
         return SignedIn(signed_in, user, organization if role else None, role)
 
 
+async def may_enter(database: Database, session_id: UUID, organization_id: UUID) -> bool:
+    """Whether a browser's session goes on, and its user may still enter an organization."""
+    async with database.system() as session:
+        signed_in = await session.get(UserSession, session_id)
+        user = await session.get(User, signed_in.user_id) if signed_in else None
+        return user is not None and await crossing.role_in(session, user, organization_id) is not None
+
+
 async def sessions_of(database: Database, user_id: UUID) -> list[UserSession]:
     """The browsers in which somebody is signed in, last used first."""
     async with database.system() as session:

@@ -55,8 +55,9 @@ async def follow_talk(session: AsyncSession, visitor: Visitor, agent_id: UUID, d
     call = await calls.find_at_carrier(session, data.carrier, data.carrier_call_id)
     if call is None or call.agent_id != agent_id:
         raise NotFound
+    person = Person(visitor.user.id, visitor.user.email)
     try:
-        ticket = await live_tickets.mint(current_runtime(), session, call.id, Person(visitor.user.id, visitor.user.email), "transcript")
+        ticket = await live_tickets.mint(current_runtime(), session, call.id, person, "transcript", browser=visitor.session.id)
     except ApiError as refusal:
         return _refused(refusal)
     return jsonify({"url": ticket.url, "call": f"/dashboard/calls/{call.id}"})
