@@ -51,8 +51,8 @@ _grant: TypeAdapter[Grant] = TypeAdapter(Grant)
 async def mint(runtime: Runtime, session: AsyncSession, call_id: UUID, person: Person, allows: Allows, *, browser: UUID | None = None) -> LiveTicket:
     """A ticket to one of the session's organization's calls, which may still be ringing.
 
-    Whoever asks has seen to it that the person may do this. `browser` is the session in which they are signed in: its end, or that of their membership,
-    ends the socket too. Raises `NotFound` for an unknown call, `InvalidState` for one that is over or goes on
+    Whoever asks has seen to it that the person may do this. `browser` is the session in which they are signed in: its end, or that of their
+    membership, ends the socket too. Raises `NotFound` for an unknown call, `InvalidState` for one that is over or goes on
     without an agent, `Unavailable` while Redis is away.
     """
     call = await calls.get(session, call_id)
