@@ -145,7 +145,7 @@ async def test_versions_say_who_made_them_and_one_comes_back_whole(member: Perso
     await caller.send("DELETE", f"/v1/knowledge-bases/{base}")
     listed = (await member.get(f"{page}/versions")).html
     assert member.email in listed
-    assert "through the API" in listed
+    assert "key test" in listed
     assert "Greeting, Prompt" in listed
     await member.post(f"{page}/pause")
     await member.post(f"{page}/versions/1/restore")
