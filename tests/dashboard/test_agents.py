@@ -1,8 +1,11 @@
 """The pages of agents: setting up, pausing, deleting, versions, test calls."""
 
+from unittest.mock import AsyncMock
+
 import pytest
 from switchboard.dashboard.agents.differences import differences
 from switchboard.runtime import Runtime
+from switchboard_offline.scripted import ScriptedLLM
 
 from tests.fixtures.app import Caller, bakery, fresh_number
 from tests.fixtures.dashboard import People, Person, Window
@@ -146,7 +149,7 @@ async def test_versions_say_who_made_them_and_one_comes_back_whole(member: Perso
     await caller.send("DELETE", f"/v1/knowledge-bases/{base}")
     listed = (await member.get(f"{page}/versions")).html
     assert member.email in listed
-    assert "through the API" in listed
+    assert "key test" in listed
     assert "Greeting, Prompt" in listed
     await member.post(f"{page}/pause")
     await member.post(f"{page}/versions/1/restore")
@@ -160,7 +163,12 @@ async def test_versions_say_who_made_them_and_one_comes_back_whole(member: Perso
         assert (await member.get(f"{page}/versions/{number}")).status == 404
 
 
-async def test_voices_are_offered_by_their_provider(member: Person) -> None:
+async def test_voices_and_models_are_offered_by_their_provider(member: Person, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ScriptedLLM, "models", AsyncMock(return_value=["first <model>"]))
+    assert '<option value="first &lt;model&gt;">' in (await member.get("/dashboard/agents/models?provider=scripted")).html
+    assert "<option" not in (await member.get("/dashboard/agents/models?provider=nobody")).html
+    await caller.post("/v1/agents", {"name": "Other", "llm_model": "a model in use"})
+    assert '<option value="a model in use">' in (await member.get("/dashboard/agents/new")).html
     assert 'value="de"' in (await member.get("/dashboard/agents/voices?provider=espeak")).html
     assert "<option" not in (await member.get("/dashboard/agents/voices?provider=nobody")).html
 

@@ -3,15 +3,12 @@
 from pydantic import Field
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.dashboard.actors import actor_names
 from switchboard.dashboard.blueprint import dashboard
 from switchboard.dashboard.pages import page
 from switchboard.dashboard.rendering import render, rows
 from switchboard.dashboard.visitor import Visitor
-from switchboard.identity import members
 from switchboard.identity import service as identity
-from switchboard.identity.models import ApiKey
-from switchboard.oauth import connections
-from switchboard.runtime import current_runtime
 from switchboard.web.schemas import PageQuery
 
 
@@ -27,8 +24,5 @@ class AuditQuery(PageQuery):
 async def audit_page(session: AsyncSession, visitor: Visitor, query: AuditQuery) -> str:
     """The entries, newest first; each name leads to all that it did."""
     entries = await rows(session, identity.audit_entries(session, actor=query.actor, action=query.action), query)
-    people = await members.members(current_runtime().database, visitor.organization_id)
-    keys: list[ApiKey] = list((await session.exec(identity.api_keys(session))).all())
-    names = {f"user:{person.user_id}": person.email for person in people} | {f"key:{key.id}": f"key {key.name}" for key in keys}
-    names |= await connections.application_names(current_runtime().database, visitor.organization_id)
+    names = await actor_names(session, visitor.organization_id)
     return await render("dashboard/audit/list.html", entries=entries, query=query, names=names)

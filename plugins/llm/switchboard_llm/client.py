@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 import aiohttp
-from pydantic import Field, SecretStr
+from pydantic import BaseModel, Field, SecretStr, ValidationError
 from switchboard.plugins import OPERATOR_ONLY, Provider, ProviderError, ProviderSettings
 
 from switchboard_llm.vendors import Vendor
@@ -101,8 +101,16 @@ def require_key(vendor: Vendor, settings: VendorSettings) -> None:
         raise ProviderError(f'{vendor.title} needs an API key: api_key = {{ env = "…" }} in the tenant file', retryable=False)
 
 
-async def list_models(vendor: Vendor, settings: VendorSettings) -> None:
-    """Ask an OpenAI-compatible server for its models. Raises `ProviderError`."""
+class _Named(BaseModel):
+    id: str
+
+
+class _Models(BaseModel):
+    data: list[_Named]
+
+
+async def list_models(vendor: Vendor, settings: VendorSettings) -> list[str]:
+    """Ask an OpenAI-compatible server for its models; none of a list in another form. Raises `ProviderError`."""
     headers = {"Authorization": f"Bearer {settings.api_key.get_secret_value()}"} if settings.api_key else {}
     url = f"{(settings.base_url or '').rstrip('/')}/models"
     try:
@@ -110,6 +118,9 @@ async def list_models(vendor: Vendor, settings: VendorSettings) -> None:
         async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, headers=headers) as response:
             if response.status >= 400:
                 raise ProviderError(f"{vendor.title} answered {response.status} to a list of its models", code=str(response.status), retryable=False)
+            return sorted(model.id for model in _Models.model_validate_json(await response.read()).data)
+    except ValidationError:
+        return []
     except (aiohttp.ClientError, TimeoutError) as error:
         raise ProviderError(f"{vendor.title} cannot be reached at {settings.base_url}: {error}") from error
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,12 +19,20 @@ from switchboard.plugins import (
     ToolCall,
 )
 
-from switchboard_llm.client import OverLiteLLM, VendorSettings, arguments, known_cost, library, of_vendor, provider_error
+from switchboard_llm.client import OverLiteLLM, VendorSettings, arguments, known_cost, library, list_models, of_vendor, provider_error
 from switchboard_llm.vendors import VENDORS, Vendor
 
 
 class VendorModel(OverLiteLLM, LLMProvider[VendorSettings]):
     """A vendor's models over LiteLLM, streaming."""
+
+    async def models(self) -> Sequence[str]:
+        """What a server of OpenAI's protocol lists; of a vendor, the models for chats that LiteLLM has prices of."""
+        if self.settings.base_url is not None:
+            return await list_models(self.vendor, self.settings)
+        prices: dict[str, dict[str, object]] = (await library()).model_cost
+        chats = [name for name, about in prices.items() if about.get("litellm_provider") == self.vendor.route and about.get("mode") == "chat"]
+        return sorted({name.removeprefix(f"{self.vendor.route}/") for name in chats if not name.startswith("ft:")})
 
     async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
         litellm = await library()

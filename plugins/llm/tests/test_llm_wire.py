@@ -129,6 +129,12 @@ async def test_cancelling_closes_the_request(server: ChatServer, base_url: str, 
         await server.closed.wait()
 
 
+async def test_a_servers_models_and_a_vendors_are_listed(base_url: str) -> None:
+    assert await model(base_url).models() == ["llama", "qwen"]
+    vendor = next(kind for kind in MODELS if kind.name == "anthropic")(VendorSettings(api_key=SecretStr(KEY)))
+    assert vendor.vendor.default_model in await vendor.models()
+
+
 async def test_check_accepts_a_good_key_and_refuses_a_bad_one(base_url: str) -> None:
     await model(base_url).check()
     with pytest.raises(ProviderError):

@@ -20,6 +20,7 @@ from switchboard.dashboard.visitor import Visitor
 from switchboard.knowledge_bases import service as knowledge
 from switchboard.knowledge_bases.models import KnowledgeBase
 from switchboard.phone_numbers import service as numbers
+from switchboard.providers.offers import offered_models
 from switchboard.providers.service import configured_names
 from switchboard.runtime import current_runtime
 from switchboard.web.errors import Conflict
@@ -31,8 +32,8 @@ LANGUAGES: Final = (
 """Suggestions: an agent may be given any."""
 
 
-class VoicesQuery(Query):
-    """Whose voices."""
+class OfferQuery(Query):
+    """What a provider offers."""
 
     provider: str = Field(max_length=255)
 
@@ -67,11 +68,19 @@ async def add_agent(session: AsyncSession) -> Next:
 
 
 @dashboard.get("/dashboard/agents/voices")
-@page(query=VoicesQuery)
-async def voices_part(visitor: Visitor, query: VoicesQuery) -> str:
+@page(query=OfferQuery)
+async def voices_part(visitor: Visitor, query: OfferQuery) -> str:
     """The voices of a provider, as the choices of a field."""
     found = await current_runtime().voices.listed(visitor.organization_id, query.provider)
     return await render_part("dashboard/agents/voices.html", voices=found)
+
+
+@dashboard.get("/dashboard/agents/models")
+@page(query=OfferQuery)
+async def models_part(visitor: Visitor, query: OfferQuery) -> str:
+    """The models of a provider, as the choices of a field."""
+    found = await offered_models(current_runtime().providers, visitor.organization_id, query.provider)
+    return await render_part("dashboard/agents/models.html", models=found)
 
 
 @dashboard.get("/dashboard/agents/<agent_id>")

@@ -10,12 +10,12 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.agents import service as agents
 from switchboard.agents.models import AgentVersion
+from switchboard.dashboard.actors import actor_names
 from switchboard.dashboard.agents.differences import changed_names, differences
 from switchboard.dashboard.blueprint import dashboard
 from switchboard.dashboard.pages import Next, action, page
 from switchboard.dashboard.rendering import render, rows
 from switchboard.dashboard.visitor import Visitor
-from switchboard.identity import members
 from switchboard.knowledge_bases import service as knowledge
 from switchboard.runtime import current_runtime
 from switchboard.web.errors import NotFound
@@ -39,7 +39,7 @@ async def versions_page(session: AsyncSession, visitor: Visitor, agent_id: UUID,
     earlier = [*listing.items[1:], before]
     changed = {new.version: changed_names(old.settings, new.settings) if old else [] for new, old in zip(listing.items, earlier, strict=False)}
     return await render(
-        "dashboard/agents/versions.html", agent=agent, versions=listing, changed=changed, makers=await _makers(visitor, listing.items)
+        "dashboard/agents/versions.html", agent=agent, versions=listing, changed=changed, makers=await _makers(session, visitor, listing.items)
     )
 
 
@@ -59,7 +59,7 @@ async def version_page(session: AsyncSession, visitor: Visitor, agent_id: UUID, 
         old=old,
         new=new,
         changes=await asyncio.to_thread(differences, old.settings, new.settings, bases),
-        makers=await _makers(visitor, [shown]),
+        makers=await _makers(session, visitor, [shown]),
     )
 
 
@@ -72,15 +72,10 @@ async def restore_version(session: AsyncSession, agent_id: UUID, number: str) ->
     return Next(url_for("dashboard.agent_page", agent_id=agent_id), f"Version {old} is back, as version {agent.version}.")
 
 
-async def _makers(visitor: Visitor, versions: list[AgentVersion]) -> dict[int, str]:
+async def _makers(session: AsyncSession, visitor: Visitor, versions: list[AgentVersion]) -> dict[int, str]:
     """Who made each version, in words."""
-    people = {f"user:{person.user_id}": person.email for person in await members.members(current_runtime().database, visitor.organization_id)}
-    return {version.version: people.get(version.made_by or "", _kind(version.made_by)) for version in versions}
-
-
-def _kind(actor: str | None) -> str:
-    kind = (actor or "").partition(":")[0]
-    return {"key": "through the API", "user": "somebody who has left", "": "–"}.get(kind, kind)
+    names = await actor_names(session, visitor.organization_id)
+    return {version.version: names.get(version.made_by or "", "somebody who has left" if version.made_by else "–") for version in versions}
 
 
 def _number(text: str) -> int:
