@@ -106,7 +106,7 @@ class CallEngine:
         if started is None:
             return await _refuse(call, socket)
         session = CallSession(call, socket, started.encoding, self._clock)
-        session.on_window = self._window_came
+        session.inbox.on_window = self._window_came
         self._sessions[call.call_id] = session
         self._empty.clear()
         if (reason := self._early_ends.pop(call.call_id, None)) is not None:

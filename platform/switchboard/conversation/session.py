@@ -32,17 +32,25 @@ RECORDING_SECONDS = 1.0
 MUTE_SECONDS = 1.0
 
 
-class CallSession:
-    """A call from its media stream's start to its end. The engine calls `judged` and `tick`; everything else comes from the parts.
+class Inbox(bytearray):
+    """The caller's audio that is still to be judged. `on_window` is called where there is enough of it."""
 
-    `on_window` is called where enough audio has come in to be judged.
-    """
+    on_window: Callable[[], None] = staticmethod(lambda: None)
+
+    def take(self, audio: bytes) -> None:
+        """Add what has come in."""
+        self.extend(audio)
+        if len(self) >= WINDOW:
+            self.on_window()
+
+
+class CallSession:
+    """A call from its media stream's start to its end. The engine calls `judged` and `tick`; everything else comes from the parts."""
 
     def __init__(self, call: LiveCall, socket: MediaSocket, encoding: Encoding, clock: Clock) -> None:
         agent = call.agent
         self.call = call
-        self.inbox = bytearray()
-        self.on_window: Callable[[], None] = lambda: None
+        self.inbox = Inbox()
         self.encoding: Encoding = encoding
         self.activity = VoiceActivity(confidence=agent.vad_confidence, start_seconds=agent.vad_start_secs, min_volume=agent.vad_min_volume)
         self._socket = socket
@@ -187,9 +195,7 @@ class CallSession:
         event = self.call.codec.decode(message)
         if isinstance(event, bytes):
             self._last_audio = self._clock()
-            self.inbox += event
-            if len(self.inbox) >= WINDOW:
-                self.on_window()
+            self.inbox.take(event)
             if self._recording is not None:
                 self._recording.caller(event, self._playout.position(self._last_audio))
         elif isinstance(event, MarkReached):
