@@ -113,10 +113,10 @@ class Vendors:
         turn.note("mind_asked")
         await asyncio.sleep(THINKING_SECONDS)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        await response.prepare(request)
         usage = {"prompt_tokens": 100, "completion_tokens": 9, "total_tokens": 109}
         ends: dict[str, object] = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
         with suppress(ConnectionResetError):  # an engine that is interrupted hangs up
+            await response.prepare(request)
             await response.write(_events(_delta(role="assistant", content=""), _delta(content=FIRST_WORDS), _delta(content=NEXT_WORD)))
             turn.note("mind_answered")
             await asyncio.sleep(TOKEN_SECONDS)
@@ -130,14 +130,15 @@ class Vendors:
         turn.note("mouth_asked")
         await asyncio.sleep(SPEAKING_SECONDS)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
-        await response.prepare(request)
         audio = self._speech if request.query["output_format"] == "ulaw_8000" else decode(self._speech, "mulaw").tobytes()
         times = [at * 0.05 for at in range(len(text) + 1)]
         alignment = {"characters": list(text), "character_start_times_seconds": times[:-1], "character_end_times_seconds": times[1:]}
         first, rest = audio[:FIRST_BYTES], audio[FIRST_BYTES:]
-        await response.write(_line(first, alignment))
-        turn.note("mouth_answered")
-        await response.write(_line(rest, None))
+        with suppress(ConnectionResetError):
+            await response.prepare(request)
+            await response.write(_line(first, alignment))
+            turn.note("mouth_answered")
+            await response.write(_line(rest, None))
         return response
 
 
