@@ -5,6 +5,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+import structlog
 from sqlmodel import col, delete, select, update
 from switchboard import housekeeping
 from switchboard.embedded import DataDirectory
@@ -182,6 +183,7 @@ async def test_no_secret_is_in_the_database_or_the_logs(
     finally:
         logged = "".join(capfd.readouterr())
         logs.configure("WARNING", json=True)
+        structlog.reset_defaults()
     assert "/api/oauth/token" in logged
     async with application.runtime.database.system() as session:
         connection = await session.connection()
