@@ -50,6 +50,9 @@ class Settings(BaseSettings):
         description="Comma list of keys that encrypt secrets at rest; the first encrypts, all decrypt. Empty means one made once in DATA_DIR.",
     )
     tenants_dir: Path = Field(Path("tenants"), description="The operator's organization files.")
+    browser_sdks_dir: Path | None = Field(
+        None, description="Where the carriers' client SDKs are that you downloaded for the talk page; empty: it uses the platform's own socket."
+    )
     webhook_retry_delays: Annotated[list[Annotated[float, Field(ge=0)]], NoDecode, BeforeValidator(_comma_list)] = Field(
         [30, 120, 600, 3600, 14_400], description="Seconds between one failed delivery attempt and the next.", min_length=1
     )

@@ -73,20 +73,21 @@ async def test_the_caller_ids_are_the_carriers_numbers(runtime: Runtime, caller:
     assert (await stranger.get("/v1/browser-call/phone-numbers")).json == {"items": []}
 
 
-async def test_agents_are_talked_to_over_our_own_socket_whatever_carrier_comes_first(runtime: Runtime, caller: Caller) -> None:
+async def test_agents_are_talked_to_over_our_own_socket_unless_the_page_has_the_first_carriers_sdk(runtime: Runtime, caller: Caller) -> None:
     twilio, loopback = Wanted(Capability.TELEPHONY, "twilio", TWILIO), Wanted(Capability.TELEPHONY, "loopback", {"browsers_only": True})
     async with runtime.database.tenant(caller.organization_id) as session:
         await configure(session, runtime.registry, runtime.keyring, [twilio, loopback])
     async with runtime.database.tenant(caller.organization_id) as session:
-        token = await browser_calls.talk_token(runtime, session, "user_1")
-    assert (token.provider, token.connection["sdk"]) == ("loopback", "switchboard-loopback")
+        assert await browser_calls.talk_carrier(runtime, session, ()) == "loopback"
+        assert await browser_calls.talk_carrier(runtime, session, ("telnyx",)) == "loopback"
+        assert await browser_calls.talk_carrier(runtime, session, ("telnyx", "twilio")) == "twilio"
     async with runtime.providers.telephony(caller.organization_id, "loopback") as carrier:
         with pytest.raises(ProviderError, match="browsers only"):
             await carrier.buy_number("+12125550103", CallbackUrls("https://voice.example/"))
     async with runtime.database.tenant(caller.organization_id) as session:
         await configure(session, runtime.registry, runtime.keyring, [twilio])
         with pytest.raises(InvalidState, match="loopback carrier"):
-            await browser_calls.talk_token(runtime, session, "user_1")
+            await browser_calls.talk_carrier(runtime, session, ())
 
 
 async def test_scopes(organizations: Organizations) -> None:

@@ -85,15 +85,18 @@ async def test_calls_come_from_browsers_and_telephones_and_are_recorded(at_telny
     prompt = f'When the caller says "thank you" or "hello" or "goodbye": {press}\nOtherwise: {press}'
     await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"system_prompt": prompt})
 
-    async def dial(to_number: str, caller: str = "") -> bool:
-        return (await telnyx.call_from_browser("gencred", to_number, ["Goodbye"], caller=caller)).answered
+    async def dial(to_number: str, caller: str = "", **given: dict[str, str]) -> bool:
+        return (await telnyx.call_from_browser("gencred", to_number, ["Goodbye"], caller=caller, **given)).answered
 
+    to_agent = {"User-To-User": "x", "X-Switchboard-To": f"agent:{live.agent_id}"}
     _, *answered = await asyncio.gather(
-        line.ring("Thank you"), dial(live.number), dial(QUICK, live.number), dial(QUICK, "+15550100009"), dial(QUICK), dial("sip:x", live.number)
-    )
-    assert answered == [True, True, False, False, False]
+        line.ring("Thank you"), dial(live.number), dial(QUICK, live.number), dial(QUICK, "+15550100009"), dial(QUICK), dial("sip:x", live.number),
+        dial("sip:x", headers=to_agent),
+    )  # fmt: skip
+    assert answered == [True, True, False, False, False, True]
     items: Any = (await live.caller.get("/v1/calls")).json["items"]
     over: list[Any] = [await live.ended(item["id"]) for item in items]
+    assert [call["agent_id"] for call in over].count(live.agent_id) == 3
     ended = {call["from_number"] + call["to_number"]: call for call in over}
     assert {name: (call["direction"], call["status"]) for name, call in ended.items()} == {
         live.number + live.number: ("inbound", "completed"), live.number + QUICK: ("outbound", "completed"),

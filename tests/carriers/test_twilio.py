@@ -112,17 +112,19 @@ async def test_calls_from_a_browser_reach_our_agents_and_dial_out_with_our_numbe
     async def dial(to_number: str, **given: str) -> SimulatedCall:
         return await twilio.call_from_browser("credential_1", to_number, application, ["Goodbye"], **given)
 
-    to_agent, out, foreign, without, nowhere = await asyncio.gather(
+    to_number, to_agent, out, foreign, without, nowhere = await asyncio.gather(
         dial(live.number),
+        dial(f"agent:{live.agent_id}"),
         dial(PERSON, CallerId=live.number),
         dial(PERSON, CallerId="+15550100009"),
         dial(PERSON),
         dial("sip:x", CallerId=live.number),
     )
-    assert (to_agent.answered, out.answered) == (True, True)
+    assert (to_number.answered, to_agent.answered, out.answered) == (True, True, True)
     assert [refused.refused_reason for refused in (foreign, without, nowhere)] == ["rejected"] * 3
     items: Any = (await live.caller.get("/v1/calls")).json["items"]
     ended = [await live.ended(item["id"]) for item in items]
+    assert [call["agent_id"] for call in ended].count(live.agent_id) == 2
     assert {(call["direction"], call["from_number"], call["to_number"], call["status"]) for call in ended} == {
         ("inbound", live.number, live.number, "completed"), ("outbound", live.number, PERSON, "completed"),
     }  # fmt: skip

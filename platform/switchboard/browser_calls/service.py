@@ -1,6 +1,6 @@
 """Rules of browser calling: the organization's first carrier that can do it does it, with its own numbers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import timedelta
 from uuid import UUID
 
@@ -42,16 +42,27 @@ async def mint(runtime: Runtime, organization_id: UUID, carrier: str, identity: 
     )
 
 
-async def talk_token(runtime: Runtime, session: AsyncSession, identity: str) -> BrowserTokenOut:
-    """A token with which a page of ours talks to an agent, whatever carrier the agent's calls go over: it dials `agent:<id>` by `browser-call.js`.
+async def talk_carrier(runtime: Runtime, session: AsyncSession, with_sdk: Collection[str]) -> str:
+    """The carrier over which a page of ours talks to agents, by dialling `agent:<id>`, whatever carrier the agent's numbers are with.
 
-    Over the first carrier whose browsers call over our own socket, because our pages load no carrier's SDK. `identity` has letters, digits and
-    underscores. Raises `InvalidState` where there is no such carrier.
+    The organization's first one with browser calling, if it is set up for that and is among `with_sdk`, the carriers whose client SDKs the page has;
+    otherwise the first whose browsers call over our own socket. Raises `InvalidState` where there is none.
     """
-    carrier = await _first(session, runtime.registry, lambda kind: issubclass(kind, BrowserPhone))
-    if carrier is None:
+    first = await carrier_of(session, runtime.registry)
+    if first is not None and first in with_sdk and await _is_set_up(runtime, session.info["organization_id"], first):
+        return first
+    own = await _first(session, runtime.registry, lambda kind: issubclass(kind, BrowserPhone))
+    if own is None:
         raise InvalidState(NO_SOCKET)
-    return await mint(runtime, session.info["organization_id"], carrier, identity, "web")
+    return own
+
+
+async def _is_set_up(runtime: Runtime, organization_id: UUID, carrier: str) -> bool:
+    try:
+        async with runtime.providers.telephony(organization_id, carrier) as provider:
+            return provider.has_browser_calling
+    except ProviderError:
+        return False
 
 
 async def _first(session: AsyncSession, registry: Registry, suits: Callable[[type[Provider[ProviderSettings]]], bool]) -> str | None:

@@ -48,7 +48,7 @@ async def protect(response: Response) -> Response:
     response.headers["Referrer-Policy"] = "same-origin"
     response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
     response.headers["Permissions-Policy"] = "microphone=(self), camera=(), geolocation=()"
-    if request.endpoint != "dashboard.static":
+    if request.endpoint not in ("dashboard.static", "dashboard.client_sdk"):
         response.headers["Cache-Control"] = "no-store"
     return response
 

@@ -25,8 +25,8 @@ from switchboard.dashboard import (  # noqa: F401
     usage,
     webhooks,
 )
+from switchboard.dashboard.agents import client_sdks, simulations, talking, trying, versions  # noqa: F401
 from switchboard.dashboard.agents import pages as agents  # noqa: F401
-from switchboard.dashboard.agents import simulations, talking, trying, versions  # noqa: F401
 from switchboard.dashboard.blueprint import dashboard
 
 __all__ = ["dashboard"]

@@ -290,6 +290,11 @@ class TelephonyProvider(Provider[SettingsT_co]):
 
     capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities()
 
+    @property
+    def has_browser_calling(self) -> bool:
+        """Whether `browser_token` can be asked for. For carriers whose settings may leave out what it takes."""
+        return self.capabilities.browser_calling
+
     # callbacks and media
 
     @abstractmethod

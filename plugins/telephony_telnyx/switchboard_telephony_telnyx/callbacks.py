@@ -30,6 +30,7 @@ from switchboard_telephony_telnyx.errors import is_opt_out
 from switchboard_telephony_telnyx.state import CallState, read_state
 from switchboard_telephony_telnyx.wording import call_failure, stream_failure
 
+DIALLED: Final = "x-switchboard-to"
 _OUTCOMES: Final[Mapping[str, CallOutcome]] = {
     "normal_clearing": "completed",
     "time_limit": "completed",
@@ -88,6 +89,13 @@ class Cost(msgspec.Struct):
     currency: str = ""
 
 
+class Header(msgspec.Struct):
+    """One that a page gave its call along."""
+
+    name: str = ""
+    value: str = ""
+
+
 class CallPayload(msgspec.Struct, rename={"from_number": "from"}):
     """What events about calls say, as far as it matters here."""
 
@@ -102,6 +110,7 @@ class CallPayload(msgspec.Struct, rename={"from_number": "from"}):
     caller_id_name: str | None = None
     hangup_cause: str | None = None
     sip_hangup_cause: str | None = None
+    custom_headers: list[Header] | None = None
     result: str = ""
     failure_reason: str | None = None
 
@@ -198,12 +207,18 @@ class Reader:
         if state.reference and state.reference not in url:
             raise InvalidCallback("the webhook is about another call")
         if name == "call.initiated" and self._is_browsers(call):
-            return Told(BrowserCall(call.call_control_id, call.from_number, call.to, identity=call.caller_id_name or call.from_number))
+            identity = call.caller_id_name or call.from_number
+            return Told(BrowserCall(call.call_control_id, call.from_number, _dialled(call), identity=identity))
         return _CALL_EVENTS[name](call, state)
 
     def _is_browsers(self, call: CallPayload) -> bool:
         """Whether a call waits on the connection that browsers call by; it is outgoing, as Telnyx sees it."""
         return self.browser_connection is not None and call.connection_id == self.browser_connection and call.state == "parked"
+
+
+def _dialled(call: CallPayload) -> str:
+    """What a page dials: Telnyx itself takes numbers and SIP addresses only, so anything else comes in a header of ours."""
+    return next((header.value for header in call.custom_headers or () if header.name.lower() == DIALLED), call.to)
 
 
 def _about_target(name: str, call: CallPayload, state: CallState) -> Told:

@@ -304,6 +304,10 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             raise ProviderError("Telnyx does not have the recording (any more)", code="404", retryable=False)
         return await stream_recording(self._opened[1], url, {}, byte_range, carrier=self.title)
 
+    @property
+    def has_browser_calling(self) -> bool:
+        return self.settings.credential_connection_id is not None
+
     async def browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
         connection_id = self.settings.credential_connection_id
         if connection_id is None:

@@ -215,6 +215,10 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
         headers = {"Authorization": encode_basic_auth(self.settings.account_sid, self._token)}
         return await stream_recording(self._http.session, self._http.address(url), headers, byte_range, carrier=self.title)
 
+    @property
+    def has_browser_calling(self) -> bool:
+        return self.settings.application_sid is not None
+
     async def browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
         settings = self.settings
         if settings.api_secret is None:

@@ -6,6 +6,7 @@ Written from Telnyx's published OpenAPI description and documentation. What a re
 from base64 import b64encode
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from uuid import uuid4
 
 from aiohttp import web
@@ -101,9 +102,12 @@ class TelnyxServer(Vendor[TelnyxLeg]):
         record = CallRecord("incoming", from_number, to_number, self.connection_id, self._application_url)
         return await self._ring(record, lines)
 
-    async def call_from_browser(self, identity: str, to_number: str, lines: Sequence[str], *, caller: str = "") -> SimulatedCall:
-        """Somebody with a token calls from a page, which gives a caller id along."""
-        more: JsonBody = {"caller_id_name": identity}
+    async def call_from_browser(
+        self, identity: str, to_number: str, lines: Sequence[str], *, caller: str = "", headers: Mapping[str, str] = MappingProxyType({})
+    ) -> SimulatedCall:
+        """Somebody with a token calls from a page, which gives a caller id and headers along."""
+        custom_headers = [{"name": name, "value": value} for name, value in headers.items()]
+        more: JsonBody = {"caller_id_name": identity, **({"custom_headers": custom_headers} if headers else {})}
         record = CallRecord("outgoing", caller or identity, to_number, self.browser_connection_id, self._application_url, more=more)
         return await self._ring(record, lines)
 

@@ -1,4 +1,4 @@
-"""Talking to an agent from the browser: `static/js/talk.js` dials it over the platform's own socket, whatever carrier its numbers are with."""
+"""Talking to an agent from the browser: `static/js/talk.js` dials it over the carrier's client SDK where that is there, else over our own socket."""
 
 from uuid import UUID
 
@@ -12,8 +12,9 @@ from switchboard.calls import live_tickets
 from switchboard.calls import service as calls
 from switchboard.calls.browser import AGENT
 from switchboard.conversation.call import Person
-from switchboard.dashboard.blueprint import dashboard
-from switchboard.dashboard.pages import action, page
+from switchboard.dashboard.agents.client_sdks import CLIENT_SDKS, present
+from switchboard.dashboard.blueprint import content_security_policy, dashboard
+from switchboard.dashboard.pages import HTML, action, page
 from switchboard.dashboard.rendering import render
 from switchboard.dashboard.visitor import Visitor
 from switchboard.runtime import current_runtime
@@ -29,9 +30,18 @@ class Connected(BaseModel):
 
 @dashboard.get("/dashboard/agents/<agent_id>/talk")
 @page()
-async def talk_page(session: AsyncSession, agent_id: UUID) -> str:
-    """The button, the levels, the transcript."""
-    return await render("dashboard/agents/talk.html", agent=await agents.get(session, agent_id))
+async def talk_page(session: AsyncSession, agent_id: UUID) -> Response:
+    """The button, the levels, the transcript. Only this page may connect to a carrier, and only to the one whose client SDK it uses."""
+    agent = await agents.get(session, agent_id)
+    carrier, missing = "", ""
+    try:
+        carrier = await _carrier(session)
+    except InvalidState as refusal:
+        missing = refusal.detail
+    sdk = CLIENT_SDKS.get(carrier)
+    shown = await render("dashboard/agents/talk.html", agent=agent, carrier=carrier, sdk=sdk, missing=missing)
+    policy = content_security_policy(connect_src=f"'self' {sdk.hosts}", media_src="'self' blob: mediastream:") if sdk else content_security_policy()
+    return Response(shown, headers={"Content-Security-Policy": policy}, content_type=HTML)
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/talk")
@@ -42,7 +52,8 @@ async def begin_talking(session: AsyncSession, visitor: Visitor, agent_id: UUID)
     try:
         if agent.status != "active":
             raise InvalidState("The agent is paused: it takes and places no calls.")
-        minted = await browser_calls.talk_token(current_runtime(), session, f"user_{visitor.user.id.hex}")
+        carrier = await _carrier(session)
+        minted = await browser_calls.mint(current_runtime(), session.info["organization_id"], carrier, f"user_{visitor.user.id.hex}", "web")
     except ApiError as refusal:
         return _refused(refusal)
     return jsonify({"token": minted.token, "connection": minted.connection, "carrier": minted.provider, "to_number": f"{AGENT}{agent_id}"})
@@ -61,6 +72,11 @@ async def follow_talk(session: AsyncSession, visitor: Visitor, agent_id: UUID, d
     except ApiError as refusal:
         return _refused(refusal)
     return jsonify({"url": ticket.url, "call": f"/dashboard/calls/{call.id}"})
+
+
+async def _carrier(session: AsyncSession) -> str:
+    runtime = current_runtime()
+    return await browser_calls.talk_carrier(runtime, session, present(runtime.settings))
 
 
 def _refused(refusal: ApiError) -> Response:

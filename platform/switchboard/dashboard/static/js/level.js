@@ -4,14 +4,36 @@ const QUIETEST = -60;
 
 /**
  * The root mean square of samples: 0 is silence, 1 as loud as can be.
- * @param {Int16Array} samples
+ * @param {Int16Array | Float32Array} samples
+ * @param {number} loudest  What a sample can be at most.
  * @returns {number}
  */
-export function loudness(samples) {
+export function loudness(samples, loudest = 32768) {
   if (samples.length === 0) return 0;
   let sum = 0;
-  for (const sample of samples) sum += (sample / 32768) ** 2;
+  for (const sample of samples) sum += (sample / loudest) ** 2;
   return Math.sqrt(sum / samples.length);
+}
+
+/**
+ * Tell how loud a stream is, ten times a second.
+ * @param {MediaStream} stream
+ * @param {(level: number) => void} onLevel
+ * @returns {() => Promise<void>}  Stops it.
+ */
+export function watchLevel(stream, onLevel) {
+  const context = new AudioContext();
+  const analyser = context.createAnalyser();
+  const samples = new Float32Array(analyser.fftSize);
+  context.createMediaStreamSource(stream).connect(analyser);
+  const ticking = setInterval(() => {
+    analyser.getFloatTimeDomainData(samples);
+    onLevel(loudness(samples, 1));
+  }, 100);
+  return () => {
+    clearInterval(ticking);
+    return context.close();
+  };
 }
 
 /**

@@ -1,5 +1,4 @@
 // Talking to an agent: one button, both levels, what is said.
-import { startCall } from "./browser-call.js";
 import { showLevel } from "./level.js";
 
 const WORDS = { user: "You", agent: "Agent", tool: "Tool", system: "Note" };
@@ -8,6 +7,7 @@ const FAULTS = {
   NotFoundError: "There is no microphone.",
   NotReadableError: "The microphone is in use by another program.",
 };
+const WAYS = { "switchboard-loopback": "./browser-call.js", "twilio-voice": "./twilio-call.js", "telnyx-webrtc": "./telnyx-call.js" };
 const TRIES = 20;
 const BETWEEN_TRIES = 250;
 
@@ -91,6 +91,8 @@ function time(seconds) {
 async function begin() {
   if (!navigator.mediaDevices) throw new Error("Browsers give the microphone to pages over https only.");
   const { token, connection, carrier, to_number: toNumber } = await ask(desk.dataset.begin);
+  if (carrier !== desk.dataset.carrier) throw new Error("The way to the agent has changed. Load this page again.");
+  const { startCall } = await import(WAYS[connection.sdk]);
   list.replaceChildren();
   find("[data-done]").hidden = true;
   find("[data-done] a").href = "#";
@@ -99,7 +101,8 @@ async function begin() {
     if (agent !== undefined) showAgent(agent);
   };
   const follow = (id) => transcriptOf(carrier, id);
-  return startCall({ token, connection, toNumber, transcriptOf: follow, onTranscript: show, onLevel, onState: changed });
+  const sdk = desk.dataset.sdk;
+  return startCall({ token, connection, sdk, toNumber, transcriptOf: follow, onTranscript: show, onLevel, onState: changed });
 }
 
 button.addEventListener("click", async () => {

@@ -1,0 +1,52 @@
+// What calls over a carrier's client SDK have in common (docs/live-calls.md, "From a browser").
+import { watchLevel } from "./level.js";
+import { followCall } from "./monitor.js";
+
+/**
+ * Ask for the microphone before the SDK does, so that a refusal is the browser's own error whatever the SDK makes of it.
+ * @returns {Promise<void>}
+ */
+export async function askForMicrophone() {
+  const stream = await navigator.mediaDevices.getUserMedia({ audio: true });
+  for (const track of stream.getTracks()) track.stop();
+}
+
+/**
+ * Tells a call's states, each once, and follows it from answer to end.
+ * @param {Pick<import("./browser-call.js").Options, "transcriptOf" | "onTranscript" | "onLevel" | "onState">} options
+ */
+export function tellStates({ transcriptOf, onTranscript = nothing, onLevel = nothing, onState = nothing }) {
+  const reached = new Set();
+  const watching = [];
+  const reach = (state, message) => {
+    if (reached.has("ended") || reached.has(state)) return false;
+    reached.add(state);
+    onState(state, message);
+    return true;
+  };
+
+  return {
+    ringing: () => reach("ringing", null),
+
+    /** `callId` is the call's at the carrier; `you` and `agent` are the streams of both sides, where the SDK has them. */
+    connected(callId, you, agent) {
+      if (!reach("connected", null)) return;
+      if (you) watching.push(watchLevel(you, (level) => onLevel({ you: level })));
+      if (agent) watching.push(watchLevel(agent, (level) => onLevel({ agent: level })));
+      if (transcriptOf) follow(callId).catch((error) => console.warn("no live transcript:", error));
+    },
+
+    /** With a message where the call failed. Answers whether it had not ended yet. */
+    ended(message) {
+      for (const stop of watching.splice(0)) stop();
+      return reach("ended", message);
+    },
+  };
+
+  async function follow(callId) {
+    if (!callId) throw new Error("the carrier's SDK does not say which call it is");
+    await followCall({ url: await transcriptOf(callId), onTranscript });
+  }
+}
+
+function nothing() {}

@@ -1,0 +1,53 @@
+// Talks to an agent over Telnyx's WebRTC SDK 2 (@telnyx/webrtc, lib/bundle.mjs): https://developers.telnyx.com/development/webrtc/js-sdk
+import { askForMicrophone, tellStates } from "./sdk-call.js";
+
+const NUMBER = /^\+\d+$/;
+const ELSEWHERE = "sip:agent@sip.telnyx.com";
+
+/**
+ * Call, in a click's handler, as `startCall` of browser-call.js does.
+ * @param {import("./browser-call.js").Options & {sdk: string}} options  `sdk` is the address of Telnyx's file.
+ * @returns {Promise<import("./browser-call.js").BrowserCall>}
+ */
+export async function startCall(options) {
+  const { sdk, token, toNumber, fromNumber } = options;
+  await askForMicrophone();
+  const { TelnyxRTC } = await import(sdk);
+  const states = tellStates(options);
+  const remoteElement = new Audio();
+  remoteElement.autoplay = true;
+  const client = new TelnyxRTC({ login_token: token, enableCallReports: false });
+  let message = null;
+  const end = () => states.ended(message) && client.disconnect();
+
+  client.on("telnyx.notification", ({ type, call, error }) => {
+    if (type === "userMediaError") message = error.message;
+    if (type !== "callUpdate") return;
+    if (call.state === "active") states.connected(call.telnyxIDs.telnyxCallControlId, call.localStream, call.remoteStream);
+    if (call.state === "hangup" || call.state === "destroy") end();
+  });
+  // It is ready again whenever the connection comes back, which must not dial anew: a promise is kept once.
+  const signedIn = new Promise((resolve, reject) => {
+    client.on("telnyx.ready", resolve);
+    client.on("telnyx.error", ({ error }) => {
+      message = error.message;
+      reject(error);
+    });
+  });
+  client.connect();
+  await signedIn.catch((error) => {
+    client.disconnect();
+    throw error;
+  });
+
+  // Telnyx takes numbers and SIP addresses; the header says what else is dialled, and plugins/telephony_telnyx reads it.
+  const call = client.newCall({
+    destinationNumber: NUMBER.test(toNumber) ? toNumber : ELSEWHERE,
+    customHeaders: [{ name: "X-Switchboard-To", value: toNumber }],
+    ...(fromNumber ? { callerNumber: fromNumber } : {}),
+    audio: true,
+    remoteElement,
+  });
+  states.ringing();
+  return { hangUp: () => call.hangup(), press: (digit) => call.dtmf(digit), mute: (muted) => (muted ? call.muteAudio() : call.unmuteAudio()) };
+}

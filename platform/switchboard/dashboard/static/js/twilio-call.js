@@ -1,0 +1,34 @@
+// Talks to an agent over Twilio's Voice SDK 2 (@twilio/voice-sdk, dist/twilio.min.js): https://www.twilio.com/docs/voice/sdks/javascript
+import { askForMicrophone, tellStates } from "./sdk-call.js";
+
+const SILENCE = new URL("../sounds/silence.wav", import.meta.url).href;
+const SOUNDS = ["incoming", "outgoing", "disconnect", ..."0123456789sh".split("").map((key) => `dtmf${key}`)];
+
+/**
+ * Call, in a click's handler, as `startCall` of browser-call.js does.
+ * @param {import("./browser-call.js").Options & {sdk: string}} options  `sdk` is the address of Twilio's file.
+ * @returns {Promise<import("./browser-call.js").BrowserCall>}
+ */
+export async function startCall(options) {
+  const { sdk, token, toNumber, fromNumber } = options;
+  await askForMicrophone();
+  await import(sdk);
+  const states = tellStates(options);
+  // The SDK's own tones would come from Twilio's host.
+  const device = new globalThis.Twilio.Device(token, { sounds: Object.fromEntries(SOUNDS.map((name) => [name, SILENCE])) });
+  let message = null;
+  const end = () => states.ended(message) && device.destroy();
+  const failed = (error) => (message = error.message);
+  device.on("error", failed);
+
+  // What Twilio posts to the application: plugins/telephony_twilio reads both.
+  const call = await device.connect({ params: { To: toNumber, ...(fromNumber ? { CallerId: fromNumber } : {}) } }).catch((error) => {
+    device.destroy();
+    throw error;
+  });
+  states.ringing();
+  call.on("accept", () => states.connected(call.parameters.CallSid, call.getLocalStream(), call.getRemoteStream()));
+  call.on("error", failed);
+  for (const over of ["disconnect", "cancel", "reject"]) call.on(over, end);
+  return { hangUp: () => call.disconnect(), press: (digit) => call.sendDigits(digit), mute: (muted) => call.mute(muted) };
+}
