@@ -73,6 +73,10 @@ async def talk(window: Window, live: LivePlatform, calls: dict[str, Any], ring: 
     await page.get_by_text("The call is over.").wait_for()
     address = await page.get_by_role("link", name="The call with its recording").get_attribute("href")
     assert address
+    await page.evaluate("globalThis.fault = 'The token has expired.'")
+    await page.get_by_role("button", name="Talk again").click()
+    await page.get_by_text(": The token has expired.").wait_for()
+    await page.get_by_role("button", name="Talk again").wait_for()
     assert (await live.ended(address.rsplit("/", 1)[1]))["agent_id"] == live.agent_id
     ringing, *rest = done
     assert isinstance(ringing, asyncio.Task)

@@ -33,13 +33,13 @@ def present(settings: Settings) -> dict[str, ClientSdk]:
     return {carrier: sdk for carrier, sdk in CLIENT_SDKS.items() if _path(settings, sdk.file) is not None}
 
 
-@dashboard.get("/dashboard/client-sdks/<name>")
+@dashboard.get("/dashboard/client-sdks/<filename>")
 @page()
-async def client_sdk(name: str) -> Response:
+async def client_sdk(filename: str) -> Response:
     """One file of the folder; no other name leads into it. Not cached, so that a new version is there at once."""
-    path = _path(current_runtime().settings, name) if name in {sdk.file for sdk in CLIENT_SDKS.values()} else None
+    path = _path(current_runtime().settings, filename) if filename in {sdk.file for sdk in CLIENT_SDKS.values()} else None
     if path is None:
-        raise NotFound(f"There is no client SDK {name}.")
+        raise NotFound(f"There is no client SDK {filename}.")
     response = await send_file(path, mimetype="text/javascript", conditional=True)
     response.headers["Cache-Control"] = "no-cache"
     return response

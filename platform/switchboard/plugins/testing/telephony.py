@@ -227,12 +227,12 @@ class TelephonyContract(ProviderContract[Telephony]):
     # what it says it cannot do
 
     async def test_what_it_cannot_do_is_refused_for_good(self, opened: Telephony) -> None:
-        """If this fails, raise `ProviderError` with `retryable=False`, or correct `capabilities`."""
+        """If this fails, raise `ProviderError` with `retryable=False`, or correct `capabilities` or `has_browser_calling`."""
         if not opened.capabilities.recordings:
             with pytest.raises(ProviderError) as refusal:
                 await opened.fetch_recording("unknown", None)
             assert not refusal.value.retryable
-        if not opened.capabilities.browser_calling:
+        if not opened.has_browser_calling:
             with pytest.raises(ProviderError) as refusal:
                 await opened.browser_token(identity="somebody", platform="web")
             assert not refusal.value.retryable

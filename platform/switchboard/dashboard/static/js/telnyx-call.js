@@ -18,20 +18,21 @@ export async function startCall(options) {
   remoteElement.autoplay = true;
   const client = new TelnyxRTC({ login_token: token, enableCallReports: false });
   let message = null;
-  const end = () => states.ended(message) && client.disconnect();
 
   client.on("telnyx.notification", ({ type, call, error }) => {
-    if (type === "userMediaError") message = error.message;
+    if (type === "userMediaError") message = `Telnyx: ${error.message}`;
     if (type !== "callUpdate") return;
     if (call.state === "active") states.connected(call.telnyxIDs.telnyxCallControlId, call.localStream, call.remoteStream);
-    if (call.state === "hangup" || call.state === "destroy") end();
+    if (call.state === "hangup") states.ended(message);
+    // Sooner, the hanging up itself would be lost.
+    if (call.state === "destroy") client.disconnect();
   });
   // It is ready again whenever the connection comes back, which must not dial anew: a promise is kept once.
   const signedIn = new Promise((resolve, reject) => {
     client.on("telnyx.ready", resolve);
     client.on("telnyx.error", ({ error }) => {
-      message = error.message;
-      reject(error);
+      message = `Telnyx: ${error.message}`;
+      reject(new Error(message));
     });
   });
   client.connect();

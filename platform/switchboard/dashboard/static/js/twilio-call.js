@@ -18,11 +18,13 @@ export async function startCall(options) {
   const device = new globalThis.Twilio.Device(token, { sounds: Object.fromEntries(SOUNDS.map((name) => [name, SILENCE])) });
   let message = null;
   const end = () => states.ended(message) && device.destroy();
-  const failed = (error) => (message = error.message);
-  device.on("error", failed);
+  const failed = (error) => (message = `Twilio: ${error.message}`);
 
+  // The device tries to connect for ever; the first fault before there is a call is the end of it.
+  const refused = new Promise((_, reject) => device.on("error", (error) => reject(new Error(failed(error)))));
   // What Twilio posts to the application: plugins/telephony_twilio reads both.
-  const call = await device.connect({ params: { To: toNumber, ...(fromNumber ? { CallerId: fromNumber } : {}) } }).catch((error) => {
+  const dialling = device.connect({ params: { To: toNumber, ...(fromNumber ? { CallerId: fromNumber } : {}) } });
+  const call = await Promise.race([dialling, refused]).catch((error) => {
     device.destroy();
     throw error;
   });
