@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from argon2 import PasswordHasher
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.database import now
+from switchboard.identity import passwords
 from switchboard.identity.credentials import API_KEY, digest, new_credential
 from switchboard.identity.models import ApiKey, AuditEntry, Membership, Organization, User
 from switchboard.identity.policy import Policy
@@ -124,7 +124,7 @@ async def create_user(
     """Make a user, an owner of the organization where one is named. Raises `IdentityError`."""
     address = checked_email(email)
     check_password(password)
-    user = User(email=address, password_hash=PasswordHasher().hash(password), is_superadmin=superadmin)
+    user = User(email=address, password_hash=await passwords.hashed(password), is_superadmin=superadmin)
     session.add(user)
     try:
         await session.flush()

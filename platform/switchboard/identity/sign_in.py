@@ -4,20 +4,16 @@ A browser's session is a random token in a cookie, kept here as its hash, so tha
 use, 90 from its beginning. Ten wrong passwords in a row lock an account for 15 minutes; each further one does so again.
 """
 
-import asyncio
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
 from uuid import UUID
 
-from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
 from sqlmodel import col, delete, or_, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.database import Database, now
-from switchboard.identity import crossing
+from switchboard.identity import crossing, passwords
 from switchboard.identity.credentials import digest
 from switchboard.identity.models import Organization, User, UserSession
 from switchboard.identity.service import IdentityError, check_password
@@ -51,29 +47,11 @@ class SignedIn:
     role: str | None
 
 
-@cache
-def _hasher() -> PasswordHasher:
-    return PasswordHasher()
-
-
-@cache
-def _nobody() -> str:
-    """A hash that no password has, so that an unknown address takes as long as a known one."""
-    return _hasher().hash(secrets.token_hex())
-
-
-def _matches(password_hash: str, password: str) -> bool:
-    try:
-        return _hasher().verify(password_hash, password)
-    except (VerificationError, InvalidHashError):
-        return False
-
-
 async def sign_in(database: Database, email: str, password: str, browser: Browser) -> tuple[UserSession, str]:
     """Begin a session; its token is answered once and not kept. Raises `SignInRefused`."""
     async with database.system() as session:
         user = await crossing.find_user(session, email)
-    fits = await asyncio.to_thread(_matches, (user and user.password_hash) or _nobody(), password)
+    fits = await passwords.matches(user.password_hash if user else "", password)
     async with database.system() as session:
         user = await crossing.find_user(session, email, lock=True)
         if user is not None and user.locked_until is not None and user.locked_until > now():
@@ -183,7 +161,7 @@ async def change_password(database: Database, user_id: UUID, *, current: str, ne
     """Change a password and end every other session of its owner. Raises `IdentityError`."""
     async with database.system() as session:
         user = await session.get_one(User, user_id)
-    if user.password_hash and not await asyncio.to_thread(_matches, user.password_hash, current):
+    if user.password_hash and not await passwords.matches(user.password_hash, current):
         raise IdentityError("The current password is wrong.")
     password_hash = await hashed(new)
     async with database.system() as session:
@@ -194,7 +172,7 @@ async def change_password(database: Database, user_id: UUID, *, current: str, ne
 async def hashed(password: str) -> str:
     """A password as it is kept. Raises `IdentityError` for one that is too short."""
     check_password(password)
-    return await asyncio.to_thread(_hasher().hash, password)
+    return await passwords.hashed(password)
 
 
 async def forget_old(session: AsyncSession) -> None:
