@@ -1,1 +1,10 @@
+import pytest
+
 pytest_plugins = ["tests.fixtures.servers", "tests.fixtures.app", "tests.fixtures.oauth", "tests.fixtures.receiver", "tests.fixtures.dashboard"]
+
+# What takes longest goes first, so that no process is left alone with it at the end.
+LONGEST = ("tests/faults/", "tests/fuzz/", "tests/api/test_isolation.py", "tests/cli/")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))

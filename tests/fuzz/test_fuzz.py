@@ -14,7 +14,7 @@ import pytest
 
 from tests.fixtures.servers import REPOSITORY
 
-EXAMPLES = os.environ.get("FUZZ_EXAMPLES", "40")
+EXAMPLES = os.environ.get("FUZZ_EXAMPLES", "10")
 PORT = "18097"
 FREE = """
 [rate_limits.read]
