@@ -23,12 +23,12 @@ class Last(str):
 
 
 async def live(visitor: Visitor, show: Callable[[AsyncSession], Awaitable[str]]) -> Response:
-    """A stream of what `show` renders. It ends when the browser leaves, when its session has, or with a `Last`."""
+    """A stream of what `show` renders. It ends when the browser leaves, with a `Last`, or when who looks has signed out or works elsewhere."""
 
     @stream_with_context
     async def stream() -> AsyncGenerator[bytes, None]:
         shown, rounds = "", 0
-        while await find_visitor() is not None:
+        while await _still_here(visitor):
             async with current_runtime().database.tenant(visitor.organization_id) as session:
                 fresh = await show(session)
             if fresh != shown:
@@ -45,6 +45,12 @@ async def live(visitor: Visitor, show: Callable[[AsyncSession], Awaitable[str]])
     response = Response(stream(), headers={"X-Accel-Buffering": "no"}, content_type="text/event-stream")
     response.timeout = None
     return response
+
+
+async def _still_here(visitor: Visitor) -> bool:
+    """Whether they are signed in as before: somebody who is no longer a member has a session still, and no organization in it."""
+    now = await find_visitor()
+    return now is not None and now.organization is not None and now.organization.id == visitor.organization_id
 
 
 def _event(text: str) -> bytes:
