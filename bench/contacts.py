@@ -2,12 +2,9 @@
 looks for each word in each field with ILIKE, in the same transaction's role. The contacts of four other organizations are in the same tables.
 """
 
-import asyncio
 import random
-import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from statistics import median
 from uuid import UUID
 
@@ -22,7 +19,7 @@ from switchboard.contacts import service as contacts
 from switchboard.contacts.models import Contact
 from switchboard.contacts.schemas import ContactOut
 from switchboard.database import new_id, now
-from switchboard.embedded import DataDirectory, EmbeddedServers
+from switchboard.embedded import DataDirectory
 from switchboard.identity import service as identity
 from switchboard.identity.policy import Policy, RateLimit, RateLimits
 from switchboard.migrations import upgrade
@@ -30,6 +27,8 @@ from switchboard.runtime import Runtime
 from switchboard.settings import Settings
 from switchboard.web.pages import page
 from switchboard.web.schemas import PageQuery
+
+from bench.embedded_server import with_servers
 
 OURS, OTHERS, OTHER_ORGANIZATIONS = 100_000, 20_000, 4
 ROUNDS = 10
@@ -148,15 +147,6 @@ async def measure(directory: DataDirectory) -> None:
         await compare(through_the_api(app.create_app(parts).test_client(), key), naively(parts, ours), queries)
 
 
-async def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        directory = DataDirectory(Path(folder))
-        directory.claim()
-        async with EmbeddedServers(directory):
-            await measure(directory)
-        directory.release()
-
-
 def run() -> None:
     """Print the table."""
-    asyncio.run(main())
+    with_servers(measure)

@@ -3,13 +3,10 @@
 Rows are written without triggers, and their number into the tally that triggers keep; beside each, what counting them would have taken.
 """
 
-import asyncio
 import os
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import median
 from typing import Any
 from uuid import UUID
@@ -26,7 +23,7 @@ from switchboard.campaigns.models import Campaign, CampaignContact
 from switchboard.contacts.models import Contact
 from switchboard.database import TenantTable, new_id
 from switchboard.do_not_call.models import DoNotCallEntry
-from switchboard.embedded import DataDirectory, EmbeddedServers
+from switchboard.embedded import DataDirectory
 from switchboard.events.models import Delivery, EventTarget
 from switchboard.identity import service as identity
 from switchboard.identity.policy import Policy, RateLimit, RateLimits
@@ -39,6 +36,8 @@ from switchboard.simulations.models import Simulation
 from switchboard.sms.models import SmsConversation, SmsMessage
 from switchboard.web.principal import SCOPES
 from switchboard.web.totals import TALLIES
+
+from bench.embedded_server import with_servers
 
 FEW, MANY = 10_000, int(os.environ.get("BENCH_ROWS", "10000000"))
 BATCH, ROUNDS = 1_000_000, 30
@@ -179,13 +178,4 @@ async def measure(directory: DataDirectory) -> None:
 def run() -> None:
     """Print the table."""
     logs.configure("ERROR")
-    with tempfile.TemporaryDirectory() as folder:
-
-        async def serve() -> None:
-            directory = DataDirectory(Path(folder))
-            directory.claim()
-            async with EmbeddedServers(directory):
-                await measure(directory)
-            directory.release()
-
-        asyncio.run(serve())
+    with_servers(measure)

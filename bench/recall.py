@@ -4,17 +4,15 @@
 """
 
 import asyncio
-import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 from switchboard import app
 from switchboard.conversation.knowledge import recalled, warm_up
-from switchboard.embedded import DataDirectory, EmbeddedServers
+from switchboard.embedded import DataDirectory
 from switchboard.identity import service as identity
 from switchboard.knowledge_bases.conversation import AgentKnowledge
 from switchboard.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
@@ -28,6 +26,7 @@ from switchboard.tenants.defaults import embedded_providers
 from switchboard_offline.minilm import MODEL, MiniLMEmbedding
 from switchboard_vectorstore.store import LanceStore
 
+from bench.embedded_server import with_servers
 from bench.knowledge import DOCUMENT, SMALL, material, place
 
 QUERIES, PAUSE_SECONDS = 200, 0.05
@@ -106,13 +105,4 @@ async def measure(directory: DataDirectory) -> None:
 def run() -> None:
     """Print both."""
     logs.configure("ERROR")
-    with tempfile.TemporaryDirectory() as folder:
-
-        async def serve() -> None:
-            directory = DataDirectory(Path(folder))
-            directory.claim()
-            async with EmbeddedServers(directory):
-                await measure(directory)
-            directory.release()
-
-        asyncio.run(serve())
+    with_servers(measure)

@@ -1,0 +1,22 @@
+"""Servers of a benchmark's own, gone with it."""
+
+import asyncio
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from switchboard.embedded import DataDirectory, EmbeddedServers
+
+
+def with_servers(measure: Callable[[DataDirectory], Awaitable[None]]) -> None:
+    """Measure over an embedded PostgreSQL and Redis, whose database is not migrated yet."""
+
+    async def serve() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            directory = DataDirectory(Path(folder))
+            directory.claim()
+            async with EmbeddedServers(directory):
+                await measure(directory)
+            directory.release()
+
+    asyncio.run(serve())
