@@ -142,15 +142,15 @@ def _complete(run: AutomationRun, step: _Step, result: JsonObject) -> None:
         raise ActionError("The action's result is not JSON.", retryable=False) from None
     if size > MAX_RESULT_CHARACTERS:
         raise ActionError(f"The action's result is longer than {MAX_RESULT_CHARACTERS} characters.", retryable=False)
-    records = run.records()
+    records, moment = run.records(), now()
     record = records[step.index]
-    record.status, record.result, record.error, record.completed_at = "completed", result, None, now()
+    record.status, record.result, record.error, record.completed_at = "completed", result, None, moment
     run.keep(records)
     run.lease_token = None
     if step.index + 1 == len(records):
-        _end(run, "completed")
+        _end(run, "completed", moment)
     else:
-        run.due_at = now()
+        run.due_at = moment
 
 
 async def _postpone(runtime: Runtime, step: _Step, until: datetime) -> None:
@@ -182,16 +182,17 @@ async def _fail(runtime: Runtime, step: _Step, message: str, *, retryable: bool)
 
 def _end_failed(run: AutomationRun, index: int, message: str) -> None:
     """An action has failed for good, and those after it are not taken."""
-    records = run.records()
+    records, moment = run.records(), now()
     failed, message = records[index], message[:MAX_ERROR_CHARACTERS]
-    failed.status, failed.error, failed.completed_at = "failed", message, now()
+    failed.status, failed.error, failed.completed_at = "failed", message, moment
     for record in records[index + 1 :]:
         record.status = "skipped"
     run.keep(records)
     run.error_message = f"actions.{index} ({failed.type}) failed: {message}"
-    _end(run, "failed")
+    _end(run, "failed", moment)
 
 
-def _end(run: AutomationRun, status: Literal["completed", "failed"]) -> None:
-    run.status, run.completed_at, run.due_at, run.lease_token = status, now(), None, None
+def _end(run: AutomationRun, status: Literal["completed", "failed"], moment: datetime) -> None:
+    """The run ends at the moment its last action did."""
+    run.status, run.completed_at, run.due_at, run.lease_token = status, moment, None, None
     metrics.automation_runs.labels(status).inc()
