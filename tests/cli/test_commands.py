@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -12,37 +11,8 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
-from switchboard.embedded import DataDirectory
 
-
-class Operator:
-    """Somebody at the command line."""
-
-    def __init__(self, servers: DataDirectory, data_dir: Path) -> None:
-        self._environment = {
-            **os.environ,
-            "SWITCHBOARD_DATA_DIR": str(data_dir),
-            "SWITCHBOARD_DATABASE_URL": servers.database_url,
-            "SWITCHBOARD_REDIS_URL": servers.redis_url,
-        }
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, "-m", "switchboard", *arguments], env=self._environment, capture_output=True, text=True, check=False)
-
-    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "switchboard", *arguments]
-        return subprocess.Popen(command, env={**self._environment, **environment}, stderr=subprocess.PIPE, text=True)
-
-    def ask(self, *arguments: str) -> dict[str, str]:
-        done = self.run(*arguments, "--json")
-        assert done.returncode == 0, done.stderr
-        found: dict[str, str] = json.loads(done.stdout)
-        return found
-
-
-@pytest.fixture
-def operator(servers: DataDirectory, tmp_path: Path) -> Operator:
-    return Operator(servers, tmp_path)
+from tests.fixtures.command_line import Operator
 
 
 def test_organizations_keys_users_and_clients(operator: Operator) -> None:
@@ -89,7 +59,7 @@ def test_errors_are_one_line_with_their_status(operator: Operator, arguments: li
 
 
 def test_without_servers_it_says_what_to_do(operator: Operator, tmp_path: Path) -> None:
-    operator._environment["SWITCHBOARD_DATABASE_URL"] = f"postgresql://x@/x?host={tmp_path}"
+    operator.environment["SWITCHBOARD_DATABASE_URL"] = f"postgresql://x@/x?host={tmp_path}"
     done = operator.run("orgs", "list")
     assert done.returncode == 1
     assert "make run" in done.stderr
@@ -100,7 +70,8 @@ def test_a_worker_shows_its_metrics_and_stops_when_told(operator: Operator) -> N
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    worker = operator.start("worker", SWITCHBOARD_WORKER_PORT=str(port))
+    command, environment = [sys.executable, "-m", "switchboard", "worker"], {**operator.environment, "SWITCHBOARD_WORKER_PORT": str(port)}
+    worker = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
     try:
         for _ in range(200):
             with contextlib.suppress(URLError), urlopen(f"http://127.0.0.1:{port}/metrics", timeout=2) as answer:
@@ -109,8 +80,8 @@ def test_a_worker_shows_its_metrics_and_stops_when_told(operator: Operator) -> N
             time.sleep(0.05)
         for name in ("delivery_attempts", "delivery_latency_seconds", "deliveries_under_way", "endpoints_disabled"):
             assert f"switchboard_{name}" in page
-        second = operator.start("worker", SWITCHBOARD_WORKER_PORT=str(port))
-        assert "set SWITCHBOARD_WORKER_PORT" in second.communicate(timeout=20)[1]
+        second = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=20)
+        assert "set SWITCHBOARD_WORKER_PORT" in second.stderr
         assert second.returncode == 1
     finally:
         worker.terminate()

@@ -2,49 +2,47 @@
 
 import asyncio
 import json
-import os
 import re
-import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import click
 import pytest
 from switchboard.cli.simulate import read
-from switchboard.embedded import DataDirectory
 
 from tests.fixtures.app import Caller
+from tests.fixtures.command_line import Done, Operator
 from tests.fixtures.servers import REPOSITORY
+
+Simulate: TypeAlias = Callable[..., Awaitable[Done]]
 
 PROMPT = (
     'When the caller says "opening hours": say "We are open from seven to six."\nWhen the caller says "goodbye": say "Goodbye." and call end_call'
 )
 
 
-async def simulate(caller: Caller, servers: DataDirectory, folder: Path, suite: str, *options: str) -> tuple[int, str, str]:
-    file = folder / "suite.toml"
-    file.write_text(suite)
-    environment = {
-        **os.environ,
-        "SWITCHBOARD_DATA_DIR": str(folder / "data"),
-        "SWITCHBOARD_DATABASE_URL": servers.database_url,
-        "SWITCHBOARD_REDIS_URL": servers.redis_url,
-    }
-    command = [sys.executable, "-m", "switchboard", "simulate", str(file), "--org", str(caller.organization_id), *options]
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(*command, env=environment, stdout=pipe, stderr=pipe)
-    out, error = await process.communicate()
-    return process.returncode or 0, out.decode(), error.decode()
+@pytest.fixture
+def simulate(caller: Caller, operator: Operator, tmp_path: Path) -> Simulate:
+    """Runs a suite for the caller's organization."""
+
+    async def run(suite: str, *options: str) -> Done:
+        file = tmp_path / "suite.toml"
+        file.write_text(suite)
+        return await asyncio.to_thread(operator.run, "simulate", str(file), "--org", str(caller.organization_id), *options)
+
+    return run
 
 
-async def test_the_example_passes_and_fails_with_the_agent(caller: Caller, servers: DataDirectory, tmp_path: Path) -> None:
+async def test_the_example_passes_and_fails_with_the_agent(caller: Caller, simulate: Simulate) -> None:
     example = re.findall(r"```toml\n(.*?)```", (REPOSITORY / "docs" / "simulations.md").read_text(), re.DOTALL)[0]
     agent = (await caller.post("/v1/agents", {"name": "Bakery", "system_prompt": PROMPT})).json["id"]
-    status, out, error = await simulate(caller, servers, tmp_path, example)
-    assert (status, out.splitlines()[-1]) == (0, "1 of 1 passed"), error
+    done = await simulate(example)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "1 of 1 passed"), done.stderr
     await caller.send("PUT", f"/v1/agents/{agent}", {"system_prompt": PROMPT.replace("open from seven", "closed from seven")})
-    status, out, error = await simulate(caller, servers, tmp_path, example, "--json")
-    assert status == 1, error
-    found = json.loads(out)
+    done = await simulate(example, "--json")
+    assert done.returncode == 1, done.stderr
+    found = json.loads(done.stdout)
     assert (found["passed"], found["total"], found["simulations"][0]["score"]) == (0, 1, 0.5)
 
 
@@ -65,8 +63,8 @@ def test_a_file_that_cannot_be_used(tmp_path: Path, suite: str, fault: str) -> N
         read(file)
 
 
-async def test_an_agent_that_is_not_there_is_a_fault_of_the_file(caller: Caller, servers: DataDirectory, tmp_path: Path) -> None:
+async def test_an_agent_that_is_not_there_is_a_fault_of_the_file(simulate: Simulate) -> None:
     suite = '[[simulation]]\nagent = "A"\nname = "A"\nlines = ["B"]\nassertions = [{type = "said", text = "C"}]'
-    status, out, error = await simulate(caller, servers, tmp_path, suite)
-    assert (status, out) == (2, "")
-    assert "agent A: there is none" in error
+    done = await simulate(suite)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "agent A: there is none" in done.stderr

@@ -28,7 +28,7 @@ for command in (
     switchboard.add_command(command)
 
 
-def main() -> None:
+def run() -> None:
     """Run a command: exit status 0, 1 for what went wrong (one line on standard error), 2 for wrong usage."""
     if len(sys.argv) > 1 and sys.argv[1] not in switchboard.commands and not sys.argv[1].startswith("-"):
         for command in Registry.discover().cli_commands:
