@@ -132,7 +132,7 @@ async def test_a_text_costs_when_the_carrier_has_taken_it(live: LivePlatform, ru
     await credit(runtime, caller, 1.5)
     body = {"from_number_id": live.number_id, "to_number": "+15550100001", "body": "Hello"}
     assert (await caller.post("/v1/sms", body)).status == 201
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         while await balance(caller) != 0.5:  # noqa: ASYNC110 - a worker does it
             await asyncio.sleep(0.02)
     assert (await caller.post("/v1/sms", body)).status == 402

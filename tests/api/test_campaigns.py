@@ -237,7 +237,7 @@ async def test_paused_it_dials_nobody_else_and_resumed_it_goes_on(live: LivePlat
 
 async def until_known(live: LivePlatform, call_id: JsonValue) -> str:
     """The carrier's own id of a call that rings."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         while True:
             async with live.runtime.providers.telephony(live.caller.organization_id) as carrier:
                 found = await carrier.find_call(str(call_id))
@@ -339,7 +339,7 @@ async def test_campaigns_share_what_the_organization_may_have(live: LivePlatform
         started.append(await make(caller, {"name": name, **fields}, numbers(*[RINGS] * 5), max_concurrent=5))
         await act(caller, started[-1], "start")
     first, second = started
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         while (await caller.get("/v1/calls")).json["total"] != 3:  # noqa: ASYNC110 - others do the work
             await asyncio.sleep(0.02)
     call = {"agent_id": fields["agent_id"], "from_number_id": fields["phone_number_id"], "to_number": "+15550100001"}

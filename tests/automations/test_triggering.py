@@ -180,7 +180,7 @@ async def test_somebody_who_is_added_to_a_campaign_is_called_once(live: LivePlat
     (run,) = await over(live.caller, again)
     assert (run["depth"], run["status"], actions_of(run)[0]["attempts"]) == (2, "completed", 1)
     assert actions_of(run)[0]["result"] == {"campaign_id": campaign["id"], "added": False}
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         while True:
             ended = (await live.caller.get(f"/v1/campaigns/{campaign['id']}")).json
             if ended["status"] == "completed":

@@ -19,7 +19,7 @@ from tests.fixtures.app import LivePlatform
 
 async def carriers_recording(live: LivePlatform, call_id: UUID) -> bytes:
     """The carrier's recording, as the API streams it through, whole and in part."""
-    async with asyncio.timeout(10), live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with asyncio.timeout(20), live.runtime.database.tenant(live.caller.organization_id) as session:
         call = await calls.get(session, call_id)
         while call.carrier_recording_id is None:
             await asyncio.sleep(0.05)
@@ -51,7 +51,7 @@ async def is_opted_out(live: LivePlatform, *, refused_with: str) -> None:
     body = {"to_number": "+15550100083", "from_number_id": live.number_id, "body": "Hello"}
     sent = await live.caller.post("/v1/sms", body)
     assert refused_with in (await text_with(live, sent.json, "failed"))["error_message"]
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         answer = await live.caller.post("/v1/sms", body)
         while answer.json.get("code") != "recipient_opted_out":
             answer = await live.caller.post("/v1/sms", body)

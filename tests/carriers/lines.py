@@ -105,7 +105,7 @@ async def events_of(live: LivePlatform, call_id: object) -> list[str]:
 
 async def connected(live: LivePlatform, call_id: object) -> None:
     """Returns when a call has been answered."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         while True:
             if (await live.caller.get(f"/v1/calls/{call_id}")).json["status"] == "in-progress":
                 return

@@ -192,7 +192,7 @@ async def test_a_crash_between_claim_and_answer_is_reconciled(line: Line, monkey
     monkeypatch.setattr(kind, "place_call", place_and_crash)
     monkeypatch.setattr(callbacks, "apply", apply_late)
     call_id = UUID(str((await live.place("+15550100020"))["id"]))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         await crashed.wait()
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
         call = await calls.get(session, call_id, lock=True)

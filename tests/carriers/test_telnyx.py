@@ -51,7 +51,7 @@ async def test_a_call_whose_acceptance_was_lost_is_held_once(at_telnyx: TelnyxLi
     both = [await live.place("+15550100040") for _ in range(2)]
     ended: list[Any] = [await live.ended(call["id"]) for call in both]
     assert [call["status"] for call in ended] == ["completed"] * 2
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await telnyx.idle()
     assert telnyx.talked == sum(call["served_by"]["telephony"] == "telnyx" for call in ended)
     assert "loopback" in [call["served_by"]["telephony"] for call in ended]

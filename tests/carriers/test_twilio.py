@@ -68,7 +68,7 @@ async def test_a_call_whose_acceptance_was_lost_is_held_once(at_twilio: TwilioLi
     twilio.failures["POST", "Calls"] = [DONE]
     call: Any = await live.ended((await live.place("+15550100040"))["id"])
     assert call["status"] == "completed"
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await twilio.idle()
     assert twilio.talked == (1 if call["served_by"]["telephony"] == "twilio" else 0)
 

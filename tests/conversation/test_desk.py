@@ -85,7 +85,7 @@ class Held:
 
     async def ends(self) -> CallResult:
         self.socket.hang_up()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(20):
             return await self.holding
 
 
@@ -96,7 +96,7 @@ def voice_pcm(text: str) -> bytes:
 async def held(engine: CallEngine, live: LiveCall) -> Held:
     socket, feed, ada = Socket(), Feed(), uuid4()
     holding = asyncio.create_task(engine.hold(live, socket))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while (control := engine.control(live.call_id)) is None:  # noqa: ASYNC110 - the engine tells nobody
             await asyncio.sleep(0)
     one = Held(live, socket, control.desk, feed, ada, holding)

@@ -60,7 +60,7 @@ async def ask(engine: CallEngine, live: LiveCall, *, listens: float = 1.5) -> He
     socket = Socket()
     holding = asyncio.create_task(engine.hold(live, socket))
     await socket.say(QUESTION)
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(20):
         await socket.spoke.wait()
     waited = socket.waited
     await socket.say(b"\xff" * int(listens * 8000))

@@ -59,7 +59,7 @@ def conversation(voices: Speech, model: Model, *, leg: Leg | None = None, **agen
 
 async def heard(socket: Socket) -> None:
     """Returns when something was heard, and half a second more."""
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(20):
         await socket.spoke.wait()
     await socket.say(b"")
 
@@ -89,7 +89,7 @@ async def _says_goodbye(engine: CallEngine, voices: Speech) -> None:
     holding = asyncio.create_task(engine.hold(live, socket))
     await socket.say(spoken())
     await heard(socket)
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(20):
         result = await holding
     assert (result.ended_reason, said(result)) == (EndedReason.AGENT_HUNG_UP, [("user", SENTENCE), ("agent", "Goodbye then.")])
     assert leg.done == ["hang_up"]
@@ -109,7 +109,7 @@ async def _presses_keys(engine: CallEngine, voices: Speech) -> None:
 
 
 async def _falls_silent(engine: CallEngine, voices: Speech) -> None:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(20):
         result = await engine.hold(conversation(voices, Model(), greeting_message="Hello.", end_call_silence_seconds=1), Socket())
     assert (result.ended_reason, said(result)) == (EndedReason.SILENCE, [("agent", "Hello.")])
 

@@ -70,7 +70,7 @@ async def test_a_campaign_is_made_of_pasted_lines_started_and_seen_to_reach_its_
     page.once("dialog", lambda dialog: dialog.accept())
     await page.get_by_role("button", name="Start").click()
     await page.get_by_text("running", exact=True).wait_for()
-    await page.get_by_text("3 of 3 done").wait_for(timeout=20_000)
+    await page.get_by_text("3 of 3 done").wait_for(timeout=30_000)
     await page.get_by_text("completed", exact=True).first.wait_for()
     assert await page.get_by_role("progressbar").get_attribute("value") == "3"
     await page.get_by_role("cell", name="busy").wait_for()

@@ -39,7 +39,7 @@ def settings(settings: Settings, sdks: Path) -> Settings:
 
 async def on_the_line(live: LivePlatform) -> None:
     """Returns when the only call has been answered."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         while True:
             items: Any = (await live.caller.get("/v1/calls")).json["items"]
             if [item["status"] for item in items] == ["in-progress"]:

@@ -145,7 +145,7 @@ async def test_signing_out_or_leaving_the_organization_ends_what_one_listens_to(
                     assert (await colleague.post(f"/dashboard/team/{leaver.user_id}/remove")).status == 303
                 else:
                     assert (await person.post("/dashboard/sign-out")).status == 303
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(20):
                     while (await socket.receive()).type != aiohttp.WSMsgType.CLOSE:
                         await socket.send_json({"type": "ping"})
 

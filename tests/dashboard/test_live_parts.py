@@ -18,5 +18,5 @@ async def test_a_live_part_ends_with_the_membership(live: LivePlatform, people: 
         async with browser.get("/dashboard/texts/live") as stream:
             assert (await stream.content.readline()).startswith(b"data:")
             assert (await owner.post(f"/dashboard/team/{member.user_id}/remove")).status == 303
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(20):
                 assert b"event: over" in await stream.content.read()

@@ -66,7 +66,7 @@ async def add(runtime: Runtime, target: EventTarget, **fields: object) -> Delive
 
 async def row(runtime: Runtime, delivery: Delivery, *, status: str | None = None) -> Delivery:
     """The delivery's row, once it has this status."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         while True:
             async with runtime.database.tenant(delivery.organization_id) as session:
                 found = await session.get_one(Delivery, delivery.id)

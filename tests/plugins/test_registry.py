@@ -238,7 +238,7 @@ async def test_a_watcher_that_hangs_is_left_behind_and_told_again_once_it_return
         assert told.acquire(timeout=5)
     assert not told.acquire(blocking=False)
     release.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while not told.acquire(blocking=False):
             await asyncio.sleep(0)
             await watcher.tell(event())

@@ -107,7 +107,7 @@ async def test_what_was_said_so_far_is_shown_while_it_runs(bench: Bench, monkeyp
     judge = judging.judge
 
     async def when_shown(*arguments: object) -> object:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(20):
             while True:
                 found = (await bench.caller.get(f"/v1/agents/{bench.agent_id}/simulations/{simulation_id}")).json
                 if found["turns"]:

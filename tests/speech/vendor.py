@@ -103,7 +103,7 @@ async def in_use(provider: ProviderT) -> AsyncIterator[ProviderT]:
 
 async def next_of(stream: SpeechToTextStream) -> Transcript:
     """What a stream says next."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         return await anext(aiter(stream))
 
 

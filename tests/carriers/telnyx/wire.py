@@ -112,7 +112,7 @@ class TelnyxPost(Post):
         match told:
             case Calling():
                 await self.tell("call.initiated", direction=record.direction, state="parked", **record.more)
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(20):
                     return msgspec.json.encode(await record.decision)
             case Ringing():
                 await self.tell("call.initiated", direction="outgoing", state="bridging")
