@@ -13,7 +13,7 @@ from aiohttp import web
 from switchboard.conversation.g711 import decode, encode
 from switchboard.plugins import Provider, ProviderSettings, SpeechRequest, SpeechToTextStream, Transcript, Word
 from switchboard_offline.espeak import EspeakTextToSpeech, speak
-from switchboard_offline.pocketsphinx import recognize
+from switchboard_offline.pocketsphinx import hear
 
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
 KEY = "the-key-of-the-vendor"
@@ -118,7 +118,7 @@ def spoken(text: str = SENTENCE) -> bytes:
 
 async def understood(audio: bytes, hints: tuple[str, ...] = PHRASES) -> str:
     """What real recognition hears in mu-law."""
-    return await asyncio.to_thread(recognize, decode(audio, "mulaw").tobytes(), hints)
+    return await hear(decode(audio, "mulaw").tobytes(), hints)
 
 
 async def synthesized(text: str, speed: float) -> tuple[bytes, list[Word]]:

@@ -1,10 +1,13 @@
 """espeak and pocketsphinx keep their contracts, and understand each other."""
 
+import multiprocessing
+
 import pytest
-from switchboard.plugins import ProviderSettings, TranscriptionRequest
+from switchboard.plugins import ProviderError, ProviderSettings, TranscriptionRequest
 from switchboard.plugins.testing import SpeechToTextContract, TextToSpeechContract
 from switchboard_offline.espeak import EspeakTextToSpeech, speak
-from switchboard_offline.pocketsphinx import PocketsphinxSpeechToText, recognize
+from switchboard_offline.pocketsphinx import PocketsphinxSpeechToText, hear
+from switchboard_offline.recognition import recognize
 
 PHRASES = ("what are your opening hours", "thank you", "goodbye", "can I speak to a human", "how much does it cost", "yes", "no")
 
@@ -41,3 +44,12 @@ def test_what_nobody_expected_still_becomes_something() -> None:
 
 def test_a_phrase_with_an_unknown_word_does_not_spoil_the_others() -> None:
     assert recognize(speak("thank you"), ("xqzzt blorf", "thank you", "goodbye")) == "thank you"
+
+
+async def test_recognition_is_done_in_processes_that_may_be_killed() -> None:
+    assert await hear(speak("thank you"), PHRASES) == "thank you"
+    for process in multiprocessing.active_children():
+        process.kill()
+    with pytest.raises(ProviderError, match="was killed"):
+        await hear(speak("thank you"), PHRASES)
+    assert await hear(speak("thank you"), PHRASES) == "thank you"
