@@ -90,7 +90,7 @@ class _Recognizer:
         return [phrase for phrase, _ in found]
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=8)
 def _with_phrases(hints: tuple[str, ...]) -> _Recognizer:
     return _Recognizer(hints)
 
