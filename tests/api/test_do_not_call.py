@@ -152,7 +152,8 @@ async def test_a_caller_who_says_so_is_listed_and_still_answered(live: LivePlatf
 
 
 async def test_who_is_called_and_says_so_is_listed(live: LivePlatform) -> None:
-    rules = 'When the caller says "who is speaking" or "goodbye": say "You will not be called again." and call opt_out and call end_call'
+    sorry = 'say "You will not be called again." and call opt_out and call end_call'
+    rules = f'When the caller says "hello" or "thank you" or "goodbye": {sorry}\nOtherwise: {sorry}'
     await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"system_prompt": rules})
     await live.ended((await live.place(NUMBER))["id"])
     assert [(entry["phone_number"], entry["source"]) for entry in await entries(live.caller)] == [(NUMBER, "call")]
