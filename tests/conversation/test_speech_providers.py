@@ -18,7 +18,7 @@ from tests.speech.providers import Speech, speech
 from tests.speech.vendor import PHRASES, SENTENCE, spoken, synthesized
 
 # LiteLLM and the libraries under it warn of their own future; none of it is ours to mend.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::ResourceWarning")
+pytestmark = [pytest.mark.usefixtures("litellm_clients"), pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")]
 
 LONG = "Unfortunately international telecommunications infrastructure is so big that all of us do as we can and go on and on for as long as it is on"
 """Long words first, so that a share of the time is not the same share of the words."""

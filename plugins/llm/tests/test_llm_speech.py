@@ -17,7 +17,7 @@ from tests.speech.openai import OpenAI
 from tests.speech.vendor import KEY, PHRASES, SENTENCE
 
 # LiteLLM and the libraries under it warn of their own future; none of it is ours to mend.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::ResourceWarning")
+pytestmark = [pytest.mark.usefixtures("litellm_clients"), pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")]
 
 
 @pytest_asyncio.fixture

@@ -15,7 +15,7 @@ from switchboard_llm.models import MODELS, VendorModel
 from tests.fixtures.chat_server import KEY, ChatServer, Fault
 
 # LiteLLM and the libraries under it warn of their own future; none of it is ours to mend.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::ResourceWarning")
+pytestmark = [pytest.mark.usefixtures("litellm_clients"), pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")]
 
 
 @pytest_asyncio.fixture
