@@ -20,6 +20,7 @@ from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSp
 from switchboard_telephony_twilio.codec import TwilioCodec
 
 from bench.calls_server import Nowhere
+from bench.vendors_server import MODEL
 
 SECRET = SecretStr("x")
 
@@ -41,8 +42,9 @@ async def main(port: int, core: int, vendors: str) -> None:
         await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
         number = scope["path"].rpartition("/")[2]
         agent = AgentSettings(
-            uuid4(), "Be brief.", llm_model=f"model-{number}", tts_voice_id=f"voice-{number}", stt_model=f"nova-3-{number}", interruption_min_words=10
-        )
+            uuid4(), f"Be brief on call-{number}", llm_model=MODEL, tts_voice_id=f"voice-{number}", stt_model=f"nova-3-{number}",
+            interruption_min_words=10,
+        )  # fmt: skip
         record = ServiceRecord()
         call = LiveCall(
             uuid4(), uuid4(), "inbound", "+15550100001", "+15550100200", agent, FailoverSpeechToText([ears], record, patience=PATIENCE),

@@ -41,7 +41,7 @@ async def hold(socket: WebSocket, number: str, vendors: str, session: aiohttp.Cl
     serializer = TwilioFrameSerializer("s", params=TwilioFrameSerializer.InputParams(auto_hang_up=False))
     transport = FastAPIWebsocketTransport(socket, FastAPIWebsocketParams(audio_in_enabled=True, audio_out_enabled=True, serializer=serializer))
     ears = DeepgramSTTService(api_key="x", base_url=vendors, settings=DeepgramSTTService.Settings(model=f"nova-3-{number}"))
-    asked = OpenAILLMService.Settings(model=f"model-{number}", system_instruction="Be brief.")
+    asked = OpenAILLMService.Settings(model="gpt-4o-mini", system_instruction=f"Be brief on call-{number}")
     mind = OpenAILLMService(api_key="x", base_url=f"{vendors}/v1", settings=asked)
     mouth = ElevenLabsHttpTTSService(
         api_key="x", base_url=vendors, aiohttp_session=session,

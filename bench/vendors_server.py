@@ -1,6 +1,7 @@
 """Vendors that answer after fixed times, and write down when they were asked and answered: Deepgram's ears, OpenAI's chat, ElevenLabs' voice.
 
-A call's number is the end of the model's and the voice's names, so each request is known to belong to a turn of a call.
+A call's number is the end of the transcriber's and the voice's names and of the model's prompt, so each request is known to belong to a turn of a
+call. The model is one for all and has a price: a library's caches fit neither a model for each call nor anybody who has that.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from aiohttp import WSMsgType, web
 from switchboard.conversation.g711 import decode, encode
 from switchboard_offline.espeak import speak
 
+MODEL: Final = "gpt-4o-mini"
 HEARING_SECONDS: Final = 0.15
 THINKING_SECONDS: Final = 0.3
 SPEAKING_SECONDS: Final = 0.15
@@ -109,7 +111,7 @@ class Vendors:
         return socket
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
-        turn = self._turn((await request.json())["model"])
+        turn = self._turn((await request.json())["messages"][0]["content"])
         turn.note("mind_asked")
         await asyncio.sleep(THINKING_SECONDS)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})

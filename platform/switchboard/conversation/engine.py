@@ -17,7 +17,7 @@ from switchboard.plugins import MediaStarted, ProviderError
 
 logger = structlog.get_logger()
 TICK_SECONDS = 0.01
-BATCH_SECONDS = 0.00025
+BATCH_SECONDS = 0.00005
 """How long a call's audio waits for others' to be judged with it, for each live call, up to a tick: a few calls are answered sooner, and many
 cost what they would by the clock."""
 START_SECONDS = 10.0

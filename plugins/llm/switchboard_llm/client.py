@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import aiohttp
 from pydantic import BaseModel, Field, SecretStr, ValidationError
@@ -20,6 +20,11 @@ RETRYABLE = (408, 409, 425, 429)
 CHECK_SECONDS = 10.0
 ProviderT = TypeVar("ProviderT", bound=Provider[Any])
 _loading = threading.Lock()
+LATE: Final = (
+    "openai.resources", "litellm.litellm_core_utils.default_encoding", "anyio._backends._asyncio", "litellm._service_logger",
+    "litellm.proxy.openai_files_endpoints.common_utils", "litellm.llms.fal_ai.chat.transformation", "litellm.llms.edenai.chat.transformation",
+)  # fmt: skip
+"""What LiteLLM would import with the first request: more than a second, in which the process holds no other call either."""
 
 
 class VendorSettings(ProviderSettings):
@@ -46,9 +51,9 @@ def _imported() -> Any:
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.drop_params = True
-    # What it would import with the first request, a second in which the process holds no other call either.
-    for late in ("openai.resources", "litellm.litellm_core_utils.default_encoding", "anyio._backends._asyncio"):
-        importlib.import_module(late)
+    for late in LATE:
+        with suppress(ModuleNotFoundError):  # another version's
+            importlib.import_module(late)
     # It stays: to look for garbage among its 300 000 objects every few minutes would hold all calls up for a tenth of a second and more.
     gc.freeze()
     return litellm

@@ -129,6 +129,13 @@ async def test_cancelling_closes_the_request(server: ChatServer, base_url: str, 
         await server.closed.wait()
 
 
+async def test_the_connection_is_kept_where_an_answer_ends_late(server: ChatServer, base_url: str) -> None:
+    provider = model(base_url)
+    for _ in range(3):
+        assert [event async for event in provider.chat(ask("late"))]
+    assert len(server.peers) == 1
+
+
 async def test_a_servers_models_and_a_vendors_are_listed(base_url: str) -> None:
     assert await model(base_url).models() == ["llama", "qwen"]
     vendor = next(kind for kind in MODELS if kind.name == "anthropic")(VendorSettings(api_key=SecretStr(KEY)))
