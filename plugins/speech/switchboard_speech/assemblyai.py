@@ -6,8 +6,9 @@ from typing import Final
 import aiohttp
 from pydantic import BaseModel, HttpUrl
 from switchboard.plugins import PHONE_MULAW, ProviderError, SpeechToTextProvider, SpeechToTextStream, Transcript, TranscriptionRequest, Word
+from switchboard.plugins.languages import base_language
 
-from switchboard_speech.connection import CONNECT_SECONDS, Connected, Connection, Fault, VendorSettings, base_language, understood
+from switchboard_speech.connection import CONNECT_SECONDS, Connected, Connection, Fault, VendorSettings, understood
 from switchboard_speech.streams import SocketStream
 
 SHORTEST, LONGEST = 400, 8000

@@ -10,8 +10,9 @@ from uuid import uuid4
 import aiohttp
 from pydantic import BaseModel, HttpUrl
 from switchboard.plugins import PHONE_MULAW, ProviderError, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice, Word
+from switchboard.plugins.languages import single_language
 
-from switchboard_speech.connection import RETRYABLE, SILENCE_SECONDS, Connected, Connection, Fault, VendorSettings, base_language, understood
+from switchboard_speech.connection import RETRYABLE, SILENCE_SECONDS, Connected, Connection, Fault, VendorSettings, understood
 from switchboard_speech.timing import Timeline
 
 VERSION: Final = "2026-03-01"
@@ -196,11 +197,12 @@ class CartesiaTextToSpeech(Connected[CartesiaSettings], TextToSpeechProvider[Car
             "model_id": request.model or self.settings.model,
             "transcript": request.text,
             "voice": {"mode": "id", "id": request.voice_id or self.settings.voice_id},
-            "language": base_language(request.language),
             "output_format": {"container": "raw", "encoding": "pcm_mulaw", "sample_rate": 8000},
             "add_timestamps": True,
             "continue": False,
         }
+        if (language := single_language(request.language)) is not None:
+            order["language"] = language
         if request.speed != 1.0:
             order["generation_config"] = {"speed": min(FASTEST, max(SLOWEST, request.speed))}
         return order

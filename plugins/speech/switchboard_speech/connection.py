@@ -143,8 +143,3 @@ def understood(title: str) -> Iterator[None]:
         yield
     except ValueError as error:
         raise ProviderError(f"{title} sent what cannot be understood: {str(error).splitlines()[0]}") from error
-
-
-def base_language(language: str) -> str:
-    """`en` of `en-US`."""
-    return language.partition("-")[0].lower()

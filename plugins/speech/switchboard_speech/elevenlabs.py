@@ -11,8 +11,9 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, HttpUrl
 from switchboard.plugins import PHONE_MULAW, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice, Word
+from switchboard.plugins.languages import single_language
 
-from switchboard_speech.connection import Connected, Connection, Fault, VendorSettings, base_language, understood
+from switchboard_speech.connection import Connected, Connection, Fault, VendorSettings, understood
 from switchboard_speech.timing import Spelling, Timeline
 
 SLOWEST, FASTEST = 0.7, 1.2
@@ -123,8 +124,9 @@ class ElevenLabsTextToSpeech(Connected[ElevenLabsSettings], TextToSpeechProvider
         body: dict[str, object] = {"text": request.text, "model_id": model}
         if given := {name: value for name, value in voice.items() if value is not None}:
             body["voice_settings"] = given
-        if model.endswith(ENFORCES_LANGUAGE):
-            body["language_code"] = base_language(request.language)
+        language = single_language(request.language)
+        if language is not None and model.endswith(ENFORCES_LANGUAGE):
+            body["language_code"] = language
         return body
 
 

@@ -60,6 +60,9 @@ async def test_what_the_agent_says_is_ordered(opened: CartesiaTextToSpeech, serv
     assert (order["model_id"], order["language"], order["voice"], order["generation_config"]) == (
         "sonic-3.5", "de", {"mode": "id", "id": VOICES[1]}, {"speed": 0.6},
     )  # fmt: skip
+    await heard(opened, SpeechRequest("Hei.", language="nb-NO"))
+    await heard(opened, SpeechRequest("Ciao.", language="mul"))
+    assert (server.orders[1]["language"], "language" in server.orders[2]) == ("no", False)
 
 
 async def test_a_socket_serves_one_text_after_another_and_two_texts_have_two(opened: CartesiaTextToSpeech, server: Cartesia) -> None:

@@ -57,9 +57,10 @@ async def test_what_the_agent_says_is_asked_for(server: ElevenLabs) -> None:
     for request in (
         SpeechRequest("Hola.", "21m00Tcm4TlvDq8ikWAM", language="es-MX", speed=0.5),
         SpeechRequest("Hi.", model="eleven_multilingual_v2"),
+        SpeechRequest("Ciao.", language="mul"),
     ):
         assert [chunk async for chunk in provider.synthesize(request)]
-    spanish, plain = server.asked
+    spanish, plain, several = server.asked
     assert spanish.path == "/v1/text-to-speech/21m00Tcm4TlvDq8ikWAM/stream/with-timestamps"
     assert spanish.body == {
         "text": "Hola.",
@@ -68,6 +69,7 @@ async def test_what_the_agent_says_is_asked_for(server: ElevenLabs) -> None:
         "voice_settings": {"speed": 0.7, "stability": 0.5},
     }
     assert plain.body == {"text": "Hi.", "model_id": "eleven_multilingual_v2", "voice_settings": {"stability": 0.5}}
+    assert "language_code" not in several.body
     await provider.close()
 
 
