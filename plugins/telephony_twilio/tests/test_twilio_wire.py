@@ -295,9 +295,11 @@ async def test_numbers_are_searched_where_they_are(carrier: TwilioTelephony, twi
 
 
 async def test_a_number_of_the_account_is_directed_to_us_and_not_bought(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
+    number = twilio.numbers[OURS]
+    number.elsewhere = {"VoiceApplicationSid": new_sid("AP"), "SmsApplicationSid": new_sid("AP"), "TrunkSid": new_sid("TK")}
     bought = await carrier.buy_number(OURS, CALLBACKS)
-    assert (bought.carrier_number_id, twilio.purchases) == (twilio.numbers[OURS].sid, 0)
-    assert twilio.numbers[OURS].voice_url == f"{CALLBACKS.events}/call"
+    assert (bought.carrier_number_id, twilio.purchases) == (number.sid, 0)
+    assert (number.voice_url, number.elsewhere) == (f"{CALLBACKS.events}/call", {})
 
 
 async def test_a_purchase_whose_answer_was_lost_is_found_again(carrier: TwilioTelephony, twilio: TwilioServer) -> None:

@@ -228,6 +228,7 @@ class TwilioServer(Vendor[TwilioLeg]):
 
     def _direct(self, number: Number, form: dict[str, str]) -> JsonBody:
         number.voice_url, number.sms_url, number.status_callback = form["VoiceUrl"], form["SmsUrl"], form["StatusCallback"]
+        number.elsewhere = {name: sid for name in number.elsewhere if (sid := form.get(name, number.elsewhere[name]))}
         return self._number_body(number)
 
     def _number_body(self, number: Number) -> JsonBody:

@@ -52,6 +52,8 @@ class Number:
     voice_url: str = ""
     sms_url: str = ""
     status_callback: str = ""
+    elsewhere: dict[str, str] = field(default_factory=dict)
+    """Its applications and its trunk, by the parameter's name: they come before the addresses."""
 
 
 @dataclass
