@@ -112,6 +112,7 @@ class CallPayload(msgspec.Struct, rename={"from_number": "from"}):
     sip_hangup_cause: str | None = None
     custom_headers: list[Header] | None = None
     result: str = ""
+    status: str = ""
     failure_reason: str | None = None
 
 
@@ -225,7 +226,8 @@ def _about_target(name: str, call: CallPayload, state: CallState) -> Told:
     if name == "call.answered":
         return Told(then=Speak(call.call_control_id, state.introduction, state.language))
     if name == "call.speak.ended":
-        return Told(TargetReady(call.call_control_id))
+        # Ended by their hanging up, it is followed by that.
+        return Told(TargetReady(call.call_control_id) if call.status in ("", "completed") else None)
     return Told(TargetGone(call.call_control_id, _OUTCOMES.get(call.hangup_cause or "", "failed")) if name == "call.hangup" else None)
 
 

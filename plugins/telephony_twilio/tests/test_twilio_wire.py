@@ -21,6 +21,7 @@ from switchboard.plugins import (
     ConnectMedia,
     ForwardCall,
     IncomingCall,
+    Introduction,
     InvalidCallback,
     MachineDetected,
     OutcomeUnknown,
@@ -90,6 +91,16 @@ async def test_instructions_are_markup(carrier: TwilioTelephony) -> None:
     recording = TwilioTelephony(carrier.settings.model_copy(update={"record_calls": True}))
     connected = (await recording.instruct(call, ConnectMedia(MEDIA), CALLBACKS)).body
     assert connected.index(f'recordingStatusCallback="{CALLBACKS.events}/recording"'.encode()) < connected.index(b"<Connect>")
+
+
+@pytest.mark.parametrize(("language", "spoken"), [("en-GB", "en-GB"), ("de", "de-DE"), ("nn-NO", "nb-NO"), ("mul", None)])
+async def test_a_target_is_told_why_in_a_language_they_have(
+    carrier: TwilioTelephony, twilio: TwilioServer, language: str, spoken: str | None
+) -> None:
+    await carrier.introduce(SID, Introduction("+15550100021", OURS, "Ann & Bob wait.", language), CALLBACKS)
+    twiml = dict(twilio.requests[-1][2])["Twiml"]
+    attribute = "" if spoken is None else f' language="{spoken}"'
+    assert f'<Say{attribute}>Ann &amp; Bob wait.</Say><Redirect method="POST">{CALLBACKS.events}/introduced</Redirect>' in twiml
 
 
 # --- retries ---

@@ -140,8 +140,8 @@ class TwilioServer(Vendor[TwilioLeg]):
         answer = read_markup(record, form["Twiml"])
         if record.redirect:
             leg = self._leg(record)
-            self.introductions.append(record.spoken[0])
-            audio, ring = await voice(record.spoken[0]), int(form["Timeout"])
+            self.introductions.append(record.spoken)
+            audio, ring = await voice(record.spoken), int(form["Timeout"])
             self.run(leg, lambda _: leg.consult(subscriber, ring, audio))
             return self._call_body(record, "queued")
         assert isinstance(answer, Connect)

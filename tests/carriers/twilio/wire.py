@@ -72,7 +72,7 @@ class CallRecord:
     more: Form = field(default_factory=dict)
     streams: dict[str, dict[str, str]] = field(default_factory=dict)
     sequence: int = 0
-    spoken: tuple[str, str] = ("", "")
+    spoken: str = ""
     redirect: str = ""
     room: str = ""
 
@@ -100,7 +100,7 @@ def read_markup(record: CallRecord, markup: str) -> Answer | None:
             record.streams[url] = {parameter.attrib["name"]: parameter.attrib["value"] for parameter in stream.iter("Parameter")}
             return Connect(url)
         elif verb.tag == "Say":
-            record.spoken = (verb.text or "", verb.attrib["language"])
+            record.spoken = verb.text or ""
         elif verb.tag == "Redirect":
             assert verb.text
             assert verb.attrib["method"] == "POST"
