@@ -85,7 +85,9 @@ class Media(msgspec.Struct):
 
 
 class Cost(msgspec.Struct):
-    amount: str = ""
+    """What a text costs; Telnyx's schema says that the amount is a text, its examples have a number."""
+
+    amount: str | float = ""
     currency: str = ""
 
 

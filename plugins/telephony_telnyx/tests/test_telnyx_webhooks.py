@@ -105,6 +105,7 @@ TOLD: dict[str, tuple[tuple[str, JsonBody], CarrierEvent | None]] = {
         text("delivered", cost={"amount": None, "currency": "USD"}, **dict.fromkeys(("from", "media", "errors", "parts", "text"))),
         TextStatus(TEXT_ID, "delivered"),
     ),
+    "a text whose cost is a number": (text("sent", cost={"amount": 0.0051, "currency": "USD"}), TextStatus(TEXT_ID, "sent", cost=0.0051)),
     "a text that was delivered": (text("delivered"), TextStatus(TEXT_ID, "delivered")),
     "a text of which nothing is heard": (text("delivery_unconfirmed"), TextStatus(TEXT_ID, "sent")),
     "a text that was not delivered": (
