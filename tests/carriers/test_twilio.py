@@ -22,7 +22,7 @@ from switchboard.runtime import Runtime
 
 from tests.carriers.checks import carriers_recording, is_opted_out, newest_pictures, purchase_is_repaired
 from tests.carriers.lines import PERSON, Line, connected, events_of, only_call, text_with, twilio_line
-from tests.carriers.twilio.server import TwilioServer, new_sid
+from tests.carriers.twilio.server import UNREACHABLE, TwilioServer, new_sid
 from tests.carriers.twilio.wire import CallRecord, signature
 from tests.carriers.vendor import BROKEN, DONE
 from tests.fixtures.app import LivePlatform, Organizations
@@ -158,6 +158,18 @@ async def test_a_media_socket_needs_its_calls_address_and_the_streams_token(at_t
     call = await live.ended(items[0]["id"])
     assert (call["status"], heard.heard_seconds) == ("failed", 0.0)
     assert (await live.caller.get(f"/v1/calls/{call['id']}/transcript")).json["items"] == []
+
+
+async def test_a_call_whose_audio_cannot_be_connected_has_failed_and_says_why(at_twilio: TwilioLine) -> None:
+    (line, twilio), live = at_twilio, at_twilio[0].live
+    twilio.media_is_unreachable = True
+    placed = await live.place(PERSON)
+    await line.ring("Hello")
+    calls_: Any = (await live.caller.get("/v1/calls")).json["items"]
+    for call in [await live.ended(call["id"]) for call in calls_]:
+        assert (call["status"], call["error_message"]) == ("failed", f"Twilio could not stream the call's audio: {UNREACHABLE}"), call
+    assert {call["id"] for call in calls_} >= {placed["id"]}
+    assert len(calls_) == 2
 
 
 async def test_twilios_recording_is_streamed_through_and_has_the_keys_as_tones(at_twilio: TwilioLine) -> None:

@@ -32,14 +32,14 @@ def nothing_to_say() -> CarrierReply:
     return reply(MessagingResponse())
 
 
-def connected(media_url: str, token: str, recording_callback: str | None = None) -> VoiceResponse:
-    """Connect the call's audio to our socket. When we close that, nothing follows, so the call ends."""
+def connected(media_url: str, token: str, stream_callback: str, recording_callback: str | None = None) -> VoiceResponse:
+    """Connect the call's audio to our socket. When we close that, or it cannot be opened, nothing follows, so the call ends."""
     response = VoiceResponse()
     if recording_callback is not None:
         response.start().recording(
             recording_status_callback=recording_callback, recording_status_callback_event="completed", channels="dual", trim="do-not-trim"
         )
-    response.connect().stream(url=media_url).parameter(name=TOKEN, value=token)
+    response.connect().stream(url=media_url, status_callback=stream_callback).parameter(name=TOKEN, value=token)
     return response
 
 

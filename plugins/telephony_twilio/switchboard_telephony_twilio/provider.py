@@ -103,7 +103,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
 
     def _connected(self, media_url: str, callbacks: CallbackUrls) -> TwiML:
         recorded_at = f"{callbacks.events}/{told.RECORDING}" if self.settings.record_calls else None
-        return markup.connected(media_url, stream_token(self._token, media_url), recorded_at)
+        return markup.connected(media_url, stream_token(self._token, media_url), f"{callbacks.events}/{told.STREAM}", recorded_at)
 
     # calls
 

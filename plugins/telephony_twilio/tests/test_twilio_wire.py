@@ -70,7 +70,7 @@ async def test_a_call_is_ordered_whole(carrier: TwilioTelephony, twilio: TwilioS
     sent = dict(form)
     twiml = sent.pop("Twiml")
     assert twiml == (
-        f'<?xml version="1.0" encoding="UTF-8"?><Response><Connect><Stream url="{MEDIA}">'
+        f'<?xml version="1.0" encoding="UTF-8"?><Response><Connect><Stream statusCallback="{CALLBACKS.events}/stream" url="{MEDIA}">'
         f'<Parameter name="token" value="{stream_token(twilio.auth_token, MEDIA)}" /></Stream></Connect></Response>'
     )
     events = CALLBACKS.events
@@ -202,6 +202,11 @@ def failed(code: str, message: str) -> CallEnded:
 
 
 TOLD: dict[str, tuple[str, dict[str, str], CarrierEvent | None]] = {
+    "a stream that began": ("stream", {"CallSid": SID, "StreamEvent": "stream-started"}, None),
+    "a stream that could not": (
+        "stream", {"CallSid": SID, "StreamEvent": "stream-error"},
+        CallEnded(SID, "failed", error_message="Twilio could not stream the call's audio: no reason"),
+    ),
     "queued": ("status", {"CallStatus": "queued"}, CallAccepted(SID)),
     "initiated": ("status", {"CallStatus": "initiated"}, CallAccepted(SID)),
     "ringing": ("status", {"CallStatus": "ringing"}, CallRinging(SID)),
