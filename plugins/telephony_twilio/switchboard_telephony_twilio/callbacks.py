@@ -41,6 +41,8 @@ gets on who is called for a warm transfer, `introduced` asks what follows what t
 
 _SID: Final = re.compile(r"[A-Z]{2}[0-9a-fA-F]{32}")
 _CLIENT: Final = "client:"
+# ANONYMOUS, RESTRICTED, BLOCKED, UNKNOWN and UNAVAILABLE as they are typed on a telephone: what Twilio has for a number that is withheld.
+_WITHHELD: Final = frozenset(("", "+266696687", "+7378742833", "+2562533", "+8656696", "+86282452253"))
 _OUTCOMES: Final[Mapping[str, CallOutcome]] = {
     "completed": "completed",
     "busy": "busy",
@@ -117,7 +119,8 @@ def translate(path: str, fields: Fields) -> Received:
 
 
 def _incoming(told: _Told) -> IncomingCall:
-    return IncomingCall(told.sid("CallSid"), told.get("From"), told.get("To"))
+    caller = told.get("From")
+    return IncomingCall(told.sid("CallSid"), "anonymous" if caller in _WITHHELD else caller, told.get("To"))
 
 
 def _from_browser(told: _Told) -> BrowserCall:

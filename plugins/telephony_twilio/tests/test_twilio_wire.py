@@ -202,6 +202,9 @@ def failed(code: str, message: str) -> CallEnded:
 
 
 TOLD: dict[str, tuple[str, dict[str, str], CarrierEvent | None]] = {
+    "a call that comes in": ("call", {"CallSid": SID, "From": "+15550100001", "To": OURS}, IncomingCall(SID, "+15550100001", OURS)),
+    "a call from nobody": ("call", {"CallSid": SID, "From": "+266696687", "To": OURS}, IncomingCall(SID, "anonymous", OURS)),
+    "a call from somebody restricted": ("call", {"CallSid": SID, "From": "+7378742833", "To": OURS}, IncomingCall(SID, "anonymous", OURS)),
     "a stream that began": ("stream", {"CallSid": SID, "StreamEvent": "stream-started"}, None),
     "a stream that could not": (
         "stream", {"CallSid": SID, "StreamEvent": "stream-error"},
