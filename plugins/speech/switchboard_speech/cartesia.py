@@ -5,6 +5,7 @@ import time
 from base64 import b64decode
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
+from urllib.parse import quote
 from uuid import uuid4
 
 import aiohttp
@@ -156,6 +157,10 @@ class CartesiaTextToSpeech(Connected[CartesiaSettings], TextToSpeechProvider[Car
             found += page.data
             if not page.has_more or not page.data:
                 return [Voice(voice.id, voice.name, voice.language, voice.gender) for voice in found]
+
+    async def has_voice(self, voice_id: str) -> bool:
+        # The list is the whole library, page by page.
+        return await self._connection.has(f"/voices/{quote(voice_id, safe='')}")
 
     async def _begin(self, order: dict[str, object]) -> tuple[aiohttp.ClientWebSocketResponse, _Message]:
         """A socket on which the text was ordered, and the first message. A kept socket that turns out to be dead is replaced."""

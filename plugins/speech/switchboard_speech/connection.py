@@ -15,6 +15,7 @@ SILENCE_SECONDS: Final = 20.0
 CLOSE_SECONDS: Final = 1.0
 LONGEST_LINE: Final = 2**20
 RETRYABLE: Final = (408, 409, 425, 429)
+NOTHING: Final = (400, 404, 422)
 
 Params: TypeAlias = Sequence[tuple[str, str]]
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
@@ -81,6 +82,16 @@ class Connection:
             text = await response.text()
         with understood(self.title):
             return answer.model_validate_json(text)
+
+    async def has(self, path: str) -> bool:
+        """Whether something is there; a name that cannot be one names nothing."""
+        with self._translated():
+            async with self._opened().get(self._base_url + path) as response:
+                if response.status in NOTHING:
+                    return False
+                if response.status >= 400:
+                    raise self.refused(response.status, await response.text(errors="replace"))
+                return True
 
     async def socket(self, path: str, *, params: Params = ()) -> aiohttp.ClientWebSocketResponse:
         """A WebSocket, open."""

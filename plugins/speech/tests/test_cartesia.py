@@ -112,5 +112,11 @@ async def test_a_wrong_key_is_found(server: Cartesia) -> None:
     await provider.close()
 
 
+async def test_one_voice_is_asked_for_by_itself(opened: CartesiaTextToSpeech, server: Cartesia) -> None:
+    assert await opened.has_voice(VOICES[-1])
+    assert not await opened.has_voice("nobodys/voice")
+    assert len(server.asked) == 2
+
+
 async def test_all_pages_of_voices_are_listed(opened: CartesiaTextToSpeech) -> None:
     assert [found.id for found in await opened.voices()] == VOICES

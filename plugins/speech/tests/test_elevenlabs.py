@@ -96,5 +96,15 @@ async def test_an_answer_that_breaks_off_is_an_error(opened: ElevenLabsTextToSpe
 
 
 async def test_voices_have_names(opened: ElevenLabsTextToSpeech) -> None:
-    first = (await opened.voices())[0]
+    voices = await opened.voices()
+    assert [voice.name for voice in voices] == ["George", "Sarah", "Daniel"], "of each page"
+    first = voices[0]
     assert (first.id, first.name, first.language, first.gender) == ("JBFqnCBsd6RMkjVDRZzb", "George", "en", "male")
+
+
+async def test_a_voice_that_is_in_no_list_can_be_had(opened: ElevenLabsTextToSpeech, server: ElevenLabs) -> None:
+    assert await opened.has_voice("21m00Tcm4TlvDq8ikWAM")
+    assert not await opened.has_voice("nobodys/voice")
+    server.refusals = [500]
+    with pytest.raises(ProviderError):
+        await opened.has_voice("21m00Tcm4TlvDq8ikWAM")
