@@ -46,6 +46,8 @@ def _imported() -> Any:
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.drop_params = True
+    # Where a server does not say how many tokens it has used, LiteLLM would ask Hugging Face how Llama counts them, with the event loop held.
+    litellm.disable_hf_tokenizer_download = True
     # What it would import with the first request, a second in which the process holds no other call either.
     for late in ("openai.resources", "litellm.litellm_core_utils.default_encoding", "anyio._backends._asyncio"):
         importlib.import_module(late)

@@ -2,10 +2,11 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from switchboard.plugins import (
     ChatEvent,
@@ -22,6 +23,8 @@ from switchboard.plugins import (
 from switchboard_llm.client import OverLiteLLM, VendorSettings, arguments, known_cost, library, list_models, of_vendor, provider_error
 from switchboard_llm.vendors import VENDORS, Vendor
 
+FENCED: Final = re.compile(r"\s*```(?:json)?\s*(.*?)\s*```\s*", re.DOTALL)
+
 
 class VendorModel(OverLiteLLM, LLMProvider[VendorSettings]):
     """A vendor's models over LiteLLM, streaming."""
@@ -37,14 +40,16 @@ class VendorModel(OverLiteLLM, LLMProvider[VendorSettings]):
     async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
         litellm = await library()
         model = request.model or self.settings.model or self.vendor.default_model
-        gathered = _Gathered(model)
+        gathered, answer = _Gathered(model), ""
         try:
             async with asyncio.timeout(request.timeout_seconds):
-                stream = await litellm.acompletion(**arguments(self.vendor, self.settings, model), **_body(request))
+                stream = await litellm.acompletion(**arguments(self.vendor, self.settings, model), **_body(self.vendor, request))
             try:
                 async for chunk in stream:
                     for text in gathered.take(chunk):
-                        yield TextDelta(text)
+                        if request.response_schema is None:
+                            yield TextDelta(text)
+                        answer += text
             finally:
                 with suppress(AttributeError):
                     await stream.aclose()
@@ -52,6 +57,10 @@ class VendorModel(OverLiteLLM, LLMProvider[VendorSettings]):
             raise ProviderError(f"{self.vendor.title} did not answer within {request.timeout_seconds:.0f} seconds") from None
         except litellm.exceptions.openai.OpenAIError as error:
             raise provider_error(self.vendor, self.settings, error) from error
+        if request.response_schema is not None:
+            # Models that no schema holds like to put their JSON between fences, as in Markdown.
+            fenced = FENCED.fullmatch(answer)
+            yield TextDelta(fenced[1] if fenced else answer)
         for call in gathered.tool_calls():
             yield call
         yield gathered.usage(litellm, self.vendor)
@@ -101,9 +110,10 @@ def _arguments(text: str) -> JsonObject:
     return parsed
 
 
-def _body(request: ChatRequest) -> dict[str, object]:
+def _body(vendor: Vendor, request: ChatRequest) -> dict[str, object]:
+    messages = [_message(message) for message in request.messages]
     body: dict[str, object] = {
-        "messages": [_message(message) for message in request.messages],
+        "messages": messages,
         "temperature": request.temperature,
         "stream": True,
         "stream_options": {"include_usage": True},
@@ -118,7 +128,10 @@ def _body(request: ChatRequest) -> dict[str, object]:
             for tool in request.tools
         ]
     if request.response_schema is not None:
-        body["response_format"] = {"type": "json_schema", "json_schema": {"name": "answer", "schema": request.response_schema}}
+        schema = {"type": "json_schema", "json_schema": {"name": "answer", "schema": request.response_schema}}
+        body["response_format"] = schema if vendor.keeps_schemas else {"type": "json_object"}
+        # Told too, because many a server that speaks the protocol takes no notice of it.
+        messages[0]["content"] = f"{messages[0]['content']}\n\nThe JSON schema of your answer: {json.dumps(request.response_schema)}"
     return body
 
 

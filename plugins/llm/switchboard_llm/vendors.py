@@ -7,7 +7,8 @@ from dataclasses import dataclass
 class Vendor:
     """A vendor: our name, what people call it, LiteLLM's prefix, a model for those who name none, and whether it needs a key.
 
-    A kind of work for which it has no model here is not offered.
+    A kind of work for which it has no model here is not offered. `keeps_schemas` says whether its models can be held to a JSON schema; the others
+    can be held to JSON.
     """
 
     name: str
@@ -15,6 +16,7 @@ class Vendor:
     route: str
     default_model: str
     needs_key: bool = True
+    keeps_schemas: bool = True
     embedding_model: str | None = None
     transcription_model: str | None = None
     speech_model: str | None = None
@@ -27,10 +29,10 @@ VENDORS = (
     ),
     Vendor("anthropic", "Anthropic", "anthropic", "claude-haiku-4-5"),
     Vendor("gemini", "Google Gemini", "gemini", "gemini-2.5-flash", embedding_model="gemini-embedding-001"),
-    Vendor("groq", "Groq", "groq", "llama-3.3-70b-versatile", transcription_model="whisper-large-v3-turbo"),
+    Vendor("groq", "Groq", "groq", "llama-3.3-70b-versatile", keeps_schemas=False, transcription_model="whisper-large-v3-turbo"),
     Vendor("mistral", "Mistral", "mistral", "mistral-small-latest", embedding_model="mistral-embed"),
     Vendor("cerebras", "Cerebras", "cerebras", "llama-3.3-70b"),
-    Vendor("deepseek", "DeepSeek", "deepseek", "deepseek-chat"),
+    Vendor("deepseek", "DeepSeek", "deepseek", "deepseek-chat", keeps_schemas=False),
     Vendor("xai", "xAI", "xai", "grok-3-mini"),
     Vendor("together", "Together AI", "together_ai", "meta-llama/Llama-3.3-70B-Instruct-Turbo"),
     Vendor("openrouter", "OpenRouter", "openrouter", "openai/gpt-4o-mini"),
