@@ -112,6 +112,8 @@ def _arguments(text: str) -> JsonObject:
 
 def _body(vendor: Vendor, request: ChatRequest) -> dict[str, object]:
     messages = [_message(message) for message in request.messages]
+    if vendor.strict_order:
+        messages = _in_order(messages)
     body: dict[str, object] = {
         "messages": messages,
         "temperature": request.temperature,
@@ -135,9 +137,23 @@ def _body(vendor: Vendor, request: ChatRequest) -> dict[str, object]:
     return body
 
 
+def _in_order(messages: list[dict[str, object]]) -> list[dict[str, object]]:
+    """A system message later on becomes a note that a user gives; between a tool's and a user's nothing was said."""
+    ordered: list[dict[str, object]] = []
+    for message in messages:
+        is_note = message["role"] == "system" and any(earlier["role"] != "system" for earlier in ordered)
+        told: dict[str, object] = {"role": "user", "content": f"[Note, not said by the other party: {message['content']}]"} if is_note else message
+        if told["role"] == "user" and ordered and ordered[-1]["role"] == "tool":
+            ordered.append({"role": "assistant", "content": "…"})
+        ordered.append(told)
+    return ordered
+
+
 def _message(message: Message) -> dict[str, object]:
     written: dict[str, object] = {"role": message.role, "content": message.content}
     if message.tool_calls:
+        # An empty text beside a call is refused by some vendors, and filled in with a remark by LiteLLM for others.
+        written["content"] = message.content or None
         written["tool_calls"] = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": json.dumps(call.arguments)}}
             for call in message.tool_calls

@@ -89,6 +89,28 @@ async def test_a_tool_call_that_is_no_object_is_a_provider_error(base_url: str, 
             pass
 
 
+TALK = (
+    Message("system", "Be brief."), Message("system", "Known."), Message("assistant", "Hello."), Message("user", "hello"),
+    Message("assistant", "", tool_calls=(ToolCall("1", "weather", {}),)), Message("tool", "{}", tool_call_id="1"), Message("system", "It failed."),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "roles"),
+    [
+        ("openai", ["system", "system", "assistant", "user", "assistant", "tool", "system"]),
+        ("mistral", ["system", "system", "assistant", "user", "assistant", "tool", "assistant", "user"]),
+        ("openai_compatible", ["system", "system", "assistant", "user", "assistant", "tool", "assistant", "user"]),
+    ],
+)
+async def test_a_conversation_is_told_in_the_order_that_a_vendor_takes(server: ChatServer, base_url: str, name: str, roles: list[str]) -> None:
+    assert [event async for event in model(base_url, name=name).chat(ChatRequest(TALK))]
+    asked: Any = server.asked[0]["messages"]
+    assert [message["role"] for message in asked] == roles
+    assert "It failed." in asked[-1]["content"]
+    assert asked[4].get("content") is None, "an empty text beside a tool call is refused, or filled in"
+
+
 async def test_a_server_that_counts_no_tokens_has_nobody_else_asked(server: ChatServer, base_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """For a model that is called Llama LiteLLM would fetch a tokenizer from Hugging Face, and hold the event loop for as long as that takes."""
     server.counts, asked = False, list[str]()
