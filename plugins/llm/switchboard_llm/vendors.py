@@ -7,9 +7,9 @@ from dataclasses import dataclass
 class Vendor:
     """A vendor: our name, what people call it, LiteLLM's prefix, a model for those who name none, and whether it needs a key.
 
-    A kind of work for which it has no model here is not offered. `keeps_schemas` says whether its models can be held to a JSON schema; the others
-    can be held to JSON. `strict_order` says that its models, or the templates of their servers, take no system message later on, and no user's right
-    after a tool's.
+    A kind of work for which it has no model here is not offered. `embedding_route` is LiteLLM's prefix for embeddings where that is another.
+    `keeps_schemas` says whether its models can be held to a JSON schema; the others can be held to JSON. `strict_order` says that its models, or the
+    templates of their servers, take no system message later on, and no user's right after a tool's.
     """
 
     name: str
@@ -20,6 +20,7 @@ class Vendor:
     keeps_schemas: bool = True
     strict_order: bool = False
     embedding_model: str | None = None
+    embedding_route: str | None = None
     transcription_model: str | None = None
     speech_model: str | None = None
 
@@ -39,7 +40,10 @@ VENDORS = (
     Vendor("together", "Together AI", "together_ai", "meta-llama/Llama-3.3-70B-Instruct-Turbo"),
     Vendor("openrouter", "OpenRouter", "openrouter", "openai/gpt-4o-mini"),
     Vendor("azure", "Azure OpenAI", "azure", "gpt-4o-mini", embedding_model="text-embedding-3-small", transcription_model="whisper"),
-    Vendor("ollama", "Ollama", "ollama_chat", "llama3.2", needs_key=False, strict_order=True, embedding_model="nomic-embed-text"),
+    Vendor(
+        "ollama", "Ollama", "ollama_chat", "llama3.2", needs_key=False, strict_order=True,
+        embedding_model="nomic-embed-text", embedding_route="ollama",
+    ),
     Vendor(
         "openai_compatible", "OpenAI-compatible server", "openai", "default", needs_key=False, strict_order=True, embedding_model="default",
         transcription_model="default", speech_model="default",

@@ -65,6 +65,13 @@ async def test_embeddings_tell_what_they_cost_where_the_price_map_has_them(base_
     assert (found.input_tokens, found.cost) == (3, pytest.approx(cost) if cost else None)
 
 
+async def test_ollama_embeds(server: ChatServer) -> None:
+    kind = next(kind for kind in EMBEDDINGS if kind.name == "ollama")
+    found = await kind(VendorSettings(base_url=server.base_url.removesuffix("/v1"))).embed(["one", "three"], purpose="document")
+    assert (found.model, len(found.vectors), found.input_tokens) == ("nomic-embed-text", 2, 3)
+    assert found.vectors[0] != found.vectors[1]
+
+
 async def test_text_usage_and_parameters_travel(server: ChatServer, base_url: str) -> None:
     events = [event async for event in model(base_url).chat(ask("hello", temperature=0.3, max_tokens=50))]
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "You said hello."
