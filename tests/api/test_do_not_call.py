@@ -1,6 +1,7 @@
 """The do-not-call list through the API, and what it does to calls."""
 
 import asyncio
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -163,3 +164,17 @@ async def test_a_caller_who_withholds_the_number_cannot_be_listed(live: LivePlat
     await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"system_prompt": RULES})
     assert (await ring(live, "anonymous", "Do not call me again")).answered
     assert await entries(live.caller) == []
+
+
+async def test_no_agent_transfers_a_call_to_a_listed_number(live: LivePlatform) -> None:
+    rules = (
+        f'When the caller says "hello" or "goodbye": call transfer_call(to_number="{NUMBER}")\nOtherwise: call transfer_call(to_number="{NUMBER}")'
+    )
+    await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"system_prompt": rules})
+    await live.caller.post("/v1/do-not-call", {"phone_number": NUMBER})
+    await ring(live, OTHER, "Can I speak to a human")
+    items: Any = (await live.caller.get("/v1/calls")).json["items"]
+    call = await live.ended(items[0]["id"])
+    assert (call["ended_reason"], call["transferred_to"]) == ("caller_hung_up", None)
+    transcript: Any = (await live.caller.get(f"/v1/calls/{call['id']}/transcript")).json
+    assert "transfer_call" in str(transcript["items"])

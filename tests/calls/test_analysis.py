@@ -1,5 +1,7 @@
 """What is found out about a call after it."""
 
+import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -10,7 +12,7 @@ from pydantic import JsonValue
 from switchboard.calls import analysis
 from switchboard.calls.models import TranscriptLine
 from switchboard.database import now
-from switchboard.plugins import ChatEvent, ChatRequest, ModelUsage, ProviderSettings
+from switchboard.plugins import ChatEvent, ChatRequest, JsonObject, ModelUsage, ProviderSettings, TextDelta
 from switchboard.runtime import Runtime
 from switchboard_offline.scripted import ScriptedLLM
 
@@ -51,6 +53,27 @@ async def test_an_agent_says_what_is_to_be_found_out(runtime: Runtime, caller: C
     assert call["extracted_data"] == found
     assert "by rules" in str(call["call_summary"])
     assert call["served_by"] == {"analysis": "scripted"}
+
+
+async def test_facts_are_asked_for_so_that_every_vendor_can_answer(runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anthropic holds a model to objects whose names are in the schema: an open one it would leave empty."""
+    asked = list[JsonObject]()
+    facts: list[JsonValue] = [{"name": "size", "value": "large"}, {"name": "loaves", "value": 2}, {"name": "sliced", "value": True}, "nothing"]
+    answer = {"summary": "Bread.", "successful": True, "sentiment": "neutral", "extracted_data": facts}
+
+    class Strict(ScriptedLLM):
+        async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+            asked.append(request.response_schema or {})
+            yield TextDelta(json.dumps(answer))
+
+    @asynccontextmanager
+    async def strict(*_: object) -> AsyncIterator[Strict]:
+        yield Strict(ProviderSettings())
+
+    monkeypatch.setattr(analysis, "agent_model", strict)
+    agent = (await caller.post("/v1/agents", {"name": "Agent"})).json
+    assert (await analysed(runtime, caller, agent["id"]))["extracted_data"] == {"size": "large", "loaves": 2, "sliced": True}
+    assert not re.search(r'"additionalProperties": (?!false)', json.dumps(asked))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import asyncio
 import io
 import wave
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -15,14 +16,16 @@ from switchboard.calls import dialing
 from switchboard.calls import service as calls
 from switchboard.calls.addresses import media_url
 from switchboard.calls.media import Leg
+from switchboard.calls.sweep import sweep
 from switchboard.conversation import engine
 from switchboard.conversation.dtmf import COLUMNS, ROWS
+from switchboard.database import now
 from switchboard.plugins import SimulatedCall
 from switchboard.runtime import Runtime
 
 from tests.carriers.checks import carriers_recording, is_opted_out, newest_pictures, purchase_is_repaired
 from tests.carriers.lines import PERSON, Line, connected, events_of, only_call, text_with, twilio_line
-from tests.carriers.twilio.server import TwilioServer, new_sid
+from tests.carriers.twilio.server import UNREACHABLE, TwilioServer, new_sid
 from tests.carriers.twilio.wire import CallRecord, signature
 from tests.carriers.vendor import BROKEN, DONE
 from tests.fixtures.app import LivePlatform, Organizations
@@ -57,6 +60,25 @@ async def test_another_carrier_places_the_call_that_twilio_fails_to_place(at_twi
     await twilio.post(target).form_post(url, target.form(twilio.account_sid, "in-progress"))
     assert twilio.requests[-1][1].endswith(f"{target.sid}.json"), "who waits for a call that is over is hung up too"
     assert (await live.ended(call["id"]))["status"] == "completed"
+
+
+async def test_who_waits_for_a_call_whose_server_died_is_hung_up(at_twilio: TwilioLine) -> None:
+    (_, twilio), live = at_twilio, at_twilio[0].live
+    placed = await live.place("+15550100070")
+    await connected(live, placed["id"])
+    target = CallRecord(new_sid("CA"), "outbound-api", live.number, PERSON)
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        call = await calls.get(session, UUID(str(placed["id"])), lock=True)
+        call.holder = "a server that died"
+    url = f"{_status_url(live, placed).rpartition('/')[0]}/introduced"
+    await twilio.post(target).form_post(url, target.form(twilio.account_sid, "in-progress"))
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        call = await calls.get(session, UUID(str(placed["id"])), lock=True)
+        call.watch_at = now() - timedelta(seconds=1)
+    await sweep(live.runtime)
+    assert (await live.ended(placed["id"]))["status"] == "failed"
+    hung_up = [path for _, path, form in twilio.requests if form == [("Status", "completed")]]
+    assert any(target.sid in path for path in hung_up), hung_up
 
 
 async def test_a_call_whose_acceptance_was_lost_is_held_once(at_twilio: TwilioLine) -> None:
@@ -158,6 +180,18 @@ async def test_a_media_socket_needs_its_calls_address_and_the_streams_token(at_t
     call = await live.ended(items[0]["id"])
     assert (call["status"], heard.heard_seconds) == ("failed", 0.0)
     assert (await live.caller.get(f"/v1/calls/{call['id']}/transcript")).json["items"] == []
+
+
+async def test_a_call_whose_audio_cannot_be_connected_has_failed_and_says_why(at_twilio: TwilioLine) -> None:
+    (line, twilio), live = at_twilio, at_twilio[0].live
+    twilio.media_is_unreachable = True
+    placed = await live.place(PERSON)
+    await line.ring("Hello")
+    calls_: Any = (await live.caller.get("/v1/calls")).json["items"]
+    for call in [await live.ended(call["id"]) for call in calls_]:
+        assert (call["status"], call["error_message"]) == ("failed", f"Twilio could not stream the call's audio: {UNREACHABLE}"), call
+    assert {call["id"] for call in calls_} >= {placed["id"]}
+    assert len(calls_) == 2
 
 
 async def test_twilios_recording_is_streamed_through_and_has_the_keys_as_tones(at_twilio: TwilioLine) -> None:

@@ -50,6 +50,18 @@ def pdf(*pages: str, content: bytes | None = None, filters: str = "") -> bytes:
     return file + f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{trailer}".encode()
 
 
+@pytest.mark.parametrize(
+    ("content", "content_type", "text"),
+    [
+        ("name,note\nZed,late\n", "text/csv", "name: Zed; note: late"),
+        ('{"name": "Zed"}', "application/json", "name: Zed"),
+        ("Zed", "text/plain", "Zed"),
+    ],
+)
+async def test_a_byte_order_mark_is_no_text(content: str, content_type: str, text: str) -> None:
+    assert (await extract("file", f"\ufeff{content}", content_type)).text == text
+
+
 async def refusal(content: str, content_type: str) -> str:
     with pytest.raises(InvalidDocument) as refused:
         await extract("file", content, content_type)

@@ -8,7 +8,10 @@ from switchboard.plugins import Word
 
 from tests.speech.vendor import KEY, Vendor, synthesized
 
-VOICES = {"JBFqnCBsd6RMkjVDRZzb": "George", "21m00Tcm4TlvDq8ikWAM": "Rachel"}
+VOICES = {"JBFqnCBsd6RMkjVDRZzb": "George", "EXAVITQu4vr4xnSDxMaL": "Sarah", "onwK4e9ZLuTAKqWW03F9": "Daniel"}
+LEGACY = {"21m00Tcm4TlvDq8ikWAM": "Rachel"}
+"""Voices that can be used and are in no list."""
+LARGEST_PAGE = 2
 STATUSES = {401: "invalid_api_key", 404: "voice_not_found", 429: "too_many_concurrent_requests", 500: "internal_error"}
 CHUNK = 2000
 
@@ -20,7 +23,11 @@ class ElevenLabs(Vendor):
     counts_from_chunks = False
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.get("/v1/voices", self._voices), web.post("/v1/text-to-speech/{voice}/stream/with-timestamps", self._speak)]
+        return [
+            web.get("/v2/voices", self._voices),
+            web.get("/v1/voices/{voice}", self._voice),
+            web.post("/v1/text-to-speech/{voice}/stream/with-timestamps", self._speak),
+        ]
 
     def has_key(self, request: web.Request) -> bool:
         return request.headers.get("xi-api-key") == KEY
@@ -30,12 +37,21 @@ class ElevenLabs(Vendor):
             return web.json_response({"detail": [{"loc": ["body", "text"], "msg": "field required", "type": "missing"}]}, status=422)
         return web.json_response({"detail": {"status": STATUSES[status], "message": f"{STATUSES[status]}, {KEY}"}}, status=status)
 
-    async def _voices(self, _: web.Request) -> web.Response:
-        voices = [{"voice_id": id_, "name": name, "labels": {"language": "en", "gender": "male"}} for id_, name in VOICES.items()]
-        return web.json_response({"voices": voices})
+    async def _voices(self, request: web.Request) -> web.Response:
+        assert int(request.query["page_size"]) <= 100
+        since = int(request.query.get("next_page_token", "0"))
+        until = since + min(LARGEST_PAGE, int(request.query["page_size"]))
+        more = until < len(VOICES)
+        voices = [_described(id_, name) for id_, name in list(VOICES.items())[since:until]]
+        return web.json_response({"voices": voices, "has_more": more, "total_count": 0, "next_page_token": str(until) if more else None})
+
+    async def _voice(self, request: web.Request) -> web.Response:
+        known = {**VOICES, **LEGACY}
+        id_ = request.match_info["voice"]
+        return web.json_response(_described(id_, known[id_])) if id_ in known else self.refusal(404)
 
     async def _speak(self, request: web.Request) -> web.StreamResponse:
-        if request.match_info["voice"] not in VOICES:
+        if request.match_info["voice"] not in {**VOICES, **LEGACY}:
             return self.refusal(404)
         assert request.query["output_format"] == "ulaw_8000"
         body = self.asked[-1].body
@@ -54,6 +70,10 @@ class ElevenLabs(Vendor):
                 request.transport.abort()
         await response.write_eof()
         return response
+
+
+def _described(voice_id: str, name: str) -> dict[str, object]:
+    return {"voice_id": voice_id, "name": name, "labels": {"language": "en", "gender": "male"}}
 
 
 def _alignment(words: list[Word], since: float) -> dict[str, object]:

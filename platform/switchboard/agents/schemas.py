@@ -80,7 +80,9 @@ class AgentFields(RequestBody):
     )
     stt_provider: Label | None = None
     stt_model: Label | None = None
-    stt_language: str = Field("en-US", pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$", max_length=35, description="BCP 47.")
+    stt_language: str = Field(
+        "en-US", pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$", max_length=35, description="BCP 47; `mul`: callers change between several languages."
+    )
     greeting_message: Prompt = Field("", description="What the agent says first; empty: it waits for the caller.")
     end_call_silence_seconds: int = Field(30, ge=5, le=600)
     max_call_duration_seconds: int = Field(1800, ge=30, le=14_400)

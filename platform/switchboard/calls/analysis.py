@@ -1,11 +1,11 @@
 """After the call: summary, success, sentiment and extracted data, from one structured request to the agent's model."""
 
 from datetime import timedelta
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 from uuid import UUID
 
 import structlog
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.agents import service as agents
@@ -34,6 +34,27 @@ INSTRUCTION = (
 )
 
 Value: TypeAlias = str | int | float | bool | None
+FACTS: Final[dict[str, Any]] = {
+    "type": "array",
+    "description": "Facts that the caller gave.",
+    "items": {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "description": "Short, in snake_case."},
+            "value": {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]},
+        },
+        "required": ["name", "value"],
+        "additionalProperties": False,
+    },
+}
+"""How facts are asked for where the agent says nothing of them: vendors that hold a model to a schema have no objects whose names are open."""
+
+
+def _by_name(found: object) -> object:
+    """Facts as the schema above has them, by their names."""
+    if not isinstance(found, list):
+        return found
+    return {fact["name"]: fact.get("value") for fact in found if isinstance(fact, dict) and isinstance(fact.get("name"), str)}
 
 
 class Analysis(BaseModel):
@@ -44,7 +65,7 @@ class Analysis(BaseModel):
     summary: str = Field(max_length=10_000, description="Two or three sentences: what the caller wanted and what came of it.")
     successful: bool = Field(description="Whether the caller got what they called for, or the agent reached its goal.")
     sentiment: Literal["positive", "neutral", "negative", "unknown"] = Field(description="The caller's mood.")
-    extracted_data: dict[str, Value] = Field(description="Facts that the caller gave, by a short name in snake_case.")
+    extracted_data: Annotated[dict[str, Value], BeforeValidator(_by_name), WithJsonSchema(FACTS)]
 
 
 async def analyze(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:

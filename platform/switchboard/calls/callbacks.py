@@ -39,9 +39,12 @@ async def apply(runtime: Runtime, organization_id: UUID, carrier: str, event: Ca
 
 
 async def tell_of_target(runtime: Runtime, organization_id: UUID, carrier: str, event: TransferEvent, *, call_id: UUID | None) -> None:
-    """Tell the call that is to be transferred. Who waits for one that nobody holds any more, because its server died, is let go."""
+    """Tell the call that is to be transferred. Who waits for one that nobody holds any more, because its server died, is let go: here, or by the
+    sweep that ends the call."""
     async with runtime.database.tenant(organization_id) as session:
-        call = (await session.exec(calls.listed(session).where(col(Call.id) == call_id))).one_or_none()
+        call = (await session.exec(calls.listed(session).where(col(Call.id) == call_id).with_for_update())).one_or_none()
+        if call is not None and isinstance(event, TargetReady):
+            call.transfer_target = event.target_call_id
     abandoned = call is None or (is_over(call) and call.ended_reason != EndedReason.TRANSFERRED)
     if abandoned and isinstance(event, TargetReady):
         await end_leg(runtime, organization_id, carrier, event.target_call_id)

@@ -53,11 +53,13 @@ class Leg:
     async def transfer(self, to_number: str) -> None:
         if not self.carrier.capabilities.transfer:
             raise ProviderError(f"{self.carrier.title} cannot transfer calls", retryable=False)
+        await self._refuse_listed(to_number)
         await self.carrier.transfer(await self._carrier_call_id(), to_number=to_number, caller_id=self._own_number, callbacks=self._callbacks)
 
     async def introduce(self, to_number: str, text: str, language: str) -> str:
         if not self.carrier.capabilities.warm_transfer:
             raise ProviderError(f"{self.carrier.title} can transfer calls without an introduction only", retryable=False)
+        await self._refuse_listed(to_number)
         introduction = Introduction(to_number, self._own_number, text, language)
         return await self.carrier.introduce(await self._carrier_call_id(), introduction, self._callbacks)
 
@@ -69,6 +71,12 @@ class Leg:
 
     async def send_digits(self, digits: str) -> None:
         await self.carrier.send_digits(await self._carrier_call_id(), digits)
+
+    async def _refuse_listed(self, number: str) -> None:
+        """Whoever is on the do-not-call list is rung for no transfer either: its number is the model's choice, or the caller's."""
+        async with self.runtime.database.tenant(self.call.organization_id) as session:
+            if await do_not_call.is_listed(session, number):
+                raise ProviderError(calls.NOT_TO_BE_CALLED, retryable=False)
 
     @property
     def _own_number(self) -> str:

@@ -16,7 +16,8 @@ class Call(TenantTable, table=True):
 
     `agent_id` stays when the agent is deleted. `holder` is the server process that holds the media socket. `watch_at` is when the sweep
     looks after the call if nothing has happened to it by then; None once it is over. `cause_depth` is how many automations' doings led to it, which
-    its events carry on. `taken_over_by` names the person who has the call since `taken_over_at`, or had it when it ended.
+    its events carry on. `transfer_target` is the carrier's id of who was told of the call and waits to be connected. `taken_over_by` names the
+    person who has the call since `taken_over_at`, or had it when it ended.
     """
 
     __tablename__ = "call"
@@ -52,6 +53,7 @@ class Call(TenantTable, table=True):
     served_by: dict[str, Any] = json_column()
     answered_by: str | None = None
     transferred_to: str | None = None
+    transfer_target: str | None = None
     taken_over_by: str | None = None
     taken_over_at: datetime | None = None
     carrier: str

@@ -53,3 +53,5 @@ async def _end(runtime: Runtime, unattended: Call) -> None:
             await finish(session, call, "no-answer", error="The carrier never said what became of the call.")
     logger.warning("call ended by the sweep", call_id=str(call.id), status=call.status)
     await dialing.hang_up(runtime, call)
+    if call.transfer_target is not None:
+        await dialing.end_leg(runtime, call.organization_id, call.carrier, call.transfer_target)

@@ -24,6 +24,8 @@ ENDINGS = {
 }  # fmt: skip
 CONFINED = (HTML, PDF, DOCX)
 """Read in a process of their own."""
+BYTE_ORDER_MARK = "\ufeff"
+"""What Excel and others begin a file in UTF-8 with; it is no part of its text."""
 MAX_DEPTH = 64
 MAX_NAME = 100
 """Characters of a column's name, or of the path to a value, that stand before each value."""
@@ -48,7 +50,7 @@ class Extracted:
 
 async def extract(filename: str, content: str, content_type: str | None) -> Extracted:
     """The text of a content as it was sent. Raises `InvalidDocument`."""
-    kind = _kind(filename, content_type)
+    kind, content = _kind(filename, content_type), content.removeprefix(BYTE_ORDER_MARK)
     data = _decoded(content) if kind in (PDF, DOCX) else content.encode()
     return await _extracted(kind, data, content)
 

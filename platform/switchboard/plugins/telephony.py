@@ -24,7 +24,7 @@ INVALID_NUMBER: Final = "invalid_number"
 
 @dataclass(frozen=True, slots=True)
 class IncomingCall:
-    """Somebody rings one of our numbers. The carrier waits for `instruct`."""
+    """Somebody rings one of our numbers. The carrier waits for `instruct`. A `from_number` that is withheld has no `+`: `anonymous`, say."""
 
     carrier_call_id: str
     from_number: str

@@ -51,6 +51,8 @@ def _imported() -> Any:
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.drop_params = True
+    # Where a server does not say how many tokens it has used, LiteLLM would ask Hugging Face how Llama counts them, with the event loop held.
+    litellm.disable_hf_tokenizer_download = True
     for late in LATE:
         with suppress(ModuleNotFoundError):  # another version's
             importlib.import_module(late)

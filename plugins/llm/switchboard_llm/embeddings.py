@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from switchboard.plugins import EmbeddingProvider, Embeddings
@@ -15,14 +16,15 @@ class VendorEmbedding(OverLiteLLM, EmbeddingProvider[VendorSettings]):
 
     async def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"], model: str | None = None) -> Embeddings:
         litellm = await library()
+        vendor = replace(self.vendor, route=self.vendor.embedding_route or self.vendor.route)
         name = model or self.settings.embedding_model or self.vendor.embedding_model or ""
         try:
-            response = await litellm.aembedding(**arguments(self.vendor, self.settings, name), input=list(texts), encoding_format="float")
+            response = await litellm.aembedding(**arguments(vendor, self.settings, name), input=list(texts), encoding_format="float")
         except litellm.exceptions.openai.OpenAIError as error:
             raise provider_error(self.vendor, self.settings, error) from error
         rows = sorted(response.data, key=lambda row: row["index"])
         tokens = response.usage.prompt_tokens or 0
-        cost = known_cost(litellm, self.vendor, name, input_tokens=tokens)
+        cost = known_cost(litellm, vendor, name, input_tokens=tokens)
         return Embeddings(name, tuple(_unit(row["embedding"]) for row in rows), tokens, cost)
 
 

@@ -2,10 +2,11 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from switchboard.plugins import (
     ChatEvent,
@@ -22,6 +23,8 @@ from switchboard.plugins import (
 from switchboard_llm.client import OverLiteLLM, VendorSettings, arguments, known_cost, library, list_models, of_vendor, provider_error
 from switchboard_llm.vendors import VENDORS, Vendor
 
+FENCED: Final = re.compile(r"\s*```(?:json)?\s*(.*?)\s*```\s*", re.DOTALL)
+
 
 class VendorModel(OverLiteLLM, LLMProvider[VendorSettings]):
     """A vendor's models over LiteLLM, streaming."""
@@ -37,14 +40,16 @@ class VendorModel(OverLiteLLM, LLMProvider[VendorSettings]):
     async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
         litellm = await library()
         model = request.model or self.settings.model or self.vendor.default_model
-        gathered = _Gathered(model)
+        gathered, answer = _Gathered(model), ""
         try:
             async with asyncio.timeout(request.timeout_seconds):
-                stream = await litellm.acompletion(**arguments(self.vendor, self.settings, model), **_body(request))
+                stream = await litellm.acompletion(**arguments(self.vendor, self.settings, model), **_body(self.vendor, request))
             try:
                 async for chunk in stream:
                     for text in gathered.take(chunk):
-                        yield TextDelta(text)
+                        if request.response_schema is None:
+                            yield TextDelta(text)
+                        answer += text
                     if getattr(stream, "sent_stream_usage", False):
                         # It is only read to its end now, which keeps the connection. LiteLLM would put the answer together again there, in a
                         # thread, copy it, and write a record for callbacks that nobody has set: a quarter of the work of an answer.
@@ -56,6 +61,10 @@ class VendorModel(OverLiteLLM, LLMProvider[VendorSettings]):
             raise ProviderError(f"{self.vendor.title} did not answer within {request.timeout_seconds:.0f} seconds") from None
         except litellm.exceptions.openai.OpenAIError as error:
             raise provider_error(self.vendor, self.settings, error) from error
+        if request.response_schema is not None:
+            # Models that no schema holds like to put their JSON between fences, as in Markdown.
+            fenced = FENCED.fullmatch(answer)
+            yield TextDelta(fenced[1] if fenced else answer)
         for call in gathered.tool_calls():
             yield call
         yield gathered.usage(litellm, self.vendor)
@@ -105,9 +114,12 @@ def _arguments(text: str) -> JsonObject:
     return parsed
 
 
-def _body(request: ChatRequest) -> dict[str, object]:
+def _body(vendor: Vendor, request: ChatRequest) -> dict[str, object]:
+    messages = [_message(message) for message in request.messages]
+    if vendor.strict_order:
+        messages = _in_order(messages)
     body: dict[str, object] = {
-        "messages": [_message(message) for message in request.messages],
+        "messages": messages,
         "temperature": request.temperature,
         "stream": True,
         "stream_options": {"include_usage": True},
@@ -122,13 +134,30 @@ def _body(request: ChatRequest) -> dict[str, object]:
             for tool in request.tools
         ]
     if request.response_schema is not None:
-        body["response_format"] = {"type": "json_schema", "json_schema": {"name": "answer", "schema": request.response_schema}}
+        schema = {"type": "json_schema", "json_schema": {"name": "answer", "schema": request.response_schema}}
+        body["response_format"] = schema if vendor.keeps_schemas else {"type": "json_object"}
+        # Told too, because many a server that speaks the protocol takes no notice of it.
+        messages[0]["content"] = f"{messages[0]['content']}\n\nThe JSON schema of your answer: {json.dumps(request.response_schema)}"
     return body
+
+
+def _in_order(messages: list[dict[str, object]]) -> list[dict[str, object]]:
+    """A system message later on becomes a note that a user gives; between a tool's and a user's nothing was said."""
+    ordered: list[dict[str, object]] = []
+    for message in messages:
+        is_note = message["role"] == "system" and any(earlier["role"] != "system" for earlier in ordered)
+        told: dict[str, object] = {"role": "user", "content": f"[Note, not said by the other party: {message['content']}]"} if is_note else message
+        if told["role"] == "user" and ordered and ordered[-1]["role"] == "tool":
+            ordered.append({"role": "assistant", "content": "…"})
+        ordered.append(told)
+    return ordered
 
 
 def _message(message: Message) -> dict[str, object]:
     written: dict[str, object] = {"role": message.role, "content": message.content}
     if message.tool_calls:
+        # An empty text beside a call is refused by some vendors, and filled in with a remark by LiteLLM for others.
+        written["content"] = message.content or None
         written["tool_calls"] = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": json.dumps(call.arguments)}}
             for call in message.tool_calls

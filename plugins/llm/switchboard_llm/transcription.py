@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from switchboard.plugins import PHONE_PCM, SpeechToTextProvider, SpeechToTextStream, Transcript, TranscriptionRequest
+from switchboard.plugins.languages import single_language
 
 from switchboard_llm.client import OverLiteLLM, VendorSettings, arguments, library, of_vendor, provider_error
 from switchboard_llm.vendors import VENDORS, Vendor
@@ -48,11 +49,12 @@ class _Stream(SpeechToTextStream):
         given = arguments(self._vendor, self._settings, model)
         if self._request.hints:
             given["prompt"] = ", ".join(self._request.hints[:MOST_HINTS])
+        if (language := single_language(self._request.language)) is not None:
+            given["language"] = language
         try:
             answer = await litellm.atranscription(
                 **given,
                 file=("utterance.wav", _wav(audio), "audio/wav"),
-                language=self._request.language.partition("-")[0].lower(),
                 response_format="json",
                 timeout=ANSWER_SECONDS,
             )

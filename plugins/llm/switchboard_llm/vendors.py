@@ -7,7 +7,9 @@ from dataclasses import dataclass
 class Vendor:
     """A vendor: our name, what people call it, LiteLLM's prefix, a model for those who name none, and whether it needs a key.
 
-    A kind of work for which it has no model here is not offered.
+    A kind of work for which it has no model here is not offered. `embedding_route` is LiteLLM's prefix for embeddings where that is another.
+    `keeps_schemas` says whether its models can be held to a JSON schema; the others can be held to JSON. `strict_order` says that its models, or the
+    templates of their servers, take no system message later on, and no user's right after a tool's.
     """
 
     name: str
@@ -15,7 +17,10 @@ class Vendor:
     route: str
     default_model: str
     needs_key: bool = True
+    keeps_schemas: bool = True
+    strict_order: bool = False
     embedding_model: str | None = None
+    embedding_route: str | None = None
     transcription_model: str | None = None
     speech_model: str | None = None
 
@@ -27,17 +32,20 @@ VENDORS = (
     ),
     Vendor("anthropic", "Anthropic", "anthropic", "claude-haiku-4-5"),
     Vendor("gemini", "Google Gemini", "gemini", "gemini-2.5-flash", embedding_model="gemini-embedding-001"),
-    Vendor("groq", "Groq", "groq", "llama-3.3-70b-versatile", transcription_model="whisper-large-v3-turbo"),
-    Vendor("mistral", "Mistral", "mistral", "mistral-small-latest", embedding_model="mistral-embed"),
+    Vendor("groq", "Groq", "groq", "llama-3.3-70b-versatile", keeps_schemas=False, transcription_model="whisper-large-v3-turbo"),
+    Vendor("mistral", "Mistral", "mistral", "mistral-small-latest", strict_order=True, embedding_model="mistral-embed"),
     Vendor("cerebras", "Cerebras", "cerebras", "llama-3.3-70b"),
-    Vendor("deepseek", "DeepSeek", "deepseek", "deepseek-chat"),
+    Vendor("deepseek", "DeepSeek", "deepseek", "deepseek-chat", keeps_schemas=False),
     Vendor("xai", "xAI", "xai", "grok-3-mini"),
     Vendor("together", "Together AI", "together_ai", "meta-llama/Llama-3.3-70B-Instruct-Turbo"),
     Vendor("openrouter", "OpenRouter", "openrouter", "openai/gpt-4o-mini"),
     Vendor("azure", "Azure OpenAI", "azure", "gpt-4o-mini", embedding_model="text-embedding-3-small", transcription_model="whisper"),
-    Vendor("ollama", "Ollama", "ollama_chat", "llama3.2", needs_key=False, embedding_model="nomic-embed-text"),
     Vendor(
-        "openai_compatible", "OpenAI-compatible server", "openai", "default", needs_key=False, embedding_model="default",
+        "ollama", "Ollama", "ollama_chat", "llama3.2", needs_key=False, strict_order=True,
+        embedding_model="nomic-embed-text", embedding_route="ollama",
+    ),
+    Vendor(
+        "openai_compatible", "OpenAI-compatible server", "openai", "default", needs_key=False, strict_order=True, embedding_model="default",
         transcription_model="default", speech_model="default",
     ),
 )  # fmt: skip

@@ -1,14 +1,17 @@
 """LiteLLM's vendors over the wire, against a server that speaks OpenAI's protocol."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import pytest_asyncio
-from pydantic import SecretStr
+from pydantic import JsonValue, SecretStr
 from switchboard.plugins import ChatRequest, Message, ModelUsage, ProviderError, TextDelta, ToolCall, ToolSpec
 from switchboard.plugins.testing import EmbeddingContract, LLMContract
-from switchboard_llm.client import VendorSettings
+from switchboard_llm.client import VendorSettings, library
 from switchboard_llm.embeddings import EMBEDDINGS, VendorEmbedding
 from switchboard_llm.models import MODELS, VendorModel
 
@@ -62,6 +65,13 @@ async def test_embeddings_tell_what_they_cost_where_the_price_map_has_them(base_
     assert (found.input_tokens, found.cost) == (3, pytest.approx(cost) if cost else None)
 
 
+async def test_ollama_embeds(server: ChatServer) -> None:
+    kind = next(kind for kind in EMBEDDINGS if kind.name == "ollama")
+    found = await kind(VendorSettings(base_url=server.base_url.removesuffix("/v1"))).embed(["one", "three"], purpose="document")
+    assert (found.model, len(found.vectors), found.input_tokens) == ("nomic-embed-text", 2, 3)
+    assert found.vectors[0] != found.vectors[1]
+
+
 async def test_text_usage_and_parameters_travel(server: ChatServer, base_url: str) -> None:
     events = [event async for event in model(base_url).chat(ask("hello", temperature=0.3, max_tokens=50))]
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "You said hello."
@@ -86,10 +96,59 @@ async def test_a_tool_call_that_is_no_object_is_a_provider_error(base_url: str, 
             pass
 
 
-async def test_a_schema_is_asked_for(server: ChatServer, base_url: str) -> None:
-    async for _ in model(base_url).chat(ask("hello", response_schema={"type": "object", "properties": {}})):
-        pass
-    assert "response_format" in server.asked[0]
+TALK = (
+    Message("system", "Be brief."), Message("system", "Known."), Message("assistant", "Hello."), Message("user", "hello"),
+    Message("assistant", "", tool_calls=(ToolCall("1", "weather", {}),)), Message("tool", "{}", tool_call_id="1"), Message("system", "It failed."),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "roles"),
+    [
+        ("openai", ["system", "system", "assistant", "user", "assistant", "tool", "system"]),
+        ("mistral", ["system", "system", "assistant", "user", "assistant", "tool", "assistant", "user"]),
+        ("openai_compatible", ["system", "system", "assistant", "user", "assistant", "tool", "assistant", "user"]),
+    ],
+)
+async def test_a_conversation_is_told_in_the_order_that_a_vendor_takes(server: ChatServer, base_url: str, name: str, roles: list[str]) -> None:
+    assert [event async for event in model(base_url, name=name).chat(ChatRequest(TALK))]
+    asked: Any = server.asked[0]["messages"]
+    assert [message["role"] for message in asked] == roles
+    assert "It failed." in asked[-1]["content"]
+    assert asked[4].get("content") is None, "an empty text beside a tool call is refused, or filled in"
+
+
+async def test_a_server_that_counts_no_tokens_has_nobody_else_asked(server: ChatServer, base_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a model that is called Llama LiteLLM would fetch a tokenizer from Hugging Face, and hold the event loop for as long as that takes."""
+    server.counts, asked = False, list[str]()
+    monkeypatch.setattr((await library()).utils, "_return_huggingface_tokenizer", asked.append)
+    request = replace(ask("hello"), model="llama-3.3-70b-instruct")
+    assert "".join([event.text async for event in model(base_url).chat(request) if isinstance(event, TextDelta)]) == "You said hello."
+    assert asked == []
+
+
+async def structured(provider: VendorModel) -> JsonValue:
+    """What a model answers by a schema."""
+    request = ask("hello", response_schema={"type": "object", "properties": {}})
+    answer: JsonValue = json.loads("".join([event.text async for event in provider.chat(request) if isinstance(event, TextDelta)]))
+    return answer
+
+
+@pytest.mark.parametrize("said", ['{"a": 1}', '```json\n{"a": 1}\n```', '```\n{"a": 1}```\n'])
+async def test_an_answer_by_a_schema_is_json_and_nothing_else(server: ChatServer, base_url: str, said: str) -> None:
+    server.answer = said
+    assert await structured(model(base_url)) == {"a": 1}
+    asked: Any = server.asked[0]
+    assert asked["response_format"]["type"] == "json_schema"
+    assert asked["messages"][0]["content"].endswith('{"type": "object", "properties": {}}'), "a server may know no response formats"
+
+
+@pytest.mark.parametrize("name", ["groq", "deepseek"])
+async def test_models_that_no_schema_holds_are_held_to_json(server: ChatServer, base_url: str, name: str) -> None:
+    """DeepSeek refuses a schema; for Groq LiteLLM makes a tool of it, whose call is no text."""
+    server.answer = '{"a": 1}'
+    assert await structured(model(base_url, name=name)) == {"a": 1}
+    assert server.asked[0]["response_format"] == {"type": "json_object"}
 
 
 @pytest.mark.parametrize(

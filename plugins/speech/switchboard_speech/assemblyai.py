@@ -6,8 +6,9 @@ from typing import Final
 import aiohttp
 from pydantic import BaseModel, HttpUrl
 from switchboard.plugins import PHONE_MULAW, ProviderError, SpeechToTextProvider, SpeechToTextStream, Transcript, TranscriptionRequest, Word
+from switchboard.plugins.languages import base_language
 
-from switchboard_speech.connection import CONNECT_SECONDS, Connected, Connection, Fault, VendorSettings, base_language, understood
+from switchboard_speech.connection import CONNECT_SECONDS, Connected, Connection, Fault, Params, VendorSettings, understood
 from switchboard_speech.streams import SocketStream
 
 SHORTEST, LONGEST = 400, 8000
@@ -18,6 +19,8 @@ LONGEST_KEYTERM: Final = 50
 FINAL_CODES: Final = frozenset({1008, 3006, 4001, 4002, 4003})
 """Not authorized, no funds, or a request that is wrong: asking again changes nothing."""
 TOO_MANY: Final = "concurrent"
+BY_CONFIDENCE: Final = "universal-streaming-"
+LONGEST_PAUSE_MS: Final = "3600"
 
 
 class AssemblyAISettings(VendorSettings):
@@ -51,6 +54,16 @@ class _Message(BaseModel):
 
 class _Transcripts(BaseModel):
     transcripts: list[object]
+
+
+def _turn_detection(model: str) -> Params:
+    """AssemblyAI ends no turn by its own judgement; the platform says when. To the end of a turn that it had ended itself it would not answer.
+
+    Universal-Streaming judges by its confidence, the models after it by pauses; those tell words in between only where they are asked to.
+    """
+    if model.startswith(BY_CONFIDENCE):
+        return [("end_of_turn_confidence_threshold", "1.0")]
+    return [("min_turn_silence", LONGEST_PAUSE_MS), ("max_turn_silence", LONGEST_PAUSE_MS), ("continuous_partials", "true")]
 
 
 def read_fault(body: str) -> Fault:
@@ -135,8 +148,7 @@ class AssemblyAISpeechToText(Connected[AssemblyAISettings], SpeechToTextProvider
             ("speech_model", model),
             ("sample_rate", "8000"),
             ("encoding", "pcm_mulaw"),
-            # AssemblyAI ends no turn by its own judgement of what was said; the platform says when.
-            ("end_of_turn_confidence_threshold", "1.0"),
+            *_turn_detection(model),
             *([("keyterms_prompt", json.dumps(hints))] if hints else []),
         ]
         socket = await self._connection.socket("/v3/ws", params=params)

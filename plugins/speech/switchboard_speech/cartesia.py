@@ -5,13 +5,15 @@ import time
 from base64 import b64decode
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
+from urllib.parse import quote
 from uuid import uuid4
 
 import aiohttp
 from pydantic import BaseModel, HttpUrl
 from switchboard.plugins import PHONE_MULAW, ProviderError, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice, Word
+from switchboard.plugins.languages import single_language
 
-from switchboard_speech.connection import RETRYABLE, SILENCE_SECONDS, Connected, Connection, Fault, VendorSettings, base_language, understood
+from switchboard_speech.connection import RETRYABLE, SILENCE_SECONDS, Connected, Connection, Fault, VendorSettings, understood
 from switchboard_speech.timing import Timeline
 
 VERSION: Final = "2026-03-01"
@@ -156,6 +158,10 @@ class CartesiaTextToSpeech(Connected[CartesiaSettings], TextToSpeechProvider[Car
             if not page.has_more or not page.data:
                 return [Voice(voice.id, voice.name, voice.language, voice.gender) for voice in found]
 
+    async def has_voice(self, voice_id: str) -> bool:
+        # The list is the whole library, page by page.
+        return await self._connection.has(f"/voices/{quote(voice_id, safe='')}")
+
     async def _begin(self, order: dict[str, object]) -> tuple[aiohttp.ClientWebSocketResponse, _Message]:
         """A socket on which the text was ordered, and the first message. A kept socket that turns out to be dead is replaced."""
         socket, used = await self._sockets.take()
@@ -196,11 +202,12 @@ class CartesiaTextToSpeech(Connected[CartesiaSettings], TextToSpeechProvider[Car
             "model_id": request.model or self.settings.model,
             "transcript": request.text,
             "voice": {"mode": "id", "id": request.voice_id or self.settings.voice_id},
-            "language": base_language(request.language),
             "output_format": {"container": "raw", "encoding": "pcm_mulaw", "sample_rate": 8000},
             "add_timestamps": True,
             "continue": False,
         }
+        if (language := single_language(request.language)) is not None:
+            order["language"] = language
         if request.speed != 1.0:
             order["generation_config"] = {"speed": min(FASTEST, max(SLOWEST, request.speed))}
         return order

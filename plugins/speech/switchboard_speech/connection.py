@@ -15,6 +15,7 @@ SILENCE_SECONDS: Final = 20.0
 CLOSE_SECONDS: Final = 1.0
 LONGEST_LINE: Final = 2**20
 RETRYABLE: Final = (408, 409, 425, 429)
+NOTHING: Final = (400, 404, 422)
 
 Params: TypeAlias = Sequence[tuple[str, str]]
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
@@ -82,6 +83,16 @@ class Connection:
         with understood(self.title):
             return answer.model_validate_json(text)
 
+    async def has(self, path: str) -> bool:
+        """Whether something is there; a name that cannot be one names nothing."""
+        with self._translated():
+            async with self._opened().get(self._base_url + path) as response:
+                if response.status in NOTHING:
+                    return False
+                if response.status >= 400:
+                    raise self.refused(response.status, await response.text(errors="replace"))
+                return True
+
     async def socket(self, path: str, *, params: Params = ()) -> aiohttp.ClientWebSocketResponse:
         """A WebSocket, open."""
         timeout = aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS)
@@ -143,8 +154,3 @@ def understood(title: str) -> Iterator[None]:
         yield
     except ValueError as error:
         raise ProviderError(f"{title} sent what cannot be understood: {str(error).splitlines()[0]}") from error
-
-
-def base_language(language: str) -> str:
-    """`en` of `en-US`."""
-    return language.partition("-")[0].lower()

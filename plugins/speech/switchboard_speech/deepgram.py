@@ -17,6 +17,7 @@ from switchboard.plugins import (
     Voice,
     Word,
 )
+from switchboard.plugins.languages import SEVERAL, base_language
 
 from switchboard_speech.connection import Connected, Connection, Fault, Params, SettingsT, VendorSettings
 from switchboard_speech.streams import SocketStream
@@ -24,6 +25,11 @@ from switchboard_speech.streams import SocketStream
 MOST_KEYTERMS: Final = 50
 LONGEST_KEYTERM: Final = 50
 """Deepgram allows 500 tokens of keyterms in all, and advises 20 to 50 terms."""
+REGIONS: Final = frozenset(
+    ("da-DK", "de-CH", "en-AU", "en-GB", "en-IN", "en-NZ", "en-US", "es-419", "fr-CA", "ko-KR", "nl-BE", "pt-BR", "pt-PT", "sv-SE", "th-TH", "zh-CN",
+     "zh-HK", "zh-Hans", "zh-Hant", "zh-TW")
+)  # fmt: skip
+"""What Deepgram knows of languages' regions (https://developers.deepgram.com/docs/models-languages-overview); it refuses a stream in any other."""
 NEARLY_ALL_SECONDS: Final = 0.05
 SLOWEST, FASTEST = 0.7, 1.5
 
@@ -161,7 +167,7 @@ class DeepgramSpeechToText(_Deepgram[DeepgramSettings], SpeechToTextProvider[Dee
         named = "keyterm" if model.startswith("nova-3") else "keywords"
         return [
             ("model", model),
-            ("language", request.language),
+            ("language", _language(request.language)),
             ("encoding", "mulaw"),
             ("sample_rate", "8000"),
             ("channels", "1"),
@@ -171,6 +177,13 @@ class DeepgramSpeechToText(_Deepgram[DeepgramSettings], SpeechToTextProvider[Dee
             ("endpointing", str(self.settings.endpointing_ms)),
             *((named, hint) for hint in hints),
         ]
+
+
+def _language(language: str) -> str:
+    if language in REGIONS:
+        return language
+    base = base_language(language)
+    return "multi" if base == SEVERAL else base
 
 
 class _Model(BaseModel):

@@ -11,11 +11,13 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, HttpUrl
 from switchboard.plugins import PHONE_MULAW, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice, Word
+from switchboard.plugins.languages import single_language
 
-from switchboard_speech.connection import Connected, Connection, Fault, VendorSettings, base_language, understood
+from switchboard_speech.connection import Connected, Connection, Fault, VendorSettings, understood
 from switchboard_speech.timing import Spelling, Timeline
 
 SLOWEST, FASTEST = 0.7, 1.2
+VOICES_A_PAGE: Final = "100"
 ENFORCES_LANGUAGE: Final = "_v2_5"
 """Models of this generation can be held to a language; the others refuse to be."""
 
@@ -70,6 +72,8 @@ class _Voice(BaseModel):
 
 class _Voices(BaseModel):
     voices: list[_Voice]
+    has_more: bool = False
+    next_page_token: str | None = None
 
 
 def read_fault(body: str) -> Fault:
@@ -94,7 +98,7 @@ class ElevenLabsTextToSpeech(Connected[ElevenLabsSettings], TextToSpeechProvider
         return Connection(self.title, settings, {"xi-api-key": settings.api_key.get_secret_value()}, read_fault)
 
     async def check(self) -> None:
-        await self.voices()
+        await self._connection.get("/v2/voices", _Voices, params=[("page_size", "1")])
 
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
         voice = quote(request.voice_id or self.settings.voice_id, safe="")
@@ -110,8 +114,19 @@ class ElevenLabsTextToSpeech(Connected[ElevenLabsSettings], TextToSpeechProvider
             yield timeline.chunk(b"", rest)
 
     async def voices(self) -> Sequence[Voice]:
-        listed = (await self._connection.get("/v1/voices", _Voices)).voices
-        return [_voice(voice, voice.labels or {}) for voice in listed]
+        """Page by page: the list that has all at once is refused to an account with more than 500 voices."""
+        found: list[_Voice] = []
+        params = [("page_size", VOICES_A_PAGE)]
+        while True:
+            page = await self._connection.get("/v2/voices", _Voices, params=params)
+            found += page.voices
+            if not page.has_more or page.next_page_token is None:
+                return [_voice(voice, voice.labels or {}) for voice in found]
+            params = [("page_size", VOICES_A_PAGE), ("next_page_token", page.next_page_token)]
+
+    async def has_voice(self, voice_id: str) -> bool:
+        """Asked for by itself: the older voices, which every example speaks with, are in no list."""
+        return await self._connection.has(f"/v1/voices/{quote(voice_id, safe='')}")
 
     def _body(self, request: SpeechRequest) -> dict[str, object]:
         model = request.model or self.settings.model
@@ -123,8 +138,9 @@ class ElevenLabsTextToSpeech(Connected[ElevenLabsSettings], TextToSpeechProvider
         body: dict[str, object] = {"text": request.text, "model_id": model}
         if given := {name: value for name, value in voice.items() if value is not None}:
             body["voice_settings"] = given
-        if model.endswith(ENFORCES_LANGUAGE):
-            body["language_code"] = base_language(request.language)
+        language = single_language(request.language)
+        if language is not None and model.endswith(ENFORCES_LANGUAGE):
+            body["language_code"] = language
         return body
 
 

@@ -70,6 +70,14 @@ async def test_the_model_is_the_languages(opened: AssemblyAISpeechToText, server
     ]  # fmt: skip
 
 
+async def test_no_model_ends_turns_by_itself(opened: AssemblyAISpeechToText, server: AssemblyAI) -> None:
+    for model in ("universal-streaming-english", "universal-3-5-pro", "u3-rt-pro"):
+        await (await opened.transcribe(TranscriptionRequest(model=model))).close()
+    turns = [{name: value for name, value in asked.query if "turn" in name} for asked in server.asked]
+    by_pauses = {"min_turn_silence": "3600", "max_turn_silence": "3600"}
+    assert turns == [{"end_of_turn_confidence_threshold": "1.0"}, by_pauses, by_pauses]
+
+
 async def test_an_end_that_is_not_answered_is_answered(opened: AssemblyAISpeechToText, server: AssemblyAI, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "GRACE_SECONDS", 0.05)
     server.answers = False

@@ -60,6 +60,9 @@ async def test_what_the_agent_says_is_ordered(opened: CartesiaTextToSpeech, serv
     assert (order["model_id"], order["language"], order["voice"], order["generation_config"]) == (
         "sonic-3.5", "de", {"mode": "id", "id": VOICES[1]}, {"speed": 0.6},
     )  # fmt: skip
+    await heard(opened, SpeechRequest("Hei.", language="nb-NO"))
+    await heard(opened, SpeechRequest("Ciao.", language="mul"))
+    assert (server.orders[1]["language"], "language" in server.orders[2]) == ("no", False)
 
 
 async def test_a_socket_serves_one_text_after_another_and_two_texts_have_two(opened: CartesiaTextToSpeech, server: Cartesia) -> None:
@@ -107,6 +110,12 @@ async def test_a_wrong_key_is_found(server: Cartesia) -> None:
         await heard(provider, SpeechRequest("Hello."))
     assert not refused.value.retryable
     await provider.close()
+
+
+async def test_one_voice_is_asked_for_by_itself(opened: CartesiaTextToSpeech, server: Cartesia) -> None:
+    assert await opened.has_voice(VOICES[-1])
+    assert not await opened.has_voice("nobodys/voice")
+    assert len(server.asked) == 2
 
 
 async def test_all_pages_of_voices_are_listed(opened: CartesiaTextToSpeech) -> None:

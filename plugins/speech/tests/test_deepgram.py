@@ -58,14 +58,22 @@ async def opened(server: Deepgram) -> AsyncIterator[DeepgramSpeechToText]:
 
 
 async def test_a_stream_is_asked_for_phone_audio_with_the_agents_phrases(opened: DeepgramSpeechToText, server: Deepgram) -> None:
-    await (await opened.transcribe(TranscriptionRequest("de-DE", "nova-3-medical", ("one", "x" * 80, "two")))).close()
+    await (await opened.transcribe(TranscriptionRequest("en-GB", "nova-3-medical", ("one", "x" * 80, "two")))).close()
     await (await opened.transcribe(TranscriptionRequest(model="nova-2-phonecall", hints=("one",)))).close()
     new, old = [asked.query for asked in server.asked]
-    assert {("model", "nova-3-medical"), ("language", "de-DE"), ("encoding", "mulaw"), ("sample_rate", "8000"), ("interim_results", "true")} <= set(
+    assert {("model", "nova-3-medical"), ("language", "en-GB"), ("encoding", "mulaw"), ("sample_rate", "8000"), ("interim_results", "true")} <= set(
         new
     )
     assert [item for item in new if item[0] == "keyterm"] == [("keyterm", "one"), ("keyterm", "two")]
     assert ("keywords", "one") in old
+
+
+@pytest.mark.parametrize(
+    ("language", "asked"), [("de-DE", "de"), ("de-CH", "de-CH"), ("nb-NO", "no"), ("es-419", "es-419"), ("it", "it"), ("mul", "multi")]
+)
+async def test_a_language_is_named_as_deepgram_does(opened: DeepgramSpeechToText, server: Deepgram, language: str, asked: str) -> None:
+    await (await opened.transcribe(TranscriptionRequest(language))).close()
+    assert dict(server.asked[0].query)["language"] == asked
 
 
 async def test_interim_words_come_while_one_speaks_and_final_ones_have_their_times(opened: DeepgramSpeechToText) -> None:

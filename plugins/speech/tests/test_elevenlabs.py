@@ -57,9 +57,10 @@ async def test_what_the_agent_says_is_asked_for(server: ElevenLabs) -> None:
     for request in (
         SpeechRequest("Hola.", "21m00Tcm4TlvDq8ikWAM", language="es-MX", speed=0.5),
         SpeechRequest("Hi.", model="eleven_multilingual_v2"),
+        SpeechRequest("Ciao.", language="mul"),
     ):
         assert [chunk async for chunk in provider.synthesize(request)]
-    spanish, plain = server.asked
+    spanish, plain, several = server.asked
     assert spanish.path == "/v1/text-to-speech/21m00Tcm4TlvDq8ikWAM/stream/with-timestamps"
     assert spanish.body == {
         "text": "Hola.",
@@ -68,6 +69,7 @@ async def test_what_the_agent_says_is_asked_for(server: ElevenLabs) -> None:
         "voice_settings": {"speed": 0.7, "stability": 0.5},
     }
     assert plain.body == {"text": "Hi.", "model_id": "eleven_multilingual_v2", "voice_settings": {"stability": 0.5}}
+    assert "language_code" not in several.body
     await provider.close()
 
 
@@ -94,5 +96,15 @@ async def test_an_answer_that_breaks_off_is_an_error(opened: ElevenLabsTextToSpe
 
 
 async def test_voices_have_names(opened: ElevenLabsTextToSpeech) -> None:
-    first = (await opened.voices())[0]
+    voices = await opened.voices()
+    assert [voice.name for voice in voices] == ["George", "Sarah", "Daniel"], "of each page"
+    first = voices[0]
     assert (first.id, first.name, first.language, first.gender) == ("JBFqnCBsd6RMkjVDRZzb", "George", "en", "male")
+
+
+async def test_a_voice_that_is_in_no_list_can_be_had(opened: ElevenLabsTextToSpeech, server: ElevenLabs) -> None:
+    assert await opened.has_voice("21m00Tcm4TlvDq8ikWAM")
+    assert not await opened.has_voice("nobodys/voice")
+    server.refusals = [500]
+    with pytest.raises(ProviderError):
+        await opened.has_voice("21m00Tcm4TlvDq8ikWAM")

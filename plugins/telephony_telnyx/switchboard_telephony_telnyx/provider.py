@@ -31,6 +31,7 @@ from switchboard.plugins import (
     TelephonyProvider,
     TextOrder,
 )
+from switchboard.plugins.languages import nearest_language
 from switchboard.plugins.recordings import stream_recording
 
 from switchboard_telephony_telnyx import stock
@@ -47,40 +48,11 @@ LEAST_CALL_SECONDS: Final = 30
 FORWARD_RING_SECONDS: Final = 30
 TOKEN_SECONDS: Final = 3600
 VOICE: Final = "female"
-LANGUAGES: Final = frozenset(
-    [
-        "arb",
-        "cmn-CN",
-        "cy-GB",
-        "da-DK",
-        "de-DE",
-        "en-AU",
-        "en-GB",
-        "en-GB-WLS",
-        "en-IN",
-        "en-US",
-        "es-ES",
-        "es-MX",
-        "es-US",
-        "fr-CA",
-        "fr-FR",
-        "hi-IN",
-        "is-IS",
-        "it-IT",
-        "ja-JP",
-        "ko-KR",
-        "nb-NO",
-        "nl-NL",
-        "pl-PL",
-        "pt-BR",
-        "pt-PT",
-        "ro-RO",
-        "ru-RU",
-        "sv-SE",
-        "tr-TR",
-    ]
-)
-"""What Telnyx's plain voices speak; in any other language it is left to say it as it can."""
+LANGUAGES: Final = (
+    "en-US", "en-GB", "en-AU", "en-IN", "en-GB-WLS", "es-US", "es-ES", "es-MX", "de-DE", "fr-FR", "fr-CA", "pt-BR", "pt-PT", "arb", "cmn-CN",
+    "cy-GB", "da-DK", "hi-IN", "is-IS", "it-IT", "ja-JP", "ko-KR", "nb-NO", "nl-NL", "pl-PL", "ro-RO", "ru-RU", "sv-SE", "tr-TR",
+)  # fmt: skip
+"""What Telnyx's plain voices speak, the first of each language first; in any other language it is left to say it as it can."""
 REASONS: Final = {"rejected": "CALL_REJECTED", "busy": "USER_BUSY"}
 
 
@@ -247,7 +219,8 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
 
     async def _speak(self, speak: Speak) -> None:
         """Speak to the target of a transfer; one that cannot be spoken to is let go, and its end told."""
-        told = {"payload": speak.text, "voice": VOICE, **({"language": speak.language} if speak.language in LANGUAGES else {})}
+        language = nearest_language(speak.language, LANGUAGES)
+        told = {"payload": speak.text, "voice": VOICE, **({"language": language} if language is not None else {})}
         try:
             await self._command(speak.call_id, lambda given: self._actions.speak(speak.call_id, **told, **given), key="introduce")
         except ProviderError as error:

@@ -68,6 +68,10 @@ TOLD: dict[str, tuple[tuple[str, JsonBody], CarrierEvent | None]] = {
     "answered": (("call.answered", {"state": "answered"}), CallAnswered(ID)),
     "normal clearing": (ended("normal_clearing"), CallEnded(ID, "completed")),
     "the time limit": (ended("time_limit"), CallEnded(ID, "completed")),
+    "an end of which little is known": (
+        ("call.hangup", {"hangup_cause": "user_busy", **dict.fromkeys(("from", "to", "state", "sip_hangup_cause", "custom_headers"))}),
+        CallEnded(ID, "busy"),
+    ),
     "busy": (ended("user_busy", "486"), CallEnded(ID, "busy")),
     "busy everywhere": (ended("unspecified", "600"), CallEnded(ID, "busy")),
     "a timeout": (ended("timeout"), CallEnded(ID, "no-answer")),
@@ -97,6 +101,11 @@ TOLD: dict[str, tuple[tuple[str, JsonBody], CarrierEvent | None]] = {
     "a text that was sent": (
         text("sent", parts=2, cost={"amount": "0.0051", "currency": "USD"}), TextStatus(TEXT_ID, "sent", segments=2, cost=0.0051),
     ),
+    "a text of which little is known": (
+        text("delivered", cost={"amount": None, "currency": "USD"}, **dict.fromkeys(("from", "media", "errors", "parts", "text"))),
+        TextStatus(TEXT_ID, "delivered"),
+    ),
+    "a text whose cost is a number": (text("sent", cost={"amount": 0.0051, "currency": "USD"}), TextStatus(TEXT_ID, "sent", cost=0.0051)),
     "a text that was delivered": (text("delivered"), TextStatus(TEXT_ID, "delivered")),
     "a text of which nothing is heard": (text("delivery_unconfirmed"), TextStatus(TEXT_ID, "sent")),
     "a text that was not delivered": (

@@ -16,10 +16,12 @@ from switchboard.plugins import (
     ConnectMedia,
     ForwardCall,
     IncomingCall,
+    Introduction,
     OutcomeUnknown,
     ProviderError,
     RecipientOptedOut,
     RejectCall,
+    TargetReady,
     TextOrder,
     patience,
 )
@@ -40,6 +42,7 @@ EVENTS = CallbackUrls("https://voice.example/carriers/telnyx/org/events")
 MEDIA = "wss://voice.example/media/token"
 CALL = CallOrder(REFERENCE, OURS, "+15550100021", MEDIA, CALLBACKS, ring_seconds=25, max_duration_seconds=600)
 TEXT = TextOrder("text", OURS, "+15550100001", "Hello", CALLBACKS)
+WHY = "Ann wants a table."
 ID, LEG, TEXT_ID = "v3:call", "a-leg", "a-text"
 
 
@@ -113,6 +116,27 @@ async def test_a_forwarded_call_is_answered_and_then_transferred_once(carrier: T
     assert (await carrier.receive(signed(telnyx, "call.answered", record.leg_b.payload()))).events == ()
     assert (await carrier.receive(signed(telnyx, "call.hangup", record.leg_b.payload(hangup_cause="user_busy")))).events == ()
     assert telnyx.requests[-1][1] == f"/v2/calls/{record.id}/actions/hangup", "the caller is not left in silence"
+
+
+@pytest.mark.parametrize(("language", "spoken"), [("en-GB", "en-GB"), ("de", "de-DE"), ("nn-NO", "nb-NO"), ("mul", None)])
+async def test_a_target_is_told_why_in_a_language_they_have(
+    carrier: TelnyxTelephony, telnyx: TelnyxServer, language: str, spoken: str | None
+) -> None:
+    record = await introduced(carrier, telnyx, language)
+    await carrier.receive(signed(telnyx, "call.answered", record.payload()))
+    assert (telnyx.requests[-1][2]["payload"], telnyx.requests[-1][2].get("language")) == (WHY, spoken)
+
+
+@pytest.mark.parametrize(("status", "ready"), [("completed", True), ("call_hangup", False), ("cancelled_amd", False)])
+async def test_a_target_is_ready_who_has_heard_all(carrier: TelnyxTelephony, telnyx: TelnyxServer, status: str, ready: bool) -> None:
+    record = await introduced(carrier, telnyx, "en-US")
+    told = await carrier.receive(signed(telnyx, "call.speak.ended", record.payload(status=status)))
+    assert told.events == ((TargetReady(record.id),) if ready else ())
+
+
+async def introduced(carrier: TelnyxTelephony, telnyx: TelnyxServer, language: str) -> CallRecord:
+    """Somebody who is rung for a warm transfer."""
+    return telnyx.legs[await carrier.introduce(ID, Introduction("+15550100001", OURS, WHY, language), CALLBACKS)].post.record
 
 
 async def test_keys_are_pressed_and_transfers_take_the_call_off_the_stream(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:

@@ -1,6 +1,7 @@
 """What Twilio tells by callback, in the platform's words.
 
 Fields and states: https://www.twilio.com/docs/voice/api/call-resource#statuscallback, https://www.twilio.com/docs/voice/answering-machine-detection,
+https://www.twilio.com/docs/voice/twiml/stream#statuscallback,
 https://www.twilio.com/docs/voice/api/recording#recordingstatuscallback and https://www.twilio.com/docs/messaging/guides/track-outbound-message-status.
 """
 
@@ -33,13 +34,15 @@ from switchboard_telephony_twilio.markup import joined, nothing_to_say, reply
 from switchboard_telephony_twilio.signatures import Fields
 from switchboard_telephony_twilio.wording import call_failure, text_failure
 
-CALL, BROWSER, STATUS, MACHINE, RECORDING, TEXT = "call", "browser", "status", "machine", "recording", "text"
+CALL, BROWSER, STATUS, STREAM, MACHINE, RECORDING, TEXT = "call", "browser", "status", "stream", "machine", "recording", "text"
 INTRODUCED, TARGET = "introduced", "target"
 """What follows the platform's own callback address; `text` is a text that comes in, and how one that went out gets on; `target` is how somebody
 gets on who is called for a warm transfer, `introduced` asks what follows what they were told."""
 
 _SID: Final = re.compile(r"[A-Z]{2}[0-9a-fA-F]{32}")
 _CLIENT: Final = "client:"
+# ANONYMOUS, RESTRICTED, BLOCKED, UNKNOWN and UNAVAILABLE as they are typed on a telephone: what Twilio has for a number that is withheld.
+_WITHHELD: Final = frozenset(("", "+266696687", "+7378742833", "+2562533", "+8656696", "+86282452253"))
 _OUTCOMES: Final[Mapping[str, CallOutcome]] = {
     "completed": "completed",
     "busy": "busy",
@@ -116,7 +119,8 @@ def translate(path: str, fields: Fields) -> Received:
 
 
 def _incoming(told: _Told) -> IncomingCall:
-    return IncomingCall(told.sid("CallSid"), told.get("From"), told.get("To"))
+    caller = told.get("From")
+    return IncomingCall(told.sid("CallSid"), "anonymous" if caller in _WITHHELD else caller, told.get("To"))
 
 
 def _from_browser(told: _Told) -> BrowserCall:
@@ -157,6 +161,14 @@ def _target(told: _Told) -> TargetGone | None:
     return TargetGone(told.sid("CallSid"), outcome) if outcome is not None else None
 
 
+def _stream(told: _Told) -> CallEnded | None:
+    """A call whose audio could not be connected is over for us; Twilio itself counts it as completed."""
+    if told.get("StreamEvent") != "stream-error":
+        return None
+    reason = told.get("StreamError") or "no reason"
+    return CallEnded(told.sid("CallSid"), "failed", error_message=f"Twilio could not stream the call's audio: {reason}")
+
+
 def _machine(told: _Told) -> CarrierEvent | None:
     call_id, found = told.sid("CallSid"), told.get("AnsweredBy")
     answered_by = _ANSWERED_BY.get(found, "unknown")
@@ -194,6 +206,7 @@ _KINDS: Final[Mapping[str, Callable[[_Told], CarrierEvent | None]]] = {
     CALL: _incoming,
     BROWSER: _from_browser,
     STATUS: _call_status,
+    STREAM: _stream,
     INTRODUCED: _introduced,
     TARGET: _target,
     MACHINE: _machine,

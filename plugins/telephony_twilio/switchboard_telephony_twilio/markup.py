@@ -1,6 +1,9 @@
 """What Twilio is told to do with a call, in its markup (https://www.twilio.com/docs/voice/twiml)."""
 
+from typing import Final
+
 from switchboard.plugins import CarrierReply
+from switchboard.plugins.languages import nearest_language
 from twilio.twiml import TwiML
 from twilio.twiml.messaging_response import MessagingResponse
 from twilio.twiml.voice_response import VoiceResponse
@@ -9,6 +12,14 @@ from switchboard_telephony_twilio.codec import TOKEN
 
 CONTENT_TYPE = "text/xml; charset=utf-8"
 FORWARD_RING_SECONDS = 30
+LANGUAGES: Final = (
+    "en-US", "en-GB", "en-AU", "en-CA", "en-IE", "en-IN", "en-NZ", "en-ZA", "en-GB-WLS", "es-US", "es-ES", "es-MX", "de-DE", "de-AT", "fr-FR",
+    "fr-CA", "fr-BE", "pt-BR", "pt-PT", "nl-NL", "nl-BE", "zh-CN", "zh-HK", "zh-TW", "cmn-CN", "cmn-TW", "yue-HK", "ar-XA", "ar-AE", "arb",
+    "af-ZA", "am-ET", "bg-BG", "bn-IN", "ca-ES", "cs-CZ", "cy-GB", "da-DK", "el-GR", "fi-FI", "fil-PH", "gu-IN", "he-IL", "hi-IN", "hu-HU",
+    "id-ID", "is-IS", "it-IT", "ja-JP", "kn-IN", "ko-KR", "lv-LV", "ml-IN", "mr-IN", "ms-MY", "nb-NO", "pa-IN", "pl-PL", "ro-RO", "ru-RU",
+    "sk-SK", "sr-RS", "sv-SE", "ta-IN", "te-IN", "th-TH", "tr-TR", "uk-UA", "vi-VN",
+)  # fmt: skip
+"""What `<Say>` speaks, as Twilio's SDKs list it, the first of each language first; in any other it may say nothing at all."""
 
 
 def reply(markup: TwiML) -> CarrierReply:
@@ -21,14 +32,14 @@ def nothing_to_say() -> CarrierReply:
     return reply(MessagingResponse())
 
 
-def connected(media_url: str, token: str, recording_callback: str | None = None) -> VoiceResponse:
-    """Connect the call's audio to our socket. When we close that, nothing follows, so the call ends."""
+def connected(media_url: str, token: str, stream_callback: str, recording_callback: str | None = None) -> VoiceResponse:
+    """Connect the call's audio to our socket. When we close that, or it cannot be opened, nothing follows, so the call ends."""
     response = VoiceResponse()
     if recording_callback is not None:
         response.start().recording(
             recording_status_callback=recording_callback, recording_status_callback_event="completed", channels="dual", trim="do-not-trim"
         )
-    response.connect().stream(url=media_url).parameter(name=TOKEN, value=token)
+    response.connect().stream(url=media_url, status_callback=stream_callback).parameter(name=TOKEN, value=token)
     return response
 
 
@@ -40,9 +51,9 @@ def forwarded(to_number: str, caller_id: str) -> VoiceResponse:
 
 
 def introduced(text: str, language: str, then: str) -> VoiceResponse:
-    """Say something, and ask us at this address what follows."""
+    """Say something, and ask us at this address what follows. In a language that Twilio does not speak it is left to say it as it can."""
     response = VoiceResponse()
-    response.say(text, language=language)
+    response.say(text, language=nearest_language(language, LANGUAGES))
     response.redirect(then, method="POST")
     return response
 

@@ -103,7 +103,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
 
     def _connected(self, media_url: str, callbacks: CallbackUrls) -> TwiML:
         recorded_at = f"{callbacks.events}/{told.RECORDING}" if self.settings.record_calls else None
-        return markup.connected(media_url, stream_token(self._token, media_url), recorded_at)
+        return markup.connected(media_url, stream_token(self._token, media_url), f"{callbacks.events}/{told.STREAM}", recorded_at)
 
     # calls
 
@@ -198,7 +198,9 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
         if known is None:
             bought = await asked(self._client.incoming_phone_numbers.create_async(phone_number=phone_number, **directed))
         else:
-            bought = await asked(self._client.incoming_phone_numbers(known.sid).update_async(**directed))
+            # Where a number has one of these, Twilio asks there, and not at its addresses.
+            elsewhere = {"voice_application_sid": "", "sms_application_sid": "", "trunk_sid": ""}
+            bought = await asked(self._client.incoming_phone_numbers(known.sid).update_async(**directed, **elsewhere))
         return BoughtNumber(made(bought.sid), bought.phone_number, sms=stock.capabilities(bought)["sms"])
 
     async def release_number(self, carrier_number_id: str) -> None:

@@ -21,6 +21,7 @@ from switchboard.plugins import (
     ConnectMedia,
     ForwardCall,
     IncomingCall,
+    Introduction,
     InvalidCallback,
     MachineDetected,
     OutcomeUnknown,
@@ -69,7 +70,7 @@ async def test_a_call_is_ordered_whole(carrier: TwilioTelephony, twilio: TwilioS
     sent = dict(form)
     twiml = sent.pop("Twiml")
     assert twiml == (
-        f'<?xml version="1.0" encoding="UTF-8"?><Response><Connect><Stream url="{MEDIA}">'
+        f'<?xml version="1.0" encoding="UTF-8"?><Response><Connect><Stream statusCallback="{CALLBACKS.events}/stream" url="{MEDIA}">'
         f'<Parameter name="token" value="{stream_token(twilio.auth_token, MEDIA)}" /></Stream></Connect></Response>'
     )
     events = CALLBACKS.events
@@ -90,6 +91,16 @@ async def test_instructions_are_markup(carrier: TwilioTelephony) -> None:
     recording = TwilioTelephony(carrier.settings.model_copy(update={"record_calls": True}))
     connected = (await recording.instruct(call, ConnectMedia(MEDIA), CALLBACKS)).body
     assert connected.index(f'recordingStatusCallback="{CALLBACKS.events}/recording"'.encode()) < connected.index(b"<Connect>")
+
+
+@pytest.mark.parametrize(("language", "spoken"), [("en-GB", "en-GB"), ("de", "de-DE"), ("nn-NO", "nb-NO"), ("mul", None)])
+async def test_a_target_is_told_why_in_a_language_they_have(
+    carrier: TwilioTelephony, twilio: TwilioServer, language: str, spoken: str | None
+) -> None:
+    await carrier.introduce(SID, Introduction("+15550100021", OURS, "Ann & Bob wait.", language), CALLBACKS)
+    twiml = dict(twilio.requests[-1][2])["Twiml"]
+    attribute = "" if spoken is None else f' language="{spoken}"'
+    assert f'<Say{attribute}>Ann &amp; Bob wait.</Say><Redirect method="POST">{CALLBACKS.events}/introduced</Redirect>' in twiml
 
 
 # --- retries ---
@@ -191,6 +202,14 @@ def failed(code: str, message: str) -> CallEnded:
 
 
 TOLD: dict[str, tuple[str, dict[str, str], CarrierEvent | None]] = {
+    "a call that comes in": ("call", {"CallSid": SID, "From": "+15550100001", "To": OURS}, IncomingCall(SID, "+15550100001", OURS)),
+    "a call from nobody": ("call", {"CallSid": SID, "From": "+266696687", "To": OURS}, IncomingCall(SID, "anonymous", OURS)),
+    "a call from somebody restricted": ("call", {"CallSid": SID, "From": "+7378742833", "To": OURS}, IncomingCall(SID, "anonymous", OURS)),
+    "a stream that began": ("stream", {"CallSid": SID, "StreamEvent": "stream-started"}, None),
+    "a stream that could not": (
+        "stream", {"CallSid": SID, "StreamEvent": "stream-error"},
+        CallEnded(SID, "failed", error_message="Twilio could not stream the call's audio: no reason"),
+    ),
     "queued": ("status", {"CallStatus": "queued"}, CallAccepted(SID)),
     "initiated": ("status", {"CallStatus": "initiated"}, CallAccepted(SID)),
     "ringing": ("status", {"CallStatus": "ringing"}, CallRinging(SID)),
@@ -295,9 +314,11 @@ async def test_numbers_are_searched_where_they_are(carrier: TwilioTelephony, twi
 
 
 async def test_a_number_of_the_account_is_directed_to_us_and_not_bought(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
+    number = twilio.numbers[OURS]
+    number.elsewhere = {"VoiceApplicationSid": new_sid("AP"), "SmsApplicationSid": new_sid("AP"), "TrunkSid": new_sid("TK")}
     bought = await carrier.buy_number(OURS, CALLBACKS)
-    assert (bought.carrier_number_id, twilio.purchases) == (twilio.numbers[OURS].sid, 0)
-    assert twilio.numbers[OURS].voice_url == f"{CALLBACKS.events}/call"
+    assert (bought.carrier_number_id, twilio.purchases) == (number.sid, 0)
+    assert (number.voice_url, number.elsewhere) == (f"{CALLBACKS.events}/call", {})
 
 
 async def test_a_purchase_whose_answer_was_lost_is_found_again(carrier: TwilioTelephony, twilio: TwilioServer) -> None:

@@ -23,6 +23,9 @@ def new_sid(prefix: str) -> str:
     return prefix + uuid4().hex
 
 
+UNREACHABLE = "Stream - WebSocket - Connection Timeout"
+
+
 class TwilioLeg(Leg):
     """A person's line, connected by a media stream of Twilio's."""
 
@@ -30,6 +33,7 @@ class TwilioLeg(Leg):
         super().__init__(post.record.sid, post, "")
         self.post = post
         self.altered: dict[str, str] = {}
+        self.unreachable = False
 
     def parameters(self, url: str) -> dict[str, str]:
         return {**self.post.record.streams[url], **self.altered}
@@ -41,11 +45,15 @@ class TwilioLeg(Leg):
     async def open_media(self, url: str) -> TwilioStream:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
+                if self.unreachable:
+                    raise TimeoutError
                 socket = await self.post.http.ws_connect(url, timeout=aiohttp.ClientWSTimeout(ws_close=1.0))
                 stream = TwilioStream(socket, self.post.account_sid, self.call_id, self.parameters(url))
                 await stream.start()
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise MediaFailed(f"31920: {error}") from error
+            told = {"StreamEvent": "stream-error", "StreamError": UNREACHABLE, "StreamSid": new_sid("MZ"), "CallSid": self.call_id}
+            await self.post.form_post(self.post.record.stream_callback, {"AccountSid": self.post.account_sid, **told})
+            raise MediaFailed(UNREACHABLE) from error
         return stream
 
 
@@ -55,7 +63,8 @@ def refused(status: int, code: int, message: str) -> Refused:
 
 
 class TwilioServer(Vendor[TwilioLeg]):
-    """One account. `requests` is what the plugin sent; `stream_parameters` are added to streams' own."""
+    """One account. `requests` is what the plugin sent; `stream_parameters` are added to streams' own;
+    with `media_is_unreachable` it can open no stream."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,6 +72,7 @@ class TwilioServer(Vendor[TwilioLeg]):
         self.requests: list[tuple[str, str, list[tuple[str, str]]]] = []
         self.numbers: dict[str, Number] = {}
         self.stream_parameters: dict[str, str] = {}
+        self.media_is_unreachable = False
 
     def failed(self, status: int) -> Refused:
         return refused(status, 20429 if status == 429 else 20500, "Too Many Requests" if status == 429 else "An internal server error")
@@ -108,7 +118,7 @@ class TwilioServer(Vendor[TwilioLeg]):
 
     def _leg(self, record: CallRecord) -> TwilioLeg:
         leg = self.legs[record.sid] = TwilioLeg(self.post(record))
-        leg.altered = self.stream_parameters
+        leg.altered, leg.unreachable = self.stream_parameters, self.media_is_unreachable
         return leg
 
     async def ended(self, leg: TwilioLeg) -> None:
@@ -140,8 +150,8 @@ class TwilioServer(Vendor[TwilioLeg]):
         answer = read_markup(record, form["Twiml"])
         if record.redirect:
             leg = self._leg(record)
-            self.introductions.append(record.spoken[0])
-            audio, ring = await voice(record.spoken[0]), int(form["Timeout"])
+            self.introductions.append(record.spoken)
+            audio, ring = await voice(record.spoken), int(form["Timeout"])
             self.run(leg, lambda _: leg.consult(subscriber, ring, audio))
             return self._call_body(record, "queued")
         assert isinstance(answer, Connect)
@@ -228,6 +238,7 @@ class TwilioServer(Vendor[TwilioLeg]):
 
     def _direct(self, number: Number, form: dict[str, str]) -> JsonBody:
         number.voice_url, number.sms_url, number.status_callback = form["VoiceUrl"], form["SmsUrl"], form["StatusCallback"]
+        number.elsewhere = {name: sid for name in number.elsewhere if (sid := form.get(name, number.elsewhere[name]))}
         return self._number_body(number)
 
     def _number_body(self, number: Number) -> JsonBody:

@@ -52,6 +52,8 @@ class Number:
     voice_url: str = ""
     sms_url: str = ""
     status_callback: str = ""
+    elsewhere: dict[str, str] = field(default_factory=dict)
+    """Its applications and its trunk, by the parameter's name: they come before the addresses."""
 
 
 @dataclass
@@ -67,10 +69,11 @@ class CallRecord:
     status_events: tuple[str, ...] = ("completed",)
     amd_callback: str = ""
     recording_callback: str = ""
+    stream_callback: str = ""
     more: Form = field(default_factory=dict)
     streams: dict[str, dict[str, str]] = field(default_factory=dict)
     sequence: int = 0
-    spoken: tuple[str, str] = ("", "")
+    spoken: str = ""
     redirect: str = ""
     room: str = ""
 
@@ -95,10 +98,11 @@ def read_markup(record: CallRecord, markup: str) -> Answer | None:
             assert stream is not None
             url = stream.attrib["url"]
             assert "?" not in url, "Twilio drops a stream's query"
+            record.stream_callback = stream.attrib["statusCallback"]
             record.streams[url] = {parameter.attrib["name"]: parameter.attrib["value"] for parameter in stream.iter("Parameter")}
             return Connect(url)
         elif verb.tag == "Say":
-            record.spoken = (verb.text or "", verb.attrib["language"])
+            record.spoken = verb.text or ""
         elif verb.tag == "Redirect":
             assert verb.text
             assert verb.attrib["method"] == "POST"
@@ -169,12 +173,14 @@ class TwilioPost(Post):
         await self.form_post(self.record.amd_callback, form)
 
     async def _ended(self, told: Ended | Left) -> None:
-        more = {"Duration": "1"} if told.outcome == "completed" else {}
-        if isinstance(told, Ended) and told.outcome == "completed":
+        # Where a stream cannot be opened, Twilio goes on after it, and its instructions are at their end.
+        outcome = "completed" if isinstance(told, Ended) and told.error_code == "media" else told.outcome
+        more = {"Duration": "1"} if outcome == "completed" else {}
+        if isinstance(told, Ended) and outcome == "completed":
             more["CallDuration"] = str(told.duration_seconds)
-        if told.outcome == "failed":
+        if outcome == "failed":
             more["SipResponseCode"] = told.error_code if told.error_code and told.error_code.isdecimal() else "500"
-        await self.status(told.outcome, event="completed", **more)
+        await self.status(outcome, event="completed", **more)
 
     async def _text_went(self, url: str, told: TextWent) -> None:
         form = {
