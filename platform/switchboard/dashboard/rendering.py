@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
@@ -87,7 +87,7 @@ async def _notice(visitor: Visitor | None) -> str:
 
 def install_words(blueprint: Blueprint) -> None:
     """Give the templates their words."""
-    for word in (when, day, duration, dollars, phone, percent, count, prose, field_name):
+    for word in (when, day, month, duration, dollars, phone, percent, count, prose, field_name):
         blueprint.add_app_template_filter(word, word.__name__)
     for part in (icon, logo, with_query):
         blueprint.add_app_template_global(part, part.__name__)
@@ -142,6 +142,11 @@ def field_name(name: str) -> str:
 def day(moment: datetime | None) -> str:
     """A date by the organization's calendar."""
     return "–" if moment is None else moment.astimezone(_zone()).strftime("%d %b %Y")
+
+
+def month(period: str) -> str:
+    """`2026-11` in words."""
+    return date.fromisoformat(f"{period}-01").strftime("%b %Y")
 
 
 def duration(seconds: float | None) -> str:
