@@ -10,6 +10,7 @@ from switchboard.dashboard import (  # noqa: F401
     campaigns,
     connected_apps,
     contacts,
+    do_not_call,
     invitations,
     keys,
     knowledge,
