@@ -11,7 +11,6 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from switchboard.automations import service as automations
 from switchboard.automations.schemas import AutomationCreate, AutomationUpdate
 from switchboard.campaigns import service as campaigns
-from switchboard.campaigns.models import Campaign
 from switchboard.dashboard import automation_forms as forms
 from switchboard.dashboard.blueprint import dashboard
 from switchboard.dashboard.campaigns import choices as campaign_choices
@@ -99,14 +98,12 @@ async def _builder(session: AsyncSession, form: Form, automation_id: UUID | None
 
 async def _kinds(session: AsyncSession) -> forms.Kinds:
     found = await campaign_choices(session)
-    open_ones = campaigns.listed(session).where(Campaign.status.in_(campaigns.OPEN))  # type: ignore[attr-defined]  # a column
-    lists = (await session.exec(open_ones.order_by(Campaign.name))).all()
     own_numbers = [(str(value), text) for value, text in found["numbers"]]
     named = {
         "agent_id": [(str(value), text) for value, text in found["agents"]],
         "from_number_id": own_numbers,
         "phone_number_id": own_numbers,
-        "campaign_id": [(str(campaign.id), campaign.name) for campaign in lists],
+        "campaign_id": [(str(campaign.id), campaign.name) for campaign in await campaigns.still_open(session)],
     }
     return forms.Kinds(current_runtime().registry, named)
 

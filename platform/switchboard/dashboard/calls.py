@@ -20,7 +20,7 @@ from switchboard.dashboard.blueprint import dashboard
 from switchboard.dashboard.forms import Form
 from switchboard.dashboard.live import Last, live
 from switchboard.dashboard.pages import Next, action, page
-from switchboard.dashboard.rendering import dollars, phone, render, render_part, rows
+from switchboard.dashboard.rendering import dollars, number_name, render, render_part, rows
 from switchboard.dashboard.turns import STEPS, turns
 from switchboard.dashboard.visitor import Visitor
 from switchboard.dashboard.words import CAPABILITIES, ENDED
@@ -73,7 +73,7 @@ async def new_call_page(session: AsyncSession, query: NewCallQuery, form: Form) 
         "dashboard/calls/new.html",
         form=form,
         agents=await agents.names(session, status="active"),
-        numbers=[(number.id, f"{phone(number.phone_number)} · {number.friendly_name}") for number in own],
+        numbers=[(number.id, number_name(number)) for number in own],
     )
 
 

@@ -16,6 +16,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.dashboard.navigation import SECTIONS, Section
 from switchboard.dashboard.visitor import Visitor
 from switchboard.identity import sign_in
+from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.runtime import current_runtime
 from switchboard.web.pages import Row, page
 from switchboard.web.schemas import Page, PageQuery
@@ -175,6 +176,12 @@ def phone(number: str | None) -> str:
         return phonenumbers.format_number(phonenumbers.parse(number, None), phonenumbers.PhoneNumberFormat.INTERNATIONAL)
     except phonenumbers.NumberParseException:
         return number
+
+
+def number_name(number: PhoneNumber) -> str:
+    """One of our numbers, with what it is called."""
+    shown = phone(number.phone_number)
+    return shown if number.friendly_name in (None, "", number.phone_number) else f"{shown} · {number.friendly_name}"
 
 
 def percent(share: float | None) -> str:

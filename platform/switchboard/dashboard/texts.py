@@ -11,7 +11,7 @@ from switchboard.dashboard.blueprint import dashboard
 from switchboard.dashboard.forms import Form
 from switchboard.dashboard.live import live
 from switchboard.dashboard.pages import Next, action, page
-from switchboard.dashboard.rendering import phone, render, render_part, rows
+from switchboard.dashboard.rendering import number_name, render, render_part, rows
 from switchboard.dashboard.visitor import Visitor
 from switchboard.phone_numbers import service as numbers
 from switchboard.sms import inbox
@@ -49,7 +49,7 @@ async def texts_live(visitor: Visitor, query: PageQuery) -> Response:
 @page(query=NewTextQuery)
 async def new_text_page(session: AsyncSession, query: NewTextQuery, form: Form) -> str:
     """The form of a new text."""
-    own = [(number.id, f"{phone(number.phone_number)} · {number.friendly_name}") for number in await numbers.active(session) if number.sms_active]
+    own = [(number.id, number_name(number)) for number in await numbers.active(session) if number.sms_active]
     return await render("dashboard/texts/new.html", form=form.starting_with(query.model_dump()), numbers=own, most=MAX_BODY_CHARACTERS)
 
 
