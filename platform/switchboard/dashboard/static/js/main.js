@@ -62,5 +62,13 @@ document.addEventListener("change", (event) => {
   if (event.target.matches("form[data-at-once] select")) event.target.form.requestSubmit();
 });
 
+// What is wrong is listed by the names that fields have for programs; here by what stands above each field. Rows keep their place in the name.
+for (const link of document.querySelectorAll(".faults a")) {
+  const field = document.getElementById(link.hash.slice(1));
+  const label = field?.labels?.[0] ?? field?.querySelector("legend");
+  const words = [...(label?.childNodes ?? [])].find((node) => node.nodeType === Node.TEXT_NODE && node.textContent.trim());
+  if (words && !/\.\d+\./.test(link.hash)) link.textContent = words.textContent.trim();
+}
+
 document.querySelector("[data-focus]")?.focus();
 keepLive(document);
