@@ -166,6 +166,14 @@ async def automation_run_page(session: AsyncSession, automation_id: UUID, run_id
     return await render("dashboard/automations/run.html", **await _run(session, automation_id, run_id))
 
 
+@dashboard.post("/dashboard/automations/<automation_id>/runs/<run_id>/retry")
+@action()
+async def retry_automation_run(session: AsyncSession, automation_id: UUID, run_id: UUID) -> Next:
+    """Take a failed run up again where it failed."""
+    await automations.retry_run(session, automation_id, run_id)
+    return Next(url_for("dashboard.automation_run_page", automation_id=automation_id, run_id=run_id), "It goes on where it failed.")
+
+
 @dashboard.get("/dashboard/automations/<automation_id>/runs/<run_id>/live")
 @page()
 async def automation_run_live(visitor: Visitor, automation_id: UUID, run_id: UUID) -> Response:
