@@ -17,6 +17,7 @@ from switchboard.calls.states import is_over
 from switchboard.contacts import service as contacts
 from switchboard.dashboard import charts, waveform
 from switchboard.dashboard.blueprint import dashboard
+from switchboard.dashboard.filters import WrittenNumber
 from switchboard.dashboard.forms import Form
 from switchboard.dashboard.live import Last, live
 from switchboard.dashboard.pages import Next, action, page
@@ -30,6 +31,12 @@ from switchboard.web.errors import NotFound
 from switchboard.web.schemas import Query
 
 STATUSES = ("queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled")
+
+
+class CallsQuery(CallQuery):
+    """Filters of the page of calls: the API's, and with whom."""
+
+    number: WrittenNumber | None = None
 
 
 class NewCallQuery(Query):
@@ -49,10 +56,11 @@ class Line:
 
 
 @dashboard.get("/dashboard/calls")
-@page(query=CallQuery)
-async def calls_page(session: AsyncSession, query: CallQuery) -> str:
+@page(query=CallsQuery)
+async def calls_page(session: AsyncSession, query: CallsQuery) -> str:
     """The calls, the latest first."""
-    found = await rows(session, calls.listed(session, query), query)
+    wanted = calls.listed(session, query)
+    found = await rows(session, calls.with_number(wanted, query.number) if query.number else wanted, query)
     return await render(
         "dashboard/calls/list.html",
         calls=found,

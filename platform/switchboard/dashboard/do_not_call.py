@@ -7,19 +7,27 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.contacts import service as contacts
 from switchboard.dashboard.blueprint import dashboard
+from switchboard.dashboard.filters import WrittenNumber
 from switchboard.dashboard.forms import Form
 from switchboard.dashboard.pages import Next, action, page
 from switchboard.dashboard.rendering import phone, render, rows
 from switchboard.do_not_call import service as do_not_call
 from switchboard.do_not_call.schemas import DoNotCallCreate, DoNotCallQuery
 
+
+class ListQuery(DoNotCallQuery):
+    """A number as it is written."""
+
+    phone_number: WrittenNumber | None = None
+
+
 HEARD = {"api": "entered here or by a program", "text": "in a text", "call": "in a call"}
 """Where the wish was heard."""
 
 
 @dashboard.get("/dashboard/contacts/do-not-call")
-@page(query=DoNotCallQuery)
-async def do_not_call_page(session: AsyncSession, query: DoNotCallQuery, form: Form) -> str:
+@page(query=ListQuery)
+async def do_not_call_page(session: AsyncSession, query: ListQuery, form: Form) -> str:
     """The numbers, the latest first."""
     found = await rows(session, do_not_call.listed(session, phone_number=query.phone_number), query)
     names = await contacts.names_of(session, {entry.phone_number for entry in found.items})
