@@ -157,6 +157,8 @@ async def test_a_member_cannot_have_an_application_do_what_only_owners_may(conse
     application, scope = consent.application, "calls:read phone-numbers:write webhooks:write"
     page = (await consent.person.get(consent.path(scope=scope))).html
     assert "does not get <code>phone-numbers:write</code> and <code>webhooks:write</code>" in page
+    assert "purchase, update, release numbers" not in page
+    assert "Allow" not in (await consent.person.get(consent.path(scope="webhooks:write"))).html, "nothing is left to allow"
     tokens = await application.redeem(answered((await consent.allow(scope=scope)).location)["code"])
     assert tokens.json["scope"] == "calls:read", "which tells the application"
     assert answered((await consent.allow(scope="webhooks:write")).location)["error"] == "access_denied"

@@ -49,14 +49,16 @@ async def authorize_page() -> ResponseReturnValue:
     database = current_runtime().database
     asked = await consent.examine(database, current_runtime().settings.base_url, request.args.items(multi=True))
     organizations = await sign_in.organizations(database, visitor.user)
-    only_owners = [] if all(role == "owner" for _, role in organizations) else [scope for scope in asked.scopes if scope in OWNERS_SCOPES]
+    roles = {role for _, role in organizations}
+    only_owners = [scope for scope in asked.scopes if scope in OWNERS_SCOPES] if roles - {"owner"} else []
+    given = asked.scopes if "owner" in roles else [scope for scope in asked.scopes if scope not in OWNERS_SCOPES]
     chosen = {"organization_id": str(visitor.organization.id) if visitor.organization else ""}
     page = await render(
         "dashboard/authorize.html",
         form=Form(chosen),
         application=asked.application,
         host=urlsplit(asked.redirect_uri).netloc,
-        scopes=[(scope, SCOPES[scope]) for scope in asked.scopes],
+        scopes=[(scope, SCOPES[scope]) for scope in given],
         only_owners=only_owners,
         organizations=[(str(organization.id), organization.name) for organization, _ in organizations],
     )
