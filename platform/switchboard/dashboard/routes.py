@@ -11,6 +11,7 @@ from switchboard.dashboard import (  # noqa: F401
     connected_apps,
     contacts,
     do_not_call,
+    integration,
     invitations,
     keys,
     knowledge,
