@@ -1,5 +1,7 @@
 """Forms as the API's bodies."""
 
+import re
+
 import pytest
 from switchboard.agents.schemas import AgentUpdate
 from switchboard.dashboard.forms import parse
@@ -44,3 +46,11 @@ async def test_a_form_that_no_page_of_ours_would_send_is_refused_and_does_not_cr
     refused = await member.post(path, {**odd, "actions.0.type.0.x": "y", "actions.1.type[]": "y", "conditions.0.field.0": "z", "filters": "x"})
     assert refused.status in (200, 422)
     assert "b" in refused.html, "what was typed is there"
+
+
+async def test_no_field_of_a_secret_takes_a_password_that_the_browser_has_saved(people: People, caller: Caller) -> None:
+    owner = await people.join(caller.organization_id)
+    for path in ("/dashboard/agents/new", "/dashboard/providers/telephony/twilio", "/dashboard/webhooks/integration"):
+        fields = re.findall(r'<input[^>]*type="password"[^>]*>', (await owner.get(path)).html)
+        assert fields, path
+        assert all('autocomplete="new-password"' in field for field in fields), fields
