@@ -82,3 +82,15 @@ async def test_a_number_is_put_on_the_do_not_call_list_with_a_note(people: Peopl
     assert "This number is not on the list" in (await member.get(f"{page}?phone_number=%2B15550100080")).html
     other = await people.join(stranger.organization_id)
     assert "letter" not in (await other.get(page)).html
+
+
+async def test_beyond_the_end_of_a_list_is_its_last_part(people: People, caller: Caller) -> None:
+    """As after the only row of the last part was deleted."""
+    for n in range(3):
+        await caller.post("/v1/contacts", {"phone_number": f"+1555010008{n}", "name": f"Person {n}"})
+    owner = await people.join(caller.organization_id)
+    page = (await owner.get("/dashboard/contacts?limit=2&offset=4")).html
+    assert "Person 0" in page
+    assert "Person 1" not in page
+    assert "3–3 of 3" in page
+    assert 'rel="prev" href="/dashboard/contacts?limit=2&amp;offset=0"' in page

@@ -70,8 +70,12 @@ async def render_part(template: str, **values: object) -> str:
 
 
 async def rows(session: AsyncSession, found: SelectOfScalar[Row], query: PageQuery) -> Page[Row]:
-    """A part of a list as its rows, for the templates."""
-    return await page(session, found, _itself, query)
+    """A part of a list as its rows, for the templates; the last part where the list has become shorter than where one was in it."""
+    part = await page(session, found, _itself, query)
+    if part.items or not part.total:
+        return part
+    last = (part.total - 1) // query.limit * query.limit
+    return await page(session, found, _itself, query.model_copy(update={"offset": last}))
 
 
 def _itself(row: Row) -> Row:
