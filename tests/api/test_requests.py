@@ -18,11 +18,19 @@ from tests.fixtures.app import Caller, Client, Organizations, fresh_number
 async def test_without_a_valid_credential_it_is_401(client: Client, header: str | None) -> None:
     response = await client.get("/v1/agents", headers={"Authorization": header} if header is not None else {})
     assert response.status_code == 401
-    assert response.headers["WWW-Authenticate"] == "Bearer"
+    was_sent = header is not None and header.startswith("Bearer ")
+    assert response.headers["WWW-Authenticate"] == ('Bearer error="invalid_token"' if was_sent else "Bearer"), "so that clients know when to refresh"
     assert response.content_type == "application/problem+json"
     body = await response.get_json()
     assert sorted(body) == ["code", "detail", "errors", "request_id", "status", "title", "type"]
     assert body["request_id"] == response.headers["X-Request-Id"]
+
+
+async def test_what_lacks_a_scope_is_told_which(organizations: Organizations) -> None:
+    caller = await organizations.make(scopes=["agents:read"])
+    refused = await caller.post("/v1/agents", {"name": "Front desk"})
+    assert refused.status == 403
+    assert refused.headers["WWW-Authenticate"] == 'Bearer error="insufficient_scope", scope="agents:write"'
 
 
 async def test_a_revoked_key_is_refused_with_the_next_request(caller: Caller, runtime: Runtime) -> None:

@@ -144,6 +144,22 @@ async def test_after_the_third_failure_the_run_has_failed_and_nothing_follows(ca
     assert len(receiver.at("/x")) == 3
 
 
+async def test_a_failed_run_is_taken_up_where_it_failed(caller: Caller, runtime: Runtime, receiver: Receiver) -> None:
+    receiver.statuses["/x"] = [404, 200]
+    run = await run_once(runtime, caller, TAG, http(f"{receiver.url}/x"), echo("after"))
+    assert (run["status"], states(run)) == ("failed", ["completed", "failed", "skipped"])
+    path = f"/v1/automations/{run['automation_id']}/runs/{run['id']}/retry"
+    taken_up = await caller.post(path)
+    assert (taken_up.status, taken_up.json["status"], states(taken_up.json)) == (200, "running", ["completed", "pending", "pending"])
+    assert (taken_up.json["error_message"], taken_up.json["completed_at"]) == (None, None)
+    assert actions_of(taken_up.json)[0] == actions_of(run)[0], "what was done is not done again"
+    done = await again(runtime, caller, run)
+    assert (done["status"], states(done)) == ("completed", ["completed"] * 3)
+    assert len({request.headers["Idempotency-Key"] for request in receiver.at("/x")}) == 1
+    refused = await caller.post(path)
+    assert (refused.status, refused.json["code"]) == (409, "invalid_state")
+
+
 @pytest.mark.parametrize(
     ("action", "message"),
     [

@@ -37,6 +37,13 @@ async def test_a_changed_password_ends_every_other_session(owner: Person, runtim
     assert (await other.sign_in(NEW)).status == 303
 
 
+async def test_the_present_password_cannot_be_guessed_at_an_unwatched_desk(owner: Person) -> None:
+    statuses = [(await owner.post("/dashboard/account/password", {"current": f"guess number {n}", "new": NEW})).status for n in range(24)]
+    assert set(statuses[:20]) == {422}
+    assert statuses[-1] == 429
+    assert (await owner.post("/dashboard/account/password", {"current": PASSWORD, "new": NEW})).status == 429
+
+
 async def test_other_browsers_are_seen_and_signed_out(owner: Person, runtime: Runtime) -> None:
     one, two = await elsewhere(runtime, owner), await elsewhere(runtime, owner)
     page = (await owner.get("/dashboard/account")).html

@@ -101,7 +101,7 @@ WRONG: list[tuple[Fields, str, str]] = [
     ({"pronunciations": "a = b\nc"}, "pronunciations", "Line 2: write a word, =, and how it is read."),
     ({"llm_provider": "openai"}, "llm_provider", "openai is not configured"),
     ({"tts_voice_id": "nobody"}, "tts_voice_id", "espeak has no voice nobody"),
-    ({"name": " "}, "name", "at least 1 character"),
+    ({"name": " "}, "name", "must be filled in"),
     ({"knowledge_base_ids[]": ["", "unknown"]}, "knowledge_base_ids", "there is no knowledge base unknown"),
 ]  # fmt: skip
 

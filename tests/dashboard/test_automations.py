@@ -234,7 +234,24 @@ async def test_runs_are_filtered_and_each_says_what_failed(owner: Person, caller
     assert "there is no nothing" in page
     assert "&lt;b&gt;hello&lt;/b&gt;" in page
     assert page.count('<span class="badge ') == 4
-    assert "conditions.0" in (await owner.get(f"{path}/{skipped['id']}")).html
+    page = (await owner.get(f"{path}/{skipped['id']}")).html
+    assert "conditions.0" in page
+    assert "Try again" not in page
+
+
+async def test_a_failed_run_is_tried_again(owner: Person, caller: Caller, runtime: Runtime) -> None:
+    bad: Json = {"type": "tag_contact", "params": {"phone_number": "{{ data.nothing }}", "tag": "x"}}
+    automation = await make(caller, bad)
+    await publish_text(runtime, caller)
+    await work_through(runtime, caller)
+    (run,) = await runs_of(caller, automation)
+    path = f"/dashboard/automations/{automation['id']}/runs/{run['id']}"
+    again = await owner.post(f"{path}/retry")
+    assert (again.status, again.location) == (303, path)
+    assert "It goes on where it failed." in (await owner.get(path)).html
+    assert [found["status"] for found in await runs_of(caller, automation)] == ["running"]
+    await work_through(runtime, caller)
+    assert "Try again from where it failed" in (await owner.get(path)).html
 
 
 async def test_nobody_reaches_another_organizations_automations(

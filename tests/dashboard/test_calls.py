@@ -144,3 +144,16 @@ async def test_nobody_sees_another_organizations_call(people: People, caller: Ca
         for part in ("", "/talk", "/about", "/recording", "/waveform"):
             assert (await owner.get(f"/dashboard/calls/{call_id}{part}")).status == 404, part
     assert str(theirs.id) not in (await owner.get("/dashboard/calls")).html
+
+
+async def test_the_calls_with_a_number_are_found_in_both_directions(people: People, caller: Caller, runtime: Runtime) -> None:
+    moment = datetime.now(UTC)
+    one = await add_call(runtime, caller, moment, direction="inbound", from_number="+15550100001", to_number="+15550100200")
+    other = await add_call(runtime, caller, moment, direction="outbound", from_number="+15550100200", to_number="+15550100001")
+    third = await add_call(runtime, caller, moment, direction="outbound", from_number="+15550100200", to_number="+15550100002")
+    owner = await people.join(caller.organization_id)
+    page = (await owner.get("/dashboard/calls?number=%2B1 (555) 010-0001".replace(" ", "%20"))).html
+    assert [str(call.id) in page for call in (one, other, third)] == [True, True, False]
+    outbound = (await owner.get("/dashboard/calls?number=%2B15550100001&direction=outbound")).html
+    assert [str(call.id) in outbound for call in (one, other, third)] == [False, True, False]
+    assert "No calls like these" in (await owner.get("/dashboard/calls?number=nobody")).html

@@ -1,6 +1,6 @@
 """The pages of contacts."""
 
-from tests.fixtures.app import Caller
+from tests.fixtures.app import Caller, LivePlatform
 from tests.fixtures.dashboard import People, Window
 
 
@@ -53,3 +53,44 @@ async def test_what_is_done_is_noted_with_who_did_it_and_without_values(people: 
     await owner.post("/dashboard/contacts/new", {"phone_number": "+15550100001", "name": "Ada"})
     entries = await people.audit(caller.organization_id)
     assert (f"user:{owner.user_id}", "add_contact", "contacts/new name, phone_number") in entries
+
+
+async def test_whom_nobody_calls_is_listed_found_and_allowed_again(window: Window, live: LivePlatform) -> None:
+    page, caller = window.page, live.caller
+    contact = await caller.post("/v1/contacts", {"phone_number": "+15550100078", "name": "Grace Hopper"})
+    await window.open(f"/dashboard/contacts/{contact.json['id']}")
+    page.on("dialog", lambda dialog: dialog.accept())
+    await page.get_by_role("button", name="Do not call").click()
+    await page.get_by_text("+1 555-010-0078 is not called any more.").wait_for()
+    await page.get_by_text("Grace Hopper").wait_for()
+    await window.check_accessibility()
+    await window.open(f"/dashboard/contacts/{contact.json['id']}")
+    assert await page.get_by_role("link", name="Call", exact=True).count() == 0
+    await page.get_by_role("link", name="Not called").click()
+    await page.get_by_role("button", name="Allow again").click()
+    await page.get_by_text("Everybody may be called").wait_for()
+    assert (await caller.get("/v1/do-not-call")).json["total"] == 0
+
+
+async def test_a_number_is_put_on_the_do_not_call_list_with_a_note(people: People, caller: Caller, stranger: Caller) -> None:
+    member = await people.join(caller.organization_id, role="member")
+    page = "/dashboard/contacts/do-not-call"
+    refused = await member.post(page, {"phone_number": "12", "note": "Asked by <letter>"})
+    assert (refused.status, "must be an E.164 phone number" in refused.html, 'value="Asked by &lt;letter&gt;"' in refused.html) == (422, True, True)
+    assert (await member.post(page, {"phone_number": "+15550100079", "note": "Asked by <letter>"})).status == 303
+    assert "Asked by &lt;letter&gt;" in (await member.get(page)).html
+    assert "This number is not on the list" in (await member.get(f"{page}?phone_number=%2B15550100080")).html
+    other = await people.join(stranger.organization_id)
+    assert "letter" not in (await other.get(page)).html
+
+
+async def test_beyond_the_end_of_a_list_is_its_last_part(people: People, caller: Caller) -> None:
+    """As after the only row of the last part was deleted."""
+    for n in range(3):
+        await caller.post("/v1/contacts", {"phone_number": f"+1555010008{n}", "name": f"Person {n}"})
+    owner = await people.join(caller.organization_id)
+    page = (await owner.get("/dashboard/contacts?limit=2&offset=4")).html
+    assert "Person 0" in page
+    assert "Person 1" not in page
+    assert "3–3 of 3" in page
+    assert 'rel="prev" href="/dashboard/contacts?limit=2&amp;offset=0"' in page

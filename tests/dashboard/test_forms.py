@@ -1,9 +1,14 @@
 """Forms as the API's bodies."""
 
+import re
+
 import pytest
 from switchboard.agents.schemas import AgentUpdate
 from switchboard.dashboard.forms import parse
 from switchboard.web.errors import ValidationFailed
+
+from tests.fixtures.app import Caller
+from tests.fixtures.dashboard import People
 
 
 def test_what_is_cleared_is_empty_and_not_left_as_it_was() -> None:
@@ -16,3 +21,36 @@ def test_a_name_that_is_cleared_is_refused() -> None:
     with pytest.raises(ValidationFailed) as refusal:
         parse(AgentUpdate, {"name": ""})
     assert [error["field"] for error in refusal.value.errors] == ["name"]
+
+
+def test_what_is_wrong_is_said_as_one_says_it_to_people() -> None:
+    with pytest.raises(ValidationFailed) as refusal:
+        parse(AgentUpdate, {"name": "", "voice_speed": "fast", "llm_temperature": "9", "max_call_duration_seconds": "1.5", "llm_model": "x" * 300})
+    told = {error["field"]: error["message"] for error in refusal.value.errors}
+    assert told == {
+        "name": "must be filled in",
+        "voice_speed": "must be a number",
+        "llm_temperature": "must be at most 2",
+        "max_call_duration_seconds": "must be a whole number",
+        "llm_model": "must have at most 255 characters",
+    }
+
+
+@pytest.mark.parametrize(
+    "path", ["/dashboard/agents/new", "/dashboard/automations/new", "/dashboard/automations/new/draft", "/dashboard/contacts/new"]
+)
+async def test_a_form_that_no_page_of_ours_would_send_is_refused_and_does_not_crash(people: People, caller: Caller, path: str) -> None:
+    """NUL, which PostgreSQL does not take, in names and values; objects and lists where texts belong."""
+    member = await people.join(caller.organization_id, role="member")
+    odd: dict[str, str | list[str]] = {"name": "a\0b", "a\0b": "x", "tts_provider": "a\0b", "phone_number": "1\0", "llm_model.0.x": "y"}
+    refused = await member.post(path, {**odd, "actions.0.type.0.x": "y", "actions.1.type[]": "y", "conditions.0.field.0": "z", "filters": "x"})
+    assert refused.status in (200, 422)
+    assert "b" in refused.html, "what was typed is there"
+
+
+async def test_no_field_of_a_secret_takes_a_password_that_the_browser_has_saved(people: People, caller: Caller) -> None:
+    owner = await people.join(caller.organization_id)
+    for path in ("/dashboard/agents/new", "/dashboard/providers/telephony/twilio", "/dashboard/webhooks/integration"):
+        fields = re.findall(r'<input[^>]*type="password"[^>]*>', (await owner.get(path)).html)
+        assert fields, path
+        assert all('autocomplete="new-password"' in field for field in fields), fields

@@ -18,7 +18,7 @@ from tests.fixtures.isolation import populate, quiet, rows
 # Placeholders that are no ids of an organization's things, or are a superadmin's, which tests of their own cover.
 NO_IDS = {"nowhere", "filename", "token", "capability", "name", "organization_id", "client_id", "application_id"}
 NOUNS = {"number": "phone_number", "base": "knowledge_base", "document": "knowledge_document", "endpoint": "event_target", "run": "automation_run",
-         "key": "api_key", "conversation": "sms_conversation"}  # fmt: skip
+         "key": "api_key", "conversation": "sms_conversation", "entry": "do_not_call_entry"}  # fmt: skip
 
 
 def pages() -> list[tuple[str, Rule]]:

@@ -63,15 +63,26 @@ async def test_another_organizations_keys_are_out_of_reach(people: People, calle
     assert (await stranger.get("/v1/agents")).status == 200
 
 
+PRESS_TWICE = """() => {
+  const form = document.querySelector("main form");
+  form.requestSubmit();
+  return form.dispatchEvent(new Event("submit", { cancelable: true, bubbles: true }));
+}"""
+
+
 async def test_keys_in_the_browser(window: Window) -> None:
     page = window.page
     await window.open("/dashboard/keys/new")
     await window.check_accessibility()
     await page.get_by_label("Name").fill("Reports")
     await page.get_by_label("calls:read").check()
-    await page.get_by_role("button", name="Make the key").click()
+    assert not await page.evaluate(PRESS_TWICE), "the second time is stopped"
     await page.get_by_text("shown only this once").wait_for()
     await window.check_accessibility()
+    await page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    await page.get_by_role("button", name="Copy").click()
+    await page.get_by_text("Selected: now copy it").wait_for()
+    assert (await page.evaluate("getSelection().toString()")).startswith("svc_live_"), "as over plain http"
     await window.open("/dashboard/keys")
     await page.get_by_text("Reports").wait_for()
     await window.check_accessibility()

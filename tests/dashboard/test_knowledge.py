@@ -110,6 +110,7 @@ async def test_a_document_that_failed_is_tried_again(member: Person, caller: Cal
     await sent(member, base, {"hours.md": HOURS.encode()})
     found = re.search(r"/dashboard/documents/[\w-]+", (await member.get(base)).html)
     assert found
+    assert 'href="/dashboard/knowledge" aria-current="page"' in (await member.get(found[0])).html, "one is still among the knowledge"
     document = found[0]
     await becomes(member, document, "ready")
     async with runtime.database.tenant(caller.organization_id) as session:

@@ -153,6 +153,39 @@ async def test_a_user_without_an_organization_can_only_cancel(application: Appli
     assert (await consent.allow()).status == 400
 
 
+async def test_a_member_cannot_have_an_application_do_what_only_owners_may(consent: Consent, people: People, caller: Caller) -> None:
+    application, scope = consent.application, "calls:read phone-numbers:write webhooks:write"
+    page = (await consent.person.get(consent.path(scope=scope))).html
+    assert "does not get <code>phone-numbers:write</code> and <code>webhooks:write</code>" in page
+    assert "purchase, update, release numbers" not in page
+    assert "Allow" not in (await consent.person.get(consent.path(scope="webhooks:write"))).html, "nothing is left to allow"
+    tokens = await application.redeem(answered((await consent.allow(scope=scope)).location)["code"])
+    assert tokens.json["scope"] == "calls:read", "which tells the application"
+    assert answered((await consent.allow(scope="webhooks:write")).location)["error"] == "access_denied"
+    owner = Consent(application, await people.join(caller.organization_id))
+    assert "does not get" not in (await owner.person.get(owner.path(scope=scope))).html
+    tokens = await application.redeem(answered((await owner.allow(scope=scope)).location)["code"])
+    assert set(str(tokens.json["scope"]).split()) == set(scope.split())
+
+
+async def test_an_owner_who_becomes_a_member_has_no_application_act_as_an_owner(consent: Consent, people: People, caller: Caller) -> None:
+    first, second = await people.join(caller.organization_id), await people.join(caller.organization_id)
+    owner, application = Consent(consent.application, first), consent.application
+    tokens = await application.redeem(answered((await owner.allow(scope="calls:read webhooks:write")).location)["code"])
+    holder = application.holder({"access_token": str(tokens.json["access_token"])})
+    assert (await second.post(f"/dashboard/team/{first.user_id}/role", {"role": "member"})).status == 303
+    assert (await holder.post("/v1/webhook-endpoints", {"url": "https://example.com/hooks"})).status == 403
+    assert (await holder.get("/v1/calls")).status == 200
+
+
+async def test_whoever_was_signed_out_comes_back_to_the_request(consent: Consent) -> None:
+    path = consent.path()
+    consent.person.headers["Referer"] = f"http://localhost{path}"
+    consent.person.client.cookie_jar = None
+    sent = await consent.person.send(path, {"decision": "approve"})
+    assert sent.location.startswith("/dashboard/sign-in?after=/oauth/authorize?") or "after=%2Foauth%2Fauthorize" in sent.location
+
+
 async def test_a_name_is_text(consent: Consent) -> None:
     name = '<script>alert(1)</script> & "App"'
     uris = [consent.application.redirect_uri]

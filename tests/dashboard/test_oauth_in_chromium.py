@@ -20,7 +20,7 @@ class CalendarSync:
     def __init__(self, platform: str) -> None:
         self.platform = platform
         self.library, self.secret, self.url = WebApplicationClient(""), "", ""
-        self.agents = 0
+        self.agents, self.scope = 0, "agents:read calls:read"
 
     async def begin(self, _request: web.Request) -> web.Response:
         verifier = self.library.create_code_verifier(64)
@@ -29,13 +29,15 @@ class CalendarSync:
             f"{self.platform}/oauth/authorize",
             state="state of the browser",
             redirect_url=f"{self.url}/cb",
-            scope="agents:read calls:read",
+            scope=self.scope,
             code_challenge=challenge,
             code_challenge_method="S256",
         )
         raise web.HTTPSeeOther(where)
 
     async def hear(self, request: web.Request) -> web.Response:
+        if "error" in request.query:
+            raise web.HTTPSeeOther(f"{self.url}/done?{request.query['error']}")
         url, headers, body = self.library.prepare_token_request(
             f"{self.platform}/api/oauth/token",
             authorization_response=str(request.url),
@@ -87,10 +89,14 @@ async def test_a_user_connects_an_application_and_disconnects_it(live: LivePlatf
     chromium()
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
     owner = await make_person(live.runtime, live.caller.client, live.caller.organization_id)
+    stranger = await make_person(live.runtime, live.caller.client, None)
     async with browsing(live.runtime.settings.base_url) as context, calendar_sync(live) as sync:
         page = await context.new_page()
         window = Window(page, live.runtime.settings.base_url)
         await page.goto(sync.url)
+        await sign_in(page, stranger.email)
+        await page.get_by_text("You belong to no organization yet").wait_for()
+        await page.get_by_role("button", name="Sign out").click()
         await sign_in(page, owner.email)
         await page.get_by_role("heading", name="Calendar sync asks for access").wait_for()
         await window.check_accessibility()
@@ -103,3 +109,18 @@ async def test_a_user_connects_an_application_and_disconnects_it(live: LivePlatf
         await page.get_by_role("button", name="Disconnect").click()
         await page.get_by_text("No application is connected").wait_for()
         assert_quiet([told for told in window.complaints if urlsplit(sync.url).netloc not in told])
+
+
+async def test_a_faulty_request_is_answered_right_after_the_user_signed_in(live: LivePlatform, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chromium holds the redirects after the sign-in's form to that page's policy, and the application is on another host."""
+    chromium()
+    monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
+    owner = await make_person(live.runtime, live.caller.client, live.caller.organization_id)
+    async with browsing(live.runtime.settings.base_url) as context, calendar_sync(live) as sync:
+        sync.scope = "everything"
+        page = await context.new_page()
+        await page.goto(sync.url)
+        await sign_in(page, owner.email)
+        await page.wait_for_url(f"{sync.url}/done?invalid_scope")
+        await page.goto(sync.url)
+        await page.wait_for_url(f"{sync.url}/done?invalid_scope")

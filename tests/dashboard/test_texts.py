@@ -103,3 +103,14 @@ async def test_nobody_reads_or_answers_another_organizations_texts(people: Peopl
     assert (await owner.get(f"/dashboard/texts/{theirs}/live")).status == 404
     assert (await owner.post(f"/dashboard/texts/{theirs}", {"body": "Hello"})).status == 404
     assert "Your bread" not in (await owner.get("/dashboard/texts")).html
+
+
+async def test_the_conversation_with_a_number_is_found_as_the_number_is_written(people: People, caller: Caller, runtime: Runtime) -> None:
+    owner, platform = await at_the_bakery(people, runtime, caller)
+    await texted(platform, "+15550100001", "First.")
+    await texted(platform, "+15550100002", "Second.")
+    found = (await owner.get("/dashboard/texts?number=%2B1+555-010-0001")).html
+    assert "First." in found
+    assert "Second." not in found
+    assert "number=%2B15550100001" in found, "the live part shows the same"
+    assert "No texts with this number" in (await owner.get("/dashboard/texts?number=%2B15550100003")).html

@@ -25,6 +25,10 @@ async def test_an_endpoint_is_added_tested_and_the_result_is_seen_to_come(window
     page = window.page
     await window.open("/dashboard/webhooks")
     await page.get_by_role("link", name="Add an endpoint").click()
+    async with page.expect_console_message(lambda message: "422" in message.text):
+        await page.get_by_role("button", name="Add the endpoint").click()
+    window.complaints.clear()
+    await page.get_by_role("alert").get_by_role("link", name="Address").wait_for()
     await page.get_by_label("Address").fill(f"{receiver.url}/hook")
     await page.get_by_label("sms.received").check()
     await window.check_accessibility()
@@ -140,3 +144,33 @@ async def test_nobody_reaches_another_organizations_webhooks(
         assert (await owner.get(path)).status == (await owner.get(f"{path}/live")).status == 404
         assert (await owner.post(f"{path}/replay")).status == 404
     assert len(items(await stranger.get("/v1/webhook-deliveries"))) == 1
+
+
+async def test_the_integration_is_set_up_and_its_secrets_are_never_shown(window: Window, receiver: Receiver) -> None:
+    page = window.page
+    await window.open("/dashboard/webhooks")
+    await page.get_by_role("link", name="Integration").click()
+    await page.get_by_label("Address").fill(f"{receiver.url}/partner")
+    await page.get_by_label("Signing secret").fill("shown to nobody")
+    await page.get_by_role("button", name="Save").click()
+    await page.get_by_text("Saved.").wait_for()
+    assert await page.get_by_label("Address").input_value() == f"{receiver.url}/partner"
+    assert "shown to nobody" not in await page.content()
+    await window.check_accessibility()
+    await page.get_by_role("button", name="Save").click()
+    await page.get_by_text("the one that is kept stays").wait_for()
+    page.once("dialog", lambda dialog: dialog.accept())
+    await page.get_by_role("button", name="Forget the signing secret").click()
+    await page.get_by_text("It was forgotten.").wait_for()
+    assert await page.get_by_text("the one that is kept stays").count() == 0
+
+
+async def test_what_is_wrong_with_the_integration_stands_at_its_field(people: People, caller: Caller) -> None:
+    owner, path = await people.join(caller.organization_id), "/dashboard/webhooks/integration"
+    refused = await owner.post(path, {"webhook_url": "http://10.0.0.1/", "webhook_secret": "", "partner_api_key": "x"})
+    assert (refused.status, 'id="fault-webhook_url"' in refused.html, 'value="http://10.0.0.1/"' in refused.html) == (422, True, True)
+    assert (await owner.post(f"{path}/forget", {"secret": "webhook_url"})).status == 303
+    assert "secret: must be" in (await owner.get(path)).html
+    member = await people.join(caller.organization_id, role="member")
+    assert (await member.get(path)).status == 403
+    assert "Integration" not in (await member.get("/dashboard/webhooks")).html

@@ -9,6 +9,7 @@ from switchboard.automations import service as automations
 from switchboard.automations.schemas import AutomationCreate, AutomationOut, AutomationRunOut, AutomationUpdate
 from switchboard.runtime import current_runtime
 from switchboard.web.endpoint import endpoint
+from switchboard.web.errors import InvalidState
 from switchboard.web.pages import page
 from switchboard.web.schemas import Page, PageQuery
 
@@ -70,3 +71,13 @@ async def list_automation_runs(session: AsyncSession, automation_id: UUID, query
     They are kept for thirty days after their end.
     """
     return await page(session, await automations.runs(session, automation_id), AutomationRunOut.of, query)
+
+
+@blueprint.post("/v1/automations/<automation_id>/runs/<run_id>/retry")
+@endpoint(scope="campaigns:write", answer=AutomationRunOut, errors=[InvalidState])
+async def retry_automation_run(session: AsyncSession, automation_id: UUID, run_id: UUID) -> AutomationRunOut:
+    """Try a failed run again.
+
+    It goes on at the action that failed, as it began: what was done before is not done again. An addition to the specification.
+    """
+    return AutomationRunOut.of(await automations.retry_run(session, automation_id, run_id))

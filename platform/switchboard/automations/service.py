@@ -6,14 +6,15 @@ from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.automations.models import Automation, AutomationRun
+from switchboard.automations.models import ActionRecord, Automation, AutomationRun
 from switchboard.automations.schemas import AutomationCreate, AutomationUpdate
 from switchboard.automations.validation import check_actions
-from switchboard.database import new_id
+from switchboard.database import new_id, now
 from switchboard.events.triggers import set_trigger
 from switchboard.outbound import OutboundClient
 from switchboard.plugins.registry import Registry
-from switchboard.web.errors import NotFound
+from switchboard.web.errors import InvalidState, NotFound
+from switchboard.work import wake
 
 
 def listed(session: AsyncSession) -> SelectOfScalar[Automation]:
@@ -39,11 +40,24 @@ async def runs(session: AsyncSession, automation_id: UUID, *, status: str | None
     return rows if status is None else rows.where(col(AutomationRun.status) == status)
 
 
-async def get_run(session: AsyncSession, automation_id: UUID, run_id: UUID) -> AutomationRun:
+async def get_run(session: AsyncSession, automation_id: UUID, run_id: UUID, *, lock: bool = False) -> AutomationRun:
     """One of an automation's runs. Raises `NotFound`."""
-    run = (await session.exec((await runs(session, automation_id)).where(col(AutomationRun.id) == run_id))).one_or_none()
+    rows = (await runs(session, automation_id)).where(col(AutomationRun.id) == run_id)
+    run = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
     if run is None:
         raise NotFound
+    return run
+
+
+async def retry_run(session: AsyncSession, automation_id: UUID, run_id: UUID) -> AutomationRun:
+    """Take a failed run up again at the action that failed; what was done before it stays done. Raises `NotFound` and `InvalidState`."""
+    run = await get_run(session, automation_id, run_id, lock=True)
+    if run.status != "failed":
+        raise InvalidState(f"The run is {run.status}. Only one that failed can be tried again.")
+    records = run.records()
+    run.keep([record if record.status == "completed" else ActionRecord(type=record.type, params=record.params) for record in records])
+    run.status, run.error_message, run.completed_at, run.due_at = "running", None, None, now()
+    wake(session, "start_runs")
     return run
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from pydantic import JsonValue
-from sqlalchemy import func
+from sqlalchemy import func, or_
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
@@ -41,6 +41,11 @@ def listed(session: AsyncSession, query: CallQuery | None = None) -> SelectOfSca
     if query.status is not None:
         rows = rows.where(col(Call.status) == query.status)
     return rows
+
+
+def with_number(rows: SelectOfScalar[Call], phone_number: str) -> SelectOfScalar[Call]:
+    """Of these calls, those from or to a number."""
+    return rows.where(or_(col(Call.from_number) == phone_number, col(Call.to_number) == phone_number))
 
 
 async def get(session: AsyncSession, call_id: UUID, *, lock: bool = False) -> Call:

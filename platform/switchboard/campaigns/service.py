@@ -31,6 +31,12 @@ def listed(session: AsyncSession) -> SelectOfScalar[Campaign]:
     return select(Campaign).where(col(Campaign.organization_id) == session.info["organization_id"])
 
 
+async def still_open(session: AsyncSession) -> list[Campaign]:
+    """The campaigns to which people can be added, by name."""
+    rows = listed(session).where(col(Campaign.status).in_(OPEN))
+    return list((await session.exec(rows.order_by(func.lower(Campaign.name), col(Campaign.id)))).all())
+
+
 async def get(session: AsyncSession, campaign_id: UUID, *, lock: bool = False) -> Campaign:
     """Raises `NotFound`. Locked, it is as it is now, and only its own transaction changes it."""
     rows = listed(session).where(col(Campaign.id) == campaign_id)

@@ -9,9 +9,11 @@ from switchboard.dashboard.blueprint import dashboard
 from switchboard.dashboard.forms import Form
 from switchboard.dashboard.pages import Next, action, page
 from switchboard.dashboard.rendering import render
-from switchboard.dashboard.visitor import Visitor
+from switchboard.dashboard.sign_in import ATTEMPTS
+from switchboard.dashboard.visitor import Visitor, slow_down
 from switchboard.identity import sign_in
 from switchboard.runtime import current_runtime
+from switchboard.web.errors import RateLimited
 
 # The first that a browser's name for itself contains; Chromium's children name their parents too.
 PROGRAMS = (("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
@@ -43,7 +45,9 @@ def _name(user_agent: str) -> str:
 @dashboard.post("/dashboard/account/password")
 @action(form=PasswordChange, invalid=account_page)
 async def change_password(visitor: Visitor, data: PasswordChange) -> Next:
-    """Change the password; every other browser is signed out."""
+    """Change the password; every other browser is signed out. Who sits down at somebody's desk guesses no faster than at the door."""
+    if not (await slow_down("password", str(visitor.user.id), ATTEMPTS)).allowed:
+        raise RateLimited("Too many attempts. Wait a little, then try again.")
     await sign_in.change_password(current_runtime().database, visitor.user.id, current=data.current, new=data.new, keep=visitor.session.id)
     return Next(url_for("dashboard.account_page"), "The password was changed, and every other browser signed out.")
 

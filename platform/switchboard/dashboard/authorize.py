@@ -7,6 +7,7 @@ from quart.typing import ResponseReturnValue
 
 from switchboard.dashboard.blueprint import content_security_policy, dashboard, show_error
 from switchboard.dashboard.forms import Form
+from switchboard.dashboard.pages import HTML
 from switchboard.dashboard.rendering import render
 from switchboard.dashboard.visitor import check_form, current_visitor
 from switchboard.identity import sign_in
@@ -15,7 +16,7 @@ from switchboard.oauth.consent import RequestRefused, SentBack
 from switchboard.runtime import current_runtime
 from switchboard.web.errors import ApiError
 from switchboard.web.openapi import AUTHORIZE
-from switchboard.web.principal import SCOPES
+from switchboard.web.principal import OWNERS_SCOPES, SCOPES
 from switchboard.web.schemas import parse_id
 
 
@@ -28,12 +29,16 @@ class NotConnected(ApiError):
 @dashboard.errorhandler(RequestRefused)
 async def show_refusal(refusal: RequestRefused) -> ResponseReturnValue:
     """The user learns why, and goes nowhere."""
-    return await show_error(NotConnected(f"It sent you here with a request that is not valid: {refusal}"))
+    return await show_error(NotConnected(f"It sent you here with a request that cannot be granted: {refusal}"))
 
 
 @dashboard.errorhandler(SentBack)
 async def send_back(error: SentBack) -> ResponseReturnValue:
-    """The application learns why, once the user has signed in (RFC 9700 section 4.11.2)."""
+    """The application learns why, once the user has signed in (RFC 9700 section 4.11.2). Browsers hold each redirect after a form to the policy of
+    the form's page, and the sign-in's lets nobody else be reached: from there a page leads on."""
+    if request.method == "GET" and request.headers.get("Sec-Fetch-Site") == "same-origin":
+        page = await render("dashboard/sent_back.html", location=error.location, host=urlsplit(error.location).netloc)
+        return Response(page, content_type=HTML)
     return redirect(error.location, 303)
 
 
@@ -43,18 +48,22 @@ async def authorize_page() -> ResponseReturnValue:
     visitor = await current_visitor()
     database = current_runtime().database
     asked = await consent.examine(database, current_runtime().settings.base_url, request.args.items(multi=True))
-    organizations = [organization for organization, _ in await sign_in.organizations(database, visitor.user)]
+    organizations = await sign_in.organizations(database, visitor.user)
+    roles = {role for _, role in organizations}
+    only_owners = [scope for scope in asked.scopes if scope in OWNERS_SCOPES] if roles - {"owner"} else []
+    given = asked.scopes if "owner" in roles else [scope for scope in asked.scopes if scope not in OWNERS_SCOPES]
     chosen = {"organization_id": str(visitor.organization.id) if visitor.organization else ""}
     page = await render(
         "dashboard/authorize.html",
         form=Form(chosen),
         application=asked.application,
         host=urlsplit(asked.redirect_uri).netloc,
-        scopes=[(scope, SCOPES[scope]) for scope in asked.scopes],
-        organizations=[(str(organization.id), organization.name) for organization in organizations],
+        scopes=[(scope, SCOPES[scope]) for scope in given],
+        only_owners=only_owners,
+        organizations=[(str(organization.id), organization.name) for organization, _ in organizations],
     )
     policy = content_security_policy(form_action=f"'self' {_reached(asked.redirect_uri)}")
-    return Response(page, headers={"Content-Security-Policy": policy}, content_type="text/html; charset=utf-8")
+    return Response(page, headers={"Content-Security-Policy": policy}, content_type=HTML)
 
 
 @dashboard.post(AUTHORIZE)

@@ -11,7 +11,6 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from switchboard.automations import service as automations
 from switchboard.automations.schemas import AutomationCreate, AutomationUpdate
 from switchboard.campaigns import service as campaigns
-from switchboard.campaigns.models import Campaign
 from switchboard.dashboard import automation_forms as forms
 from switchboard.dashboard.blueprint import dashboard
 from switchboard.dashboard.campaigns import choices as campaign_choices
@@ -99,14 +98,12 @@ async def _builder(session: AsyncSession, form: Form, automation_id: UUID | None
 
 async def _kinds(session: AsyncSession) -> forms.Kinds:
     found = await campaign_choices(session)
-    open_ones = campaigns.listed(session).where(Campaign.status.in_(campaigns.OPEN))  # type: ignore[attr-defined]  # a column
-    lists = (await session.exec(open_ones.order_by(Campaign.name))).all()
     own_numbers = [(str(value), text) for value, text in found["numbers"]]
     named = {
         "agent_id": [(str(value), text) for value, text in found["agents"]],
         "from_number_id": own_numbers,
         "phone_number_id": own_numbers,
-        "campaign_id": [(str(campaign.id), campaign.name) for campaign in lists],
+        "campaign_id": [(str(campaign.id), campaign.name) for campaign in await campaigns.still_open(session)],
     }
     return forms.Kinds(current_runtime().registry, named)
 
@@ -167,6 +164,14 @@ async def automation_runs_page(session: AsyncSession, automation_id: UUID, query
 async def automation_run_page(session: AsyncSession, automation_id: UUID, run_id: UUID) -> str:
     """One run: the event, and each action with what came of it, as it happens."""
     return await render("dashboard/automations/run.html", **await _run(session, automation_id, run_id))
+
+
+@dashboard.post("/dashboard/automations/<automation_id>/runs/<run_id>/retry")
+@action()
+async def retry_automation_run(session: AsyncSession, automation_id: UUID, run_id: UUID) -> Next:
+    """Take a failed run up again where it failed."""
+    await automations.retry_run(session, automation_id, run_id)
+    return Next(url_for("dashboard.automation_run_page", automation_id=automation_id, run_id=run_id), "It goes on where it failed.")
 
 
 @dashboard.get("/dashboard/automations/<automation_id>/runs/<run_id>/live")

@@ -8,7 +8,7 @@ from quart.typing import ResponseReturnValue
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from switchboard.dashboard.rendering import install_words, render
-from switchboard.dashboard.visitor import NotSignedIn
+from switchboard.dashboard.visitor import NotSignedIn, sending_page
 from switchboard.web.errors import ApiError, NotFound, PayloadTooLarge
 
 logger = structlog.get_logger()
@@ -55,9 +55,9 @@ async def protect(response: Response) -> Response:
 
 @dashboard.errorhandler(NotSignedIn)
 async def to_sign_in(error: NotSignedIn) -> ResponseReturnValue:
-    """Somebody who is not signed in signs in first, and then sees what they asked for."""
-    after = request.full_path.rstrip("?") if request.method == "GET" else None
-    return redirect(url_for("dashboard.sign_in_page", after=after), HTTPStatus.SEE_OTHER)
+    """Somebody who is not signed in signs in first, and then sees what they asked for, or the page whose form they sent."""
+    after = request.full_path.rstrip("?") if request.method == "GET" else sending_page()
+    return redirect(url_for("dashboard.sign_in_page", after=after or None), HTTPStatus.SEE_OTHER)
 
 
 @dashboard.errorhandler(ApiError)

@@ -17,10 +17,11 @@ from switchboard.calls.states import is_over
 from switchboard.contacts import service as contacts
 from switchboard.dashboard import charts, waveform
 from switchboard.dashboard.blueprint import dashboard
+from switchboard.dashboard.filters import WrittenNumber
 from switchboard.dashboard.forms import Form
 from switchboard.dashboard.live import Last, live
 from switchboard.dashboard.pages import Next, action, page
-from switchboard.dashboard.rendering import dollars, phone, render, render_part, rows
+from switchboard.dashboard.rendering import dollars, number_name, render, render_part, rows
 from switchboard.dashboard.turns import STEPS, turns
 from switchboard.dashboard.visitor import Visitor
 from switchboard.dashboard.words import CAPABILITIES, ENDED
@@ -30,6 +31,12 @@ from switchboard.web.errors import NotFound
 from switchboard.web.schemas import Query
 
 STATUSES = ("queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled")
+
+
+class CallsQuery(CallQuery):
+    """Filters of the page of calls: the API's, and with whom."""
+
+    number: WrittenNumber | None = None
 
 
 class NewCallQuery(Query):
@@ -49,10 +56,11 @@ class Line:
 
 
 @dashboard.get("/dashboard/calls")
-@page(query=CallQuery)
-async def calls_page(session: AsyncSession, query: CallQuery) -> str:
+@page(query=CallsQuery)
+async def calls_page(session: AsyncSession, query: CallsQuery) -> str:
     """The calls, the latest first."""
-    found = await rows(session, calls.listed(session, query), query)
+    wanted = calls.listed(session, query)
+    found = await rows(session, calls.with_number(wanted, query.number) if query.number else wanted, query)
     return await render(
         "dashboard/calls/list.html",
         calls=found,
@@ -73,7 +81,7 @@ async def new_call_page(session: AsyncSession, query: NewCallQuery, form: Form) 
         "dashboard/calls/new.html",
         form=form,
         agents=await agents.names(session, status="active"),
-        numbers=[(number.id, f"{phone(number.phone_number)} · {number.friendly_name}") for number in own],
+        numbers=[(number.id, number_name(number)) for number in own],
     )
 
 

@@ -7,7 +7,6 @@ from quart import Response, url_for
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.agents import service as agents
-from switchboard.agents.models import Agent
 from switchboard.campaigns import service as campaigns
 from switchboard.campaigns import steering
 from switchboard.campaigns.models import Campaign
@@ -15,11 +14,10 @@ from switchboard.campaigns.schemas import CampaignContactQuery
 from switchboard.dashboard.blueprint import dashboard
 from switchboard.dashboard.live import live
 from switchboard.dashboard.pages import Next, action, page
-from switchboard.dashboard.rendering import render, render_part, rows
+from switchboard.dashboard.rendering import number_name, render, render_part, rows
 from switchboard.dashboard.visitor import Visitor
 from switchboard.identity.policy import CallingHours, Policy
 from switchboard.phone_numbers import service as numbers
-from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.runtime import current_runtime
 from switchboard.web.schemas import PageQuery
 
@@ -145,9 +143,8 @@ def _back(campaign_id: UUID) -> Next:
 
 async def choices(session: AsyncSession) -> dict[str, list[tuple[JsonValue, str]]]:
     """The agents and numbers that a campaign may have."""
-    found = (await session.exec(agents.listed(session).order_by(Agent.name))).all()
-    own = (await session.exec(numbers.listed(session).order_by(PhoneNumber.phone_number))).all()
+    found, paused = await agents.names(session), await agents.names(session, status="paused")
     return {
-        "agents": [(str(agent.id), agent.name + (" (paused)" if agent.status == "paused" else "")) for agent in found],
-        "numbers": [(str(number.id), f"{number.phone_number} {number.friendly_name or ''}".strip()) for number in own if number.status == "active"],
+        "agents": [(str(agent_id), f"{name} (paused)" if agent_id in paused else name) for agent_id, name in found.items()],
+        "numbers": [(str(number.id), number_name(number)) for number in await numbers.active(session)],
     }

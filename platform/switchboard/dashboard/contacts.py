@@ -12,6 +12,7 @@ from switchboard.dashboard.blueprint import dashboard
 from switchboard.dashboard.forms import Form
 from switchboard.dashboard.pages import Next, action, page
 from switchboard.dashboard.rendering import render, rows
+from switchboard.do_not_call import service as do_not_call
 from switchboard.web.schemas import Page
 
 
@@ -47,7 +48,12 @@ async def add_contact(session: AsyncSession, data: ContactCreate) -> Next:
 async def contact_page(session: AsyncSession, contact_id: UUID, form: Form) -> str:
     """One contact, to be read and edited."""
     contact = await contacts.get(session, contact_id)
-    return await render("dashboard/contacts/edit.html", form=form.starting_with(contact.model_dump(mode="json")), contact=contact)
+    return await render(
+        "dashboard/contacts/edit.html",
+        form=form.starting_with(contact.model_dump(mode="json")),
+        contact=contact,
+        is_not_called=await do_not_call.is_listed(session, contact.phone_number),
+    )
 
 
 @dashboard.post("/dashboard/contacts/<contact_id>")

@@ -17,6 +17,21 @@ from switchboard.web.errors import FieldError, ValidationFailed
 
 Model = TypeVar("Model", bound=BaseModel)
 OWN = ("csrf_token",)
+WORDS = {
+    "missing": "must be filled in",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length:,} characters",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_parsing": "must be a number",
+    "decimal_parsing": "must be a number",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "literal_error": "must be {expected}",
+    "too_short": "must have at least {min_length}",
+    "too_long": "must have at most {max_length}",
+}
+"""What pydantic finds wrong, by its names for it, as one says it to people; `{…}` is what it knows beside."""
 
 
 class Form:
@@ -57,9 +72,11 @@ class Form:
 
 
 def nested(fields: "MultiDict[str, str]") -> dict[str, JsonValue]:
-    """A form's flat fields as the object that their names describe."""
+    """A form's flat fields as the object that their names describe. A NUL, which no field lets people type and PostgreSQL keeps nowhere, becomes
+    U+FFFD, as browsers have it (HTML, 13.2.5)."""
     root: dict[str, JsonValue] = {}
-    for name, values in fields.lists():
+    for sent, given in fields.lists():
+        name, values = sent.replace("\0", "\ufffd"), [value.replace("\0", "\ufffd") for value in given]
         if name not in OWN:
             _put(root, name.removesuffix("[]").split("."), list(values) if name.endswith("[]") else values[-1])
     return {name: _listed(value) for name, value in root.items()}
@@ -89,7 +106,17 @@ def parse(model: type[Model], values: Mapping[str, JsonValue]) -> Model:
     try:
         return model.model_validate(_without_blanks(model, values), strict=False)
     except ValidationError as error:
-        raise ValidationFailed.of(error) from None
+        raise _in_words(error) from None
+
+
+def _in_words(error: ValidationError) -> ValidationFailed:
+    refusal = ValidationFailed.of(error)
+    for fault, found in zip(refusal.errors, error.errors(include_url=False, include_input=False), strict=True):
+        known = {name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in found.get("ctx", {}).items()}
+        kind = "missing" if found["type"] == "string_too_short" and known.get("min_length") == 1 else found["type"]
+        if kind in WORDS:
+            fault["message"] = WORDS[kind].format(**known)
+    return refusal
 
 
 def _without_blanks(model: type[BaseModel], values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

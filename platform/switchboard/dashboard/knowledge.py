@@ -17,7 +17,6 @@ from switchboard.dashboard.visitor import Visitor
 from switchboard.knowledge_bases import adding
 from switchboard.knowledge_bases import service as knowledge
 from switchboard.knowledge_bases.extraction import ENDINGS
-from switchboard.knowledge_bases.models import KnowledgeBase
 from switchboard.knowledge_bases.schemas import DocumentCreate, KnowledgeBaseCreate
 from switchboard.knowledge_bases.search import search
 from switchboard.plugins import ProviderError
@@ -65,7 +64,7 @@ async def search_knowledge_page(visitor: Visitor, query: SearchQuery) -> str:
     """What an agent would find. No transaction is open while the embedding model is asked."""
     runtime, fault, found = current_runtime(), "", []
     async with runtime.database.tenant(visitor.organization_id) as session:
-        bases = (await session.exec(knowledge.listed(session).order_by(KnowledgeBase.name))).all()
+        bases = await knowledge.chosen(session, None)
     chosen = [query.knowledge_base_id] if query.knowledge_base_id else None
     if query.query:
         try:

@@ -5,12 +5,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A page in the navigation; `icon` is a name in `static/icons.svg`, `role` who may open it."""
+    """A page in the navigation; `icon` is a name in `static/icons.svg`, `role` who may open it, `beyond` where pages of it are that lie elsewhere."""
 
     name: str
     path: str
     icon: str
     role: str = "member"
+    beyond: str | None = None
+
+    def leads_to(self, path: str) -> bool:
+        """Whether somebody at this address is in this part."""
+        below = path.startswith(f"{self.path}/") and self.path != "/dashboard"
+        return path == self.path or below or (self.beyond is not None and path.startswith(self.beyond))
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +33,7 @@ SECTIONS = (
         "Build",
         (
             Entry("Agents", "/dashboard/agents", "agent"),
-            Entry("Knowledge", "/dashboard/knowledge", "book"),
+            Entry("Knowledge", "/dashboard/knowledge", "book", beyond="/dashboard/documents/"),
             Entry("Automations", "/dashboard/automations", "bolt"),
         ),
     ),

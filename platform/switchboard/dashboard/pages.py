@@ -23,7 +23,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeAlias
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -31,7 +30,7 @@ from quart import Response, request
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.dashboard.forms import Form, nested, parse
-from switchboard.dashboard.visitor import Forbidden, Visitor, check_form, current_visitor
+from switchboard.dashboard.visitor import Forbidden, Visitor, check_form, current_visitor, sending_page
 from switchboard.identity import sign_in
 from switchboard.identity.service import IdentityError, note_change
 from switchboard.runtime import current_runtime
@@ -163,10 +162,8 @@ async def _refuse(
 
 def _came_from() -> str:
     """The page of ours on which the button was."""
-    referrer = urlsplit(request.headers.get("Referer", ""))
-    if referrer.netloc != request.host or not referrer.path.startswith("/dashboard"):
-        return "/dashboard"
-    return referrer.path + (f"?{referrer.query}" if referrer.query else "")
+    page = sending_page()
+    return page if page.startswith("/dashboard") else "/dashboard"
 
 
 async def _admit(role: str) -> Visitor:

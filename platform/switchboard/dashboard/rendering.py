@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
@@ -16,6 +16,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.dashboard.navigation import SECTIONS, Section
 from switchboard.dashboard.visitor import Visitor
 from switchboard.identity import sign_in
+from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.runtime import current_runtime
 from switchboard.web.pages import Row, page
 from switchboard.web.schemas import Page, PageQuery
@@ -69,8 +70,12 @@ async def render_part(template: str, **values: object) -> str:
 
 
 async def rows(session: AsyncSession, found: SelectOfScalar[Row], query: PageQuery) -> Page[Row]:
-    """A part of a list as its rows, for the templates."""
-    return await page(session, found, _itself, query)
+    """A part of a list as its rows, for the templates; the last part where the list has become shorter than where one was in it."""
+    part = await page(session, found, _itself, query)
+    if part.items or not part.total:
+        return part
+    last = (part.total - 1) // query.limit * query.limit
+    return await page(session, found, _itself, query.model_copy(update={"offset": last}))
 
 
 def _itself(row: Row) -> Row:
@@ -87,7 +92,7 @@ async def _notice(visitor: Visitor | None) -> str:
 
 def install_words(blueprint: Blueprint) -> None:
     """Give the templates their words."""
-    for word in (when, day, duration, dollars, phone, percent, count, prose, field_name):
+    for word in (when, day, month, duration, dollars, phone, percent, count, prose, field_name):
         blueprint.add_app_template_filter(word, word.__name__)
     for part in (icon, logo, with_query):
         blueprint.add_app_template_global(part, part.__name__)
@@ -144,6 +149,11 @@ def day(moment: datetime | None) -> str:
     return "–" if moment is None else moment.astimezone(_zone()).strftime("%d %b %Y")
 
 
+def month(period: str) -> str:
+    """`2026-11` in words."""
+    return date.fromisoformat(f"{period}-01").strftime("%b %Y")
+
+
 def duration(seconds: float | None) -> str:
     """`1:05`, `1:02:03`."""
     if seconds is None:
@@ -170,6 +180,12 @@ def phone(number: str | None) -> str:
         return phonenumbers.format_number(phonenumbers.parse(number, None), phonenumbers.PhoneNumberFormat.INTERNATIONAL)
     except phonenumbers.NumberParseException:
         return number
+
+
+def number_name(number: PhoneNumber) -> str:
+    """One of our numbers, with what it is called."""
+    shown = phone(number.phone_number)
+    return shown if number.friendly_name in (None, "", number.phone_number) else f"{shown} · {number.friendly_name}"
 
 
 def percent(share: float | None) -> str:

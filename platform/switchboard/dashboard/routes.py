@@ -10,6 +10,8 @@ from switchboard.dashboard import (  # noqa: F401
     campaigns,
     connected_apps,
     contacts,
+    do_not_call,
+    integration,
     invitations,
     keys,
     knowledge,

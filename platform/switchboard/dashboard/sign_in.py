@@ -15,6 +15,7 @@ from switchboard.dashboard.visitor import (
     current_visitor,
     find_visitor,
     forget_cookie,
+    sending_page,
     set_cookie,
     slow_down,
 )
@@ -24,6 +25,7 @@ from switchboard.identity.sign_in import Browser
 from switchboard.runtime import current_runtime
 from switchboard.web.errors import NotFound
 from switchboard.web.limits import headers
+from switchboard.web.openapi import AUTHORIZE
 from switchboard.web.principal import Limit
 from switchboard.web.schemas import parse_id
 
@@ -76,11 +78,13 @@ def signed_in(token: str, after: str) -> Response:
 
 @dashboard.post("/dashboard/sign-out")
 async def sign_out_now() -> ResponseReturnValue:
-    """End this browser's session."""
+    """End this browser's session. Who does so where an application asks for access comes back to it as somebody else."""
     visitor = await current_visitor()
     await check_form(visitor)
     await sign_in.sign_out(current_runtime().database, visitor.user.id, only=visitor.session.id)
-    response = Response("", 303, {"Location": url_for("dashboard.sign_in_page")})
+    asked = sending_page()
+    after = asked if asked.startswith(f"{AUTHORIZE}?") else None
+    response = Response("", 303, {"Location": url_for("dashboard.sign_in_page", after=after)})
     forget_cookie(response)
     return response
 

@@ -8,10 +8,11 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.contacts import service as contacts
 from switchboard.dashboard.blueprint import dashboard
+from switchboard.dashboard.filters import WrittenNumber
 from switchboard.dashboard.forms import Form
 from switchboard.dashboard.live import live
 from switchboard.dashboard.pages import Next, action, page
-from switchboard.dashboard.rendering import phone, render, render_part, rows
+from switchboard.dashboard.rendering import number_name, render, render_part, rows
 from switchboard.dashboard.visitor import Visitor
 from switchboard.phone_numbers import service as numbers
 from switchboard.sms import inbox
@@ -21,6 +22,12 @@ from switchboard.sms.schemas import MAX_BODY_CHARACTERS, Reply, SmsCreate, SmsMe
 from switchboard.web.schemas import Page, PageQuery, Query
 
 
+class InboxQuery(PageQuery):
+    """Filters of the inbox: with whom."""
+
+    number: WrittenNumber | None = None
+
+
 class NewTextQuery(Query):
     """What the form of a new text begins with."""
 
@@ -28,15 +35,15 @@ class NewTextQuery(Query):
 
 
 @dashboard.get("/dashboard/texts")
-@page(query=PageQuery)
-async def texts_page(session: AsyncSession, query: PageQuery) -> str:
+@page(query=InboxQuery)
+async def texts_page(session: AsyncSession, query: InboxQuery) -> str:
     """The conversations, the one with the latest text first."""
-    return await render("dashboard/texts/inbox.html", query=query, **await _inbox(session, query))
+    return await render("dashboard/texts/inbox.html", **await _inbox(session, query))
 
 
 @dashboard.get("/dashboard/texts/live")
-@page(query=PageQuery)
-async def texts_live(visitor: Visitor, query: PageQuery) -> Response:
+@page(query=InboxQuery)
+async def texts_live(visitor: Visitor, query: InboxQuery) -> Response:
     """The inbox, as texts come and go."""
 
     async def show(session: AsyncSession) -> str:
@@ -49,7 +56,7 @@ async def texts_live(visitor: Visitor, query: PageQuery) -> Response:
 @page(query=NewTextQuery)
 async def new_text_page(session: AsyncSession, query: NewTextQuery, form: Form) -> str:
     """The form of a new text."""
-    own = [(number.id, f"{phone(number.phone_number)} · {number.friendly_name}") for number in await numbers.active(session) if number.sms_active]
+    own = [(number.id, number_name(number)) for number in await numbers.active(session) if number.sms_active]
     return await render("dashboard/texts/new.html", form=form.starting_with(query.model_dump()), numbers=own, most=MAX_BODY_CHARACTERS)
 
 
@@ -100,9 +107,10 @@ async def reply_to_text(session: AsyncSession, conversation_id: UUID, data: Repl
     return Next(url_for("dashboard.conversation_page", conversation_id=conversation_id))
 
 
-async def _inbox(session: AsyncSession, query: PageQuery) -> dict[str, object]:
-    found, total = await inbox.latest(session, query)
+async def _inbox(session: AsyncSession, query: InboxQuery) -> dict[str, object]:
+    found, total = await inbox.latest(session, query, contact_number=query.number)
     return {
+        "query": query,
         "conversations": Page[SmsConversation].model_construct(items=found, total=total, limit=query.limit, offset=query.offset),
         "last": await inbox.last_texts(session, found),
         "names": await contacts.names_of(session, [conversation.contact_number for conversation in found]),

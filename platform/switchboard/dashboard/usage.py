@@ -6,7 +6,7 @@ from switchboard.billing import ledger
 from switchboard.dashboard import charts
 from switchboard.dashboard.blueprint import dashboard
 from switchboard.dashboard.pages import page
-from switchboard.dashboard.rendering import dollars, render, rows
+from switchboard.dashboard.rendering import dollars, month, render, rows
 from switchboard.dashboard.visitor import Visitor
 from switchboard.identity.service import policy_of
 from switchboard.usage import service as usage
@@ -26,6 +26,6 @@ async def usage_page(session: AsyncSession, visitor: Visitor, query: PageQuery) 
         months=months,
         balance=balance,
         policy=await policy_of(session, visitor.organization_id),
-        costs=charts.shares([(month.period, float(month.cost), "accent") for month in months], dollars),
+        costs=charts.shares([(month(one.period), float(one.cost), "accent") for one in months], dollars),
         entries=await rows(session, ledger.entries(session), query),
     )

@@ -113,6 +113,14 @@ def check_origin() -> None:
     raise Forbidden(f"This form was sent from another site. Open the dashboard at {current_runtime().settings.base_url}.")
 
 
+def sending_page() -> str:
+    """The address, on this host, of the page whose form was sent; empty where the browser does not say."""
+    page = urlsplit(request.headers.get("Referer", ""))
+    if page.netloc != request.host:
+        return ""
+    return page.path + (f"?{page.query}" if page.query else "")
+
+
 async def check_form(visitor: Visitor) -> None:
     """Refuse a form that this session's pages for this organization did not carry. Raises `Forbidden`."""
     check_origin()

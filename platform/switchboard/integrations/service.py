@@ -5,12 +5,20 @@ from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.database import now
+from switchboard.events.models import EventTarget
 from switchboard.events.targets import owned_target, secret_label
 from switchboard.integrations.models import Integration
 from switchboard.integrations.schemas import IntegrationOut, IntegrationUpdate
 from switchboard.keyring import KeyRing
 from switchboard.outbound import OutboundClient
 from switchboard.outbound.fields import public_url
+
+
+async def find(session: AsyncSession) -> IntegrationOut | None:
+    """The integration; None where nobody has set it up yet."""
+    both = select(Integration, EventTarget).join(EventTarget, col(EventTarget.id) == col(Integration.id))
+    found = (await session.exec(both.where(col(Integration.organization_id) == session.info["organization_id"]))).one_or_none()
+    return _out(*found) if found else None
 
 
 async def change(session: AsyncSession, data: IntegrationUpdate, *, keyring: KeyRing, outbound: OutboundClient) -> IntegrationOut:
@@ -27,6 +35,10 @@ async def change(session: AsyncSession, data: IntegrationUpdate, *, keyring: Key
         label = secret_label(target.kind, target.id, target.organization_id)
         target.secret = None if data.webhook_secret is None else keyring.encrypt(data.webhook_secret, label)
     integration.updated_at = target.updated_at = now()
+    return _out(integration, target)
+
+
+def _out(integration: Integration, target: EventTarget) -> IntegrationOut:
     return IntegrationOut(
         has_partner_api_key=integration.partner_api_key is not None,
         webhook_url=target.url,

@@ -53,8 +53,8 @@ async def get(session: AsyncSession, base_id: UUID, *, lock: bool = False) -> Kn
 
 
 async def chosen(session: AsyncSession, ids: Iterable[str] | None) -> list[KnowledgeBase]:
-    """Those that a request names, or all. Raises `ValidationFailed` for an id that is not one of the organization's knowledge bases."""
-    bases = list((await session.exec(listed(session))).all())
+    """Those that a request names, or all by name. Raises `ValidationFailed` for an id that is not one of the organization's knowledge bases."""
+    bases = list((await session.exec(listed(session).order_by(func.lower(KnowledgeBase.name), col(KnowledgeBase.id)))).all())
     if ids is None:
         return bases
     known = {base.id: base for base in bases}

@@ -72,14 +72,15 @@ async def decline(database: Database, issuer: str, parameters: Parameters) -> st
 
 
 async def _approval(session: AsyncSession, user_id: UUID, organization_id: UUID) -> Approval:
-    mine = select(Membership.id).where(col(Membership.user_id) == user_id, col(Membership.organization_id) == organization_id)
+    mine = select(Membership).where(col(Membership.user_id) == user_id, col(Membership.organization_id) == organization_id)
     # Whoever removes the member meanwhile waits for the approval, and takes it along.
-    membership_id = (await session.exec(mine.with_for_update(read=True, key_share=True))).one_or_none()
-    if membership_id is None:
-        user = await session.get(User, user_id)
-        if user is None or not user.is_superadmin or await session.get(Organization, organization_id) is None:
-            raise RequestRefused("You are not a member of this organization.")
-    return Approval(user_id, organization_id, membership_id)
+    membership = (await session.exec(mine.with_for_update(read=True, key_share=True))).one_or_none()
+    user = await session.get(User, user_id)
+    is_superadmin = user is not None and user.is_superadmin
+    if membership is None and (not is_superadmin or await session.get(Organization, organization_id) is None):
+        raise RequestRefused("You are not a member of this organization.")
+    is_owner = is_superadmin or (membership is not None and membership.role == "owner")
+    return Approval(user_id, organization_id, membership.id if membership else None, is_owner)
 
 
 def _decide(session: Session, issuer: str, parameters: Parameters, approval: Approval | None) -> str:

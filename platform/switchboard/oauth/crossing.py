@@ -8,15 +8,16 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.database import now
 from switchboard.identity.authentication import principal_of
+from switchboard.identity.crossing import role_in
 from switchboard.identity.models import Organization, User
 from switchboard.oauth.models import OAuthClient, OAuthGrant, OAuthToken
-from switchboard.web.principal import Principal
+from switchboard.web.principal import OWNERS_SCOPES, Principal
 
 COARSE = timedelta(minutes=1)
 
 
 async def find_access_token(session: AsyncSession, token_hash: bytes) -> Principal | None:
-    """Who acts by an access token: a user, through an application. Notes its use, to the minute."""
+    """Who acts by an access token: a user, through an application, with what the user may still do. Notes its use, to the minute."""
     live = (
         select(OAuthGrant, OAuthToken.scopes, OAuthClient.client_id, Organization)
         .join(OAuthToken, col(OAuthToken.grant_id) == col(OAuthGrant.id))
@@ -33,7 +34,10 @@ async def find_access_token(session: AsyncSession, token_hash: bytes) -> Princip
     found = (await session.exec(live)).one_or_none()
     if found is None:
         return None
-    grant, scopes, client_id, organization = found
+    grant, granted, client_id, organization = found
+    scopes = frozenset(granted)
+    if scopes & OWNERS_SCOPES and await role_in(session, await session.get_one(User, grant.user_id), organization.id) != "owner":
+        scopes -= OWNERS_SCOPES
     if grant.last_used_at is None or grant.last_used_at < now() - COARSE:
         grant.last_used_at = now()
     # The whole family is one credential: it shares its limits, and is revoked as one.

@@ -26,11 +26,13 @@ GRACE = timedelta(seconds=10)
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Who approves a request, and for which organization; `membership_id` is None for a superadmin who is no member."""
+    """Who approves a request, and for which organization; `membership_id` is None for a superadmin who is no member. Who is no owner of the
+    organization grants none of `OWNERS_SCOPES`."""
 
     user_id: UUID
     organization_id: UUID
     membership_id: UUID | None
+    is_owner: bool
 
 
 class Families:

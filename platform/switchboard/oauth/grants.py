@@ -6,7 +6,7 @@ Its descriptions may not quote what was sent (RFC 6749 allows fewer characters t
 from typing import Protocol, cast
 
 from authlib.oauth2 import OAuth2Error, OAuth2Request
-from authlib.oauth2.rfc6749 import AuthorizationCodeMixin, ClientMixin, InvalidRequestError, TokenMixin
+from authlib.oauth2.rfc6749 import AccessDeniedError, AuthorizationCodeMixin, ClientMixin, InvalidRequestError, TokenMixin
 from authlib.oauth2.rfc6749.grants import AuthorizationCodeGrant, RefreshTokenGrant
 from authlib.oauth2.rfc6749.requests import OAuth2Payload
 from authlib.oauth2.rfc7009 import RevocationEndpoint
@@ -16,6 +16,7 @@ from authlib.oauth2.rfc7636.challenge import compare_s256_code_challenge
 from switchboard.database import now
 from switchboard.oauth.families import Approval, Families
 from switchboard.oauth.models import OAuthClient, OAuthGrant, OAuthToken
+from switchboard.web.principal import OWNERS_SCOPES
 
 
 class Keeper(Protocol):
@@ -142,13 +143,17 @@ class CodeGrant(AuthorizationCodeGrant):
         return redirect_uri
 
     def save_authorization_code(self, code: str, request: OAuth2Request) -> None:
-        given, client = _given(request), cast("Client", request.client)
+        given, client, approval = _given(request), cast("Client", request.client), cast("Approval", request.user)
+        # Less than was asked may be granted; the token's answer says what it is (RFC 6749 section 3.3).
+        scopes = [scope for scope in request.scope.split() if approval.is_owner or scope not in OWNERS_SCOPES]
+        if not scopes:
+            raise AccessDeniedError("Only an owner of the organization may allow this.", redirect_uri=given["redirect_uri"])
         self.server.families.begin(
-            cast("Approval", request.user),
+            approval,
             client.row,
             code,
             redirect_uri=given["redirect_uri"],
-            scopes=request.scope.split(),
+            scopes=scopes,
             challenge=given.get("code_challenge"),
         )
 

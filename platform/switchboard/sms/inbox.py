@@ -15,9 +15,11 @@ from switchboard.web.schemas import PageQuery
 from switchboard.web.totals import total
 
 
-async def latest(session: AsyncSession, query: PageQuery) -> tuple[list[SmsConversation], int]:
-    """A part of the conversations, the one with the latest text first, and how many there are in all."""
+async def latest(session: AsyncSession, query: PageQuery, *, contact_number: str | None = None) -> tuple[list[SmsConversation], int]:
+    """A part of the conversations, or of those with a number, the one with the latest text first, and how many there are in all."""
     rows = sms.conversations(session)
+    if contact_number is not None:
+        rows = rows.where(col(SmsConversation.contact_number) == contact_number)
     part = rows.order_by(col(SmsConversation.last_message_at).desc(), col(SmsConversation.id).desc()).limit(query.limit).offset(query.offset)
     return list((await session.exec(part)).all()), await total(session, rows)
 

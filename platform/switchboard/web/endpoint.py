@@ -159,17 +159,17 @@ async def _admit(declared: Endpoint) -> Principal:
     kind, _, credential = request.headers.get("Authorization", "").partition(" ")
     principal = await context.resolve(credential.strip()) if kind.lower() == "bearer" and credential.isascii() else None
     if principal is None:
-        raise InvalidCredentials
+        raise InvalidCredentials(was_sent=kind.lower() == "bearer" and bool(credential))
     structlog.contextvars.bind_contextvars(organization_id=str(principal.organization_id))
     limit = principal.read_limit if request.method == "GET" else principal.write_limit
     verdict = await context.limiter.check(declared.name, str(principal.credential_id), limit)
     if verdict.revoked:
-        raise InvalidCredentials
+        raise InvalidCredentials(was_sent=True)
     g.rate_limit_headers = headers(limit, verdict)
     if not verdict.allowed:
         raise RateLimited
     if declared.scope is not None and declared.scope not in principal.scopes:
-        raise InsufficientScope(f"This needs the scope {declared.scope}.")
+        raise InsufficientScope(declared.scope)
     return principal
 
 

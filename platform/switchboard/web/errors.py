@@ -45,13 +45,13 @@ class ApiError(Exception):
 
 
 class InvalidCredentials(ApiError):
-    """401: no credential, or none that is valid."""
+    """401: no credential, or none that is valid. `WWW-Authenticate` says which of the two (RFC 6750 section 3.1), for clients that refresh then."""
 
     status, code, title = 401, "invalid_credentials", "Unauthorized"
     default_detail = "Send a valid API key or access token: `Authorization: Bearer svc_live_…`."
 
-    def __init__(self, detail: str | None = None) -> None:
-        super().__init__(detail, headers={"WWW-Authenticate": "Bearer"})
+    def __init__(self, detail: str | None = None, *, was_sent: bool = False) -> None:
+        super().__init__(detail, headers={"WWW-Authenticate": 'Bearer error="invalid_token"' if was_sent else "Bearer"})
 
 
 class InsufficientBalance(ApiError):
@@ -65,6 +65,10 @@ class InsufficientScope(ApiError):
     """403: the credential is valid, but lacks the scope."""
 
     status, code, title = 403, "insufficient_scope", "Forbidden"
+
+    def __init__(self, scope: str) -> None:
+        needed = {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{scope}"'}
+        super().__init__(f"This needs the scope {scope}.", headers=needed)
 
 
 class Forbidden(ApiError):

@@ -24,6 +24,8 @@ SCOPES: dict[str, str] = {
     "webhooks:read": "list webhook configurations",
     "webhooks:write": "create and update webhook endpoints",
 }
+OWNERS_SCOPES = frozenset({"phone-numbers:write", "webhooks:write"})
+"""What members may not do: spend money every month, and have everything told to others. No application does it for them either."""
 
 
 @dataclass(frozen=True, slots=True)

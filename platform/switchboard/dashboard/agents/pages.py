@@ -18,7 +18,6 @@ from switchboard.dashboard.pages import Next, action, page
 from switchboard.dashboard.rendering import render, render_part, rows
 from switchboard.dashboard.visitor import Visitor
 from switchboard.knowledge_bases import service as knowledge
-from switchboard.knowledge_bases.models import KnowledgeBase
 from switchboard.phone_numbers import service as numbers
 from switchboard.providers.offers import offered_models
 from switchboard.providers.service import configured_names
@@ -153,7 +152,7 @@ async def _form_page(session: AsyncSession, form: Form, agent: Agent | None) -> 
         form=form,
         agent=agent,
         offered=offered,
-        bases=(await session.exec(knowledge.listed(session).order_by(KnowledgeBase.name))).all(),
+        bases=await knowledge.chosen(session, None),
         models={field: await agents.models_in_use(session, field) for field in ("llm_model", "tts_model", "stt_model")},
         voices=await current_runtime().voices.listed(session.info["organization_id"], speaker) if speaker in offered["tts_provider"] else (),
         languages=LANGUAGES,

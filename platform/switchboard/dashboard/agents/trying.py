@@ -11,9 +11,8 @@ from switchboard.conversation.thinking import placeholders
 from switchboard.dashboard.blueprint import dashboard
 from switchboard.dashboard.forms import Form
 from switchboard.dashboard.pages import Next, action, page
-from switchboard.dashboard.rendering import render, rows
+from switchboard.dashboard.rendering import number_name, render, rows
 from switchboard.phone_numbers import service as numbers
-from switchboard.phone_numbers.models import PhoneNumber
 from switchboard.web.schemas import PageQuery, ReferenceId
 
 LATEST = 5
@@ -30,12 +29,11 @@ class TestCall(CallCreate):
 async def try_page(session: AsyncSession, agent_id: UUID, form: Form) -> str:
     """The form of a test call, and the agent's latest calls."""
     agent = await agents.get(session, agent_id)
-    usable = numbers.listed(session).where(PhoneNumber.status == "active").order_by(PhoneNumber.phone_number)
     return await render(
         "dashboard/agents/try.html",
         agent=agent,
         form=form,
-        numbers=(await session.exec(usable)).all(),
+        numbers=[(number.id, number_name(number)) for number in await numbers.active(session)],
         # A name with a dot would be an object in the form.
         names=[name for name in placeholders(agent.greeting_message, agent.system_prompt) if "." not in name],
         latest=await rows(session, calls.listed(session, CallQuery(agent_id=str(agent_id))), PageQuery(limit=LATEST)),

@@ -5,7 +5,6 @@ from uuid import UUID
 
 from pydantic import Field
 from quart import url_for
-from sqlmodel import col
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.agents import service as agents
@@ -35,7 +34,7 @@ async def versions_page(session: AsyncSession, visitor: Visitor, agent_id: UUID,
     agent = await agents.get(session, agent_id)
     listing = await rows(session, agents.versions(session, agent_id), query)
     oldest = listing.items[-1].version if listing.items else 1
-    before = (await session.exec(agents.versions(session, agent_id).where(col(AgentVersion.version) == oldest - 1))).one_or_none()
+    before = await agents.version(session, agent_id, oldest - 1) if oldest > 1 else None
     earlier = [*listing.items[1:], before]
     changed = {new.version: changed_names(old.settings, new.settings) if old else [] for new, old in zip(listing.items, earlier, strict=False)}
     return await render(

@@ -14,6 +14,7 @@ const listen = part("listen");
 let monitor = null;
 let mine = false;
 let leaving = false;
+let gone = false;
 let lost = 0;
 
 function complain(message) {
@@ -71,12 +72,19 @@ function loud({ caller, agent }) {
   levels.agent(agent);
 }
 
+/** To the call that is over. The socket and the page's live part both say so; the one that comes later would break off what the first began. */
+function leave() {
+  if (gone) return;
+  gone = true;
+  location.assign(desk.dataset.after);
+}
+
 /** The call is over, or only the connection: then come back, and take what was ours again before the agent does. */
 async function over(reason) {
   const had = mine;
   monitor = null;
   loud({ caller: 0, agent: 0 });
-  if (reason !== null) return location.assign(desk.dataset.after);
+  if (reason !== null) return leave();
   show(null);
   if (leaving) return;
   complain("The connection was lost.");
@@ -105,6 +113,6 @@ part("whisper").addEventListener("submit", (event) => {
   field.value = "";
 });
 document.addEventListener("live", () => {
-  if (monitor === null && document.querySelector("[data-over]")) location.assign(desk.dataset.after);
+  if (monitor === null && document.querySelector("[data-over]")) leave();
 });
 listen.disabled = false;

@@ -1,6 +1,7 @@
 // What every page uses: the menu on small screens, the theme, questions before buttons that cannot be undone, copying, live parts.
 import { keepLive } from "./live.js";
 
+const SENT_MS = 10_000;
 const menu = document.querySelector("[data-menu]");
 const navigation = document.getElementById("navigation");
 
@@ -32,17 +33,42 @@ document.addEventListener("submit", (event) => {
   if (question && !confirm(question)) event.preventDefault();
 });
 
+// A form is sent once, however often its button is pressed: a call is placed, a text sent, a number bought for each time that it comes. Its own
+// page's module has had its say before (an event reaches the window last); whoever stopped the page meanwhile may send it again.
+addEventListener("submit", (event) => {
+  const form = event.target;
+  if (event.defaultPrevented || form.getAttribute("method") !== "post") return;
+  if ("sent" in form.dataset) return event.preventDefault();
+  form.dataset.sent = "";
+  setTimeout(() => delete form.dataset.sent, SENT_MS);
+});
+
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
   if (!button) return;
-  await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
-  button.textContent = "Copied";
+  const text = document.getElementById(button.dataset.copy);
+  try {
+    await navigator.clipboard.writeText(text.textContent);
+    button.textContent = "Copied";
+  } catch {
+    // Browsers let pages that came over plain http copy nothing.
+    getSelection().selectAllChildren(text);
+    button.textContent = "Selected: now copy it";
+  }
 });
 
 // A filter that is chosen applies at once; without this module its form has a button.
 document.addEventListener("change", (event) => {
   if (event.target.matches("form[data-at-once] select")) event.target.form.requestSubmit();
 });
+
+// What is wrong is listed by the names that fields have for programs; here by what stands above each field. Rows keep their place in the name.
+for (const link of document.querySelectorAll(".faults a")) {
+  const field = document.getElementById(link.hash.slice(1));
+  const label = field?.labels?.[0] ?? field?.querySelector("legend");
+  const words = [...(label?.childNodes ?? [])].find((node) => node.nodeType === Node.TEXT_NODE && node.textContent.trim());
+  if (words && !/\.\d+\./.test(link.hash)) link.textContent = words.textContent.trim();
+}
 
 document.querySelector("[data-focus]")?.focus();
 keepLive(document);

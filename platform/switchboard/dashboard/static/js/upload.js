@@ -11,6 +11,7 @@ async function send(form, file) {
   body.set("files", file);
   try {
     const answer = await fetch(form.action, { method: "POST", body, headers: { Accept: "text/plain" } });
+    if (answer.redirected) return `${file.name} was not sent: you were signed out. Sign in again.`;
     if (answer.ok) return await answer.text();
     return answer.status === 413 ? `${file.name} is larger than 5 MiB.` : `${file.name} could not be sent (${answer.status}).`;
   } catch {
