@@ -26,6 +26,8 @@ class Call(TenantTable, table=True):
         Index(None, "organization_id", "created_at", "id"),
         Index(None, "organization_id", "agent_id", "created_at"),
         Index(None, "organization_id", "status", "created_at"),
+        Index(None, "organization_id", "from_number", "created_at"),
+        Index(None, "organization_id", "to_number", "created_at"),
         Index("ix_call_watched", "watch_at", postgresql_where=text("watch_at is not null")),
         Index("ix_call_open", "organization_id", postgresql_where=text("ended_at is null")),
         Index("uq_call_carrier", "organization_id", "carrier", "carrier_call_id", unique=True, postgresql_where=text("carrier_call_id is not null")),
