@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
+from uuid import uuid4
 
 from switchboard.plugins import (
     ChatEvent,
@@ -72,10 +73,11 @@ class VendorModel(OverLiteLLM, LLMProvider[VendorSettings]):
 
 @dataclass(slots=True)
 class _Gathered:
-    """What of a stream is only whole at its end: tool calls and usage."""
+    """What of a stream is only whole at its end: tool calls, `written` those that are under way, and usage."""
 
     model: str
-    calls: dict[int, dict[str, str]] = field(default_factory=dict)
+    calls: list[dict[str, str]] = field(default_factory=list)
+    written: dict[int, dict[str, str]] = field(default_factory=dict)
     input_tokens: int = 0
     output_tokens: int = 0
 
@@ -87,7 +89,7 @@ class _Gathered:
             return []
         delta = chunk.choices[0].delta
         for call in delta.tool_calls or ():
-            kept = self.calls.setdefault(call.index or 0, {"id": "", "name": "", "arguments": ""})
+            kept = self._call(call.index or 0, is_named=bool(call.function.name))
             kept["id"] = call.id or kept["id"]
             kept["name"] += call.function.name or ""
             kept["arguments"] += call.function.arguments or ""
@@ -96,7 +98,15 @@ class _Gathered:
 
     def tool_calls(self) -> list[ToolCall]:
         """The calls, whole. Raises `ProviderError` for arguments that are no JSON object."""
-        return [ToolCall(call["id"] or f"call_{index}", call["name"], _arguments(call["arguments"])) for index, call in sorted(self.calls.items())]
+        return [ToolCall(call["id"] or f"call_{uuid4().hex}", call["name"], _arguments(call["arguments"])) for call in self.calls]
+
+    def _call(self, index: int, *, is_named: bool) -> dict[str, str]:
+        """The call that a piece belongs to. Ollama's all come at the same index: a name after the arguments of one begins another."""
+        kept = self.written.get(index)
+        if kept is None or (is_named and kept["arguments"]):
+            kept = self.written[index] = {"id": "", "name": "", "arguments": ""}
+            self.calls.append(kept)
+        return kept
 
     def usage(self, litellm: Any, vendor: Vendor) -> ModelUsage:
         """What was used; the cost from LiteLLM's price map where it has the model."""

@@ -65,6 +65,15 @@ async def test_embeddings_tell_what_they_cost_where_the_price_map_has_them(base_
     assert (found.input_tokens, found.cost) == (3, pytest.approx(cost) if cost else None)
 
 
+async def test_calls_that_all_come_at_one_index_are_told_apart(server: ChatServer) -> None:
+    server.also = ("weather", '{"city": "Rome"}')
+    kind = next(kind for kind in MODELS if kind.name == "openai_compatible")
+    events = [event async for event in kind(VendorSettings(base_url=server.base_url, api_key=KEY, model="m")).chat(ask("weather"))]
+    calls = [event for event in events if isinstance(event, ToolCall)]
+    assert [(call.name, call.arguments) for call in calls] == [("weather", {"city": "Paris"}), ("weather", {"city": "Rome"})]
+    assert len({call.id for call in calls}) == 2
+
+
 async def test_ollama_embeds(server: ChatServer) -> None:
     kind = next(kind for kind in EMBEDDINGS if kind.name == "ollama")
     found = await kind(VendorSettings(base_url=server.base_url.removesuffix("/v1"))).embed(["one", "three"], purpose="document")
