@@ -88,10 +88,10 @@ async def test_calls_come_in(line: Line) -> None:
     introduces, stays = await _operator(line, "213", PERSON), await _operator(line, "313", "+15550100020")
     talked, transferred, forwarded, refused, introduced, _ = await asyncio.gather(
         line.ring("What are your opening hours?", "Goodbye"),
-        line.people.ring(OTHERS[0], connects, ["Thank you"]),
+        line.people.ring(OTHERS[0], connects, ["Thank you", "I would like to order bread"]),
         line.people.ring(OTHERS[1], forwards, ["Thank you"]),
         line.people.ring(OTHERS[2], refuses, ["Thank you"]),
-        line.people.ring(OTHERS[3], introduces, ["Thank you"]),
+        line.people.ring(OTHERS[3], introduces, ["Thank you", "I would like to order bread"]),
         line.people.ring(OTHERS[4], stays, ["Thank you"]),
     )
     call = await call_from(line.live, PERSON, analysed=True)
