@@ -1,3 +1,5 @@
+import gc
+
 import pytest
 
 pytest_plugins = [f"tests.fixtures.{name}" for name in ("servers", "app", "oauth", "command_line", "litellm_clients", "receiver", "dashboard")]
@@ -8,3 +10,10 @@ LONGEST = ("tests/faults/", "tests/fuzz/", "tests/api/test_isolation.py", "tests
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: looking for garbage among it, every 700 objects, took a sixth of the suite's time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
