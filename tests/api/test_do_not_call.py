@@ -167,12 +167,11 @@ async def test_a_caller_who_withholds_the_number_cannot_be_listed(live: LivePlat
 
 
 async def test_no_agent_transfers_a_call_to_a_listed_number(live: LivePlatform) -> None:
-    rules = (
-        f'When the caller says "hello" or "goodbye": call transfer_call(to_number="{NUMBER}")\nOtherwise: call transfer_call(to_number="{NUMBER}")'
-    )
+    connects = f'call transfer_call(to_number="{NUMBER}")'
+    rules = f'When the caller says "hello" or "help" or "thank you" or "goodbye": {connects}\nOtherwise: {connects}'
     await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"system_prompt": rules})
     await live.caller.post("/v1/do-not-call", {"phone_number": NUMBER})
-    await ring(live, OTHER, "Can I speak to a human")
+    await ring(live, OTHER, "Hello", "Goodbye")
     items: Any = (await live.caller.get("/v1/calls")).json["items"]
     call = await live.ended(items[0]["id"])
     assert (call["ended_reason"], call["transferred_to"]) == ("caller_hung_up", None)

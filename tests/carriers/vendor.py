@@ -163,7 +163,8 @@ class Vendor(ABC, Generic[LegT]):
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         self.address = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        self._http = aiohttp.ClientSession()
+        # A connection that is kept may be closed by the platform just as it is used again.
+        self._http = aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True))
         try:
             yield
         finally:
