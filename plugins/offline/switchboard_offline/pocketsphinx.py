@@ -33,10 +33,10 @@ PROCESSES = max(1, (os.cpu_count() or 2) // 2)
 @cache
 def _processes() -> ProcessPoolExecutor:
     """Where utterances are decoded: beside live calls, whose audio would stand still for as long as it takes. Each is started when it is needed."""
-    return ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn"), initializer=_begin)
+    return ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn"), initializer=_tie_to_parent)
 
 
-def _begin() -> None:
+def _tie_to_parent() -> None:
     """A process ends with its parent, however that ends, and not by a Ctrl-C that is meant for it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
@@ -55,14 +55,16 @@ async def hear(audio: bytes, hints: tuple[str, ...]) -> str:
 
 
 async def _elsewhere(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run it in one of the processes. Raises `ProviderError` where one of them is killed meanwhile."""
+    """Run it in one of the processes. Raises `ProviderError` where one of them is killed meanwhile, or has no models to work with."""
     try:
-        return await asyncio.wrap_future(_begin_elsewhere(function, *args, **kwargs))
+        return await asyncio.wrap_future(_begin(function, *args, **kwargs))
     except BrokenProcessPool:
         raise ProviderError("the process that recognizes speech was killed") from None
+    except RuntimeError as error:
+        raise ProviderError(f"pocketsphinx cannot be loaded: {error}", retryable=False) from error
 
 
-def _begin_elsewhere(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+def _begin(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
     try:
         return _processes().submit(function, *args, **kwargs)
     except BrokenProcessPool:
@@ -104,10 +106,10 @@ class PocketsphinxSpeechToText(SpeechToTextProvider[ProviderSettings]):
     async def open(self) -> None:
         # Nobody waits for them: the first words are to be recognized after the greeting only.
         for _ in range(PROCESSES):
-            _begin_elsewhere(prepare, ())
+            _begin(prepare, ())
 
     async def check(self) -> None:
-        await hear(bytes(1600), ())
+        await _elsewhere(prepare, ())
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
         if not request.language.lower().startswith("en"):

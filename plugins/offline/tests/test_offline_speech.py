@@ -2,6 +2,7 @@
 
 import multiprocessing
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from switchboard.plugins import ProviderError, ProviderSettings, TranscriptionRequest
@@ -47,10 +48,27 @@ def test_a_phrase_with_an_unknown_word_does_not_spoil_the_others() -> None:
     assert recognize(speak("thank you"), ("xqzzt blorf", "thank you", "goodbye")) == "thank you"
 
 
-async def test_a_process_that_is_killed_costs_one_utterance_at_most() -> None:
-    assert await hear(speak("thank you"), PHRASES) == "thank you"
+async def kill_recognizers() -> None:
+    """The next utterance gets other processes; this one may still be lost."""
     for process in multiprocessing.active_children():
         process.kill()
     with suppress(ProviderError):
         await hear(speak("thank you"), PHRASES)
+
+
+async def test_a_process_that_is_killed_costs_one_utterance_at_most() -> None:
     assert await hear(speak("thank you"), PHRASES) == "thank you"
+    await kill_recognizers()
+    assert await hear(speak("thank you"), PHRASES) == "thank you"
+
+
+async def test_models_that_are_not_there_are_told_by_the_check(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("POCKETSPHINX_PATH", str(tmp_path))
+    await kill_recognizers()
+    try:
+        with pytest.raises(ProviderError, match="cannot be loaded"):
+            await PocketsphinxSpeechToText(ProviderSettings()).check()
+    finally:
+        monkeypatch.undo()
+        await kill_recognizers()
+    await PocketsphinxSpeechToText(ProviderSettings()).check()
