@@ -18,7 +18,7 @@ from pathlib import Path
 import aiohttp
 import numpy as np
 import uvloop
-from switchboard.conversation.g711 import encode
+from switchboard.engine.conversation.media.g711 import encode
 from switchboard_offline.espeak import speak
 
 PORT = 18_100
@@ -50,7 +50,9 @@ class Call:
 
 def frames() -> list[str]:
     """What a caller sends, over and over: a sentence, and silence to be answered in."""
-    samples = (np.frombuffer(speak("Hello, could you tell me what your opening hours are please?"), dtype="<i2") * 0.5).astype(np.int16)
+    samples = (
+        np.frombuffer(speak("Hello, could you tell me what your opening hours are please?"), dtype="<i2") * 0.5
+    ).astype(np.int16)
     audio = encode(samples, "mulaw") + b"\xff" * int(PAUSE_SECONDS * 8000)
     pieces = [audio[at : at + 160] for at in range(0, len(audio) - 159, 160)]
     return [json.dumps({"event": "media", "media": {"payload": base64.b64encode(piece).decode()}}) for piece in pieces]
@@ -113,7 +115,9 @@ def run() -> None:
     largest = 0
     for number in STEPS:
         server = subprocess.Popen(
-            [sys.executable, "-m", "bench.calls_server", str(PORT), str(cores[0])], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [sys.executable, "-m", "bench.calls_server", str(PORT), str(cores[0])],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         os.sched_setaffinity(0, {cores[-1]})
         try:
@@ -128,7 +132,9 @@ def run() -> None:
             server.kill()
             server.wait()
         p50, p99 = np.percentile(late, [50, 99])
-        print(f"{number:5} | {p50:11.1f} | {p99:11.1f} | {used:15.0f} | {used / number:10.2f} | {grown:11.2f}", flush=True)
+        print(
+            f"{number:5} | {p50:11.1f} | {p99:11.1f} | {used:15.0f} | {used / number:10.2f} | {grown:11.2f}", flush=True
+        )
         if p99 >= LIMIT_MS:
             break
         largest = number

@@ -12,10 +12,9 @@ import uvloop
 from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, Scope
-from switchboard.calls.media_socket import AsgiMediaSocket
-from switchboard.conversation.call import AgentSettings, LiveCall, Person, TranscriptEntry, TurnLatency
-from switchboard.conversation.engine import CallEngine
-from switchboard.plugins import (
+from switchboard.engine.conversation.call import AgentSettings, LiveCall, Person, TranscriptEntry, TurnLatency
+from switchboard.engine.conversation.engine import CallEngine
+from switchboard.plugin_sdk import (
     ChatEvent,
     ChatRequest,
     LLMProvider,
@@ -31,6 +30,7 @@ from switchboard.plugins import (
     TranscriptionRequest,
     Voice,
 )
+from switchboard.resources.calls.media.media_socket import AsgiMediaSocket
 from switchboard_offline.espeak import speak
 from switchboard_offline.loopback import LoopbackSettings, LoopbackTelephony
 

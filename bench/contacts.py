@@ -13,20 +13,20 @@ import numpy as np
 from quart.typing import TestClientProtocol
 from sqlalchemy import or_
 from sqlmodel import col
-from switchboard import app
-from switchboard.contacts import search
-from switchboard.contacts import service as contacts
-from switchboard.contacts.models import Contact
-from switchboard.contacts.schemas import ContactOut
-from switchboard.database import new_id, now
-from switchboard.embedded import DataDirectory
-from switchboard.identity import service as identity
-from switchboard.identity.policy import Policy, RateLimit, RateLimits
+from switchboard.apps.embedded import DataDirectory
+from switchboard.apps.server import app
+from switchboard.foundation.database import new_id, now
+from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.paging import page
+from switchboard.foundation.web.schemas import PageQuery
 from switchboard.migrations import upgrade
+from switchboard.resources.contacts import search
+from switchboard.resources.contacts import service as contacts
+from switchboard.resources.contacts.models import Contact
+from switchboard.resources.contacts.schemas import ContactOut
+from switchboard.resources.identity import service as identity
+from switchboard.resources.identity.policy import Policy, RateLimit, RateLimits
 from switchboard.runtime import Runtime
-from switchboard.settings import Settings
-from switchboard.web.pages import page
-from switchboard.web.schemas import PageQuery
 
 from bench.embedded_server import with_servers
 
@@ -36,7 +36,19 @@ SYLLABLES = [
     "an", "bel", "cor", "dan", "el", "fen", "gar", "han", "is", "jon", "kel", "lin", "mar", "nor", "os", "pet", "quin", "ros", "sam", "tor", "ul",
     "ver", "wil", "xan", "yor", "zel", "ber", "ching", "ford", "ham", "ley", "smith", "ton",
 ]  # fmt: skip
-COLUMNS = ("id", "organization_id", "created_at", "updated_at", "phone_number", "name", "email", "company", "notes", "tags", "is_favorite")
+COLUMNS = (
+    "id",
+    "organization_id",
+    "created_at",
+    "updated_at",
+    "phone_number",
+    "name",
+    "email",
+    "company",
+    "notes",
+    "tags",
+    "is_favorite",
+)
 Search = Callable[[str], Awaitable[int]]
 
 
@@ -60,16 +72,22 @@ async def fill(url: str, organization_id: UUID, number: int, words: list[str]) -
     chance = random.Random(str(number))
     made = [invented(chance, index, organization_id, words) for index in range(number)]
     connection = await asyncpg.connect(url)
-    await connection.copy_records_to_table("contact", columns=COLUMNS, records=[[getattr(one, name) for name in COLUMNS] for one in made])
+    await connection.copy_records_to_table(
+        "contact", columns=COLUMNS, records=[[getattr(one, name) for name in COLUMNS] for one in made]
+    )
     rows = [(one.id, organization_id, one.created_at, *search.compared(one).values()) for one in made]
-    await connection.copy_records_to_table("contact_search", columns=("id", "organization_id", "created_at", "content", "notes"), records=rows)
+    await connection.copy_records_to_table(
+        "contact_search", columns=("id", "organization_id", "created_at", "content", "notes"), records=rows
+    )
     await connection.close()
 
 
 async def organization(parts: Runtime) -> tuple[UUID, str]:
     unlimited = RateLimit(per_second=100_000, burst=1_000_000)
     async with parts.database.system() as session:
-        made = await identity.create_organization(session, name="Bench", policy=Policy(rate_limits=RateLimits(read=unlimited, write=unlimited)))
+        made = await identity.create_organization(
+            session, name="Bench", policy=Policy(rate_limits=RateLimits(read=unlimited, write=unlimited))
+        )
     async with parts.database.system() as session:
         _, key = await identity.create_api_key(session, organization_id=made.id, name="bench", scopes=["contacts:read"])
     return made.id, key
@@ -77,7 +95,9 @@ async def organization(parts: Runtime) -> tuple[UUID, str]:
 
 def through_the_api(client: TestClientProtocol, key: str) -> Search:
     async def run(query: str) -> int:
-        answer = await client.get("/v1/contacts", query_string={"search": query}, headers={"Authorization": f"Bearer {key}"})
+        answer = await client.get(
+            "/v1/contacts", query_string={"search": query}, headers={"Authorization": f"Bearer {key}"}
+        )
         total: int = (await answer.get_json())["total"]
         return total
 
@@ -89,7 +109,14 @@ def naively(parts: Runtime, organization_id: UUID) -> Search:
         async with parts.database.tenant(organization_id) as session:
             rows = contacts.listed(session)
             for word in query.split():
-                rows = rows.where(or_(*(col(getattr(Contact, name)).icontains(word, autoescape=True) for name in (*search.SEARCHED, "notes"))))
+                rows = rows.where(
+                    or_(
+                        *(
+                            col(getattr(Contact, name)).icontains(word, autoescape=True)
+                            for name in (*search.SEARCHED, "notes")
+                        )
+                    )
+                )
             return (await page(session, rows, ContactOut.of, PageQuery())).total
 
     return run
@@ -115,8 +142,13 @@ async def compare(ours: Search, naive: Search, queries: dict[str, list[str]]) ->
             totals.append(total)
         everything += mine
         p50, p95 = np.percentile(mine, [50, 95])
-        print(f"{kind:22} | {median(totals):6.0f} | {p50:6.1f} | {p95:6.1f} | {median(other):12.1f} | {median(other) / p50:13.1f}", flush=True)
-    print(f"\nall kinds, each counting the same: p50 {np.percentile(everything, 50):.1f} ms, p95 {np.percentile(everything, 95):.1f} ms")
+        print(
+            f"{kind:22} | {median(totals):6.0f} | {p50:6.1f} | {p95:6.1f} | {median(other):12.1f} | {median(other) / p50:13.1f}",
+            flush=True,
+        )
+    print(
+        f"\nall kinds, each counting the same: p50 {np.percentile(everything, 50):.1f} ms, p95 {np.percentile(everything, 95):.1f} ms"
+    )
 
 
 async def measure(directory: DataDirectory) -> None:
@@ -136,7 +168,9 @@ async def measure(directory: DataDirectory) -> None:
         picked = [chance.choice(words) for _ in range(3 * ROUNDS)]
         queries = {
             "a word": picked[:ROUNDS],
-            "two words": [" ".join(pair) for pair in zip(picked[ROUNDS : 2 * ROUNDS], picked[2 * ROUNDS :], strict=True)],
+            "two words": [
+                " ".join(pair) for pair in zip(picked[ROUNDS : 2 * ROUNDS], picked[2 * ROUNDS :], strict=True)
+            ],
             "five digits": [f"{chance.randrange(OURS):05d}" for _ in range(ROUNDS)],
             "nothing of the kind": ["qwrtpsdfg"] * ROUNDS,
             "a quarter (vip)": ["vip"] * ROUNDS,

@@ -18,18 +18,18 @@ from typing import cast
 from uuid import UUID
 
 import uvloop
-from switchboard import app
-from switchboard.database import new_id, now
-from switchboard.embedded import DataDirectory, EmbeddedServers
-from switchboard.events.catalog import CallCompleted
-from switchboard.events.models import Delivery, EventTarget
-from switchboard.events.outbox import frozen_body, publish
-from switchboard.events.targets import secret_label
-from switchboard.identity import service as identity
+from switchboard.apps.embedded import DataDirectory, EmbeddedServers
+from switchboard.apps.server import app
+from switchboard.foundation.database import new_id, now
+from switchboard.foundation.events.catalog import CallCompleted
+from switchboard.foundation.events.models import Delivery, EventTarget
+from switchboard.foundation.events.outbox import frozen_body, publish
+from switchboard.foundation.events.targets import secret_label
+from switchboard.foundation.outbound import OutboundClient
+from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
-from switchboard.outbound import OutboundClient
+from switchboard.resources.identity import service as identity
 from switchboard.runtime import Runtime
-from switchboard.settings import Settings
 
 WORKER_CORE, OTHER_CORE = 0, 1
 DELIVERIES = 20_000
@@ -128,8 +128,12 @@ async def make_endpoints(parts: Runtime, url: str, count: int, *, hanging: bool)
         async with parts.database.tenant(organization.id) as session:
             for _ in range(min(ORGANIZATION_SIZE, count - len(made))):
                 path = "hang" if hanging and len(made) % HANGING_SHARE == 0 else "hook"
-                target = EventTarget(id=new_id(), organization_id=organization.id, kind="endpoint", url=f"{url}/{path}/{len(made)}")
-                target.secret = parts.keyring.encrypt("whsec_bench", secret_label("endpoint", target.id, organization.id))
+                target = EventTarget(
+                    id=new_id(), organization_id=organization.id, kind="endpoint", url=f"{url}/{path}/{len(made)}"
+                )
+                target.secret = parts.keyring.encrypt(
+                    "whsec_bench", secret_label("endpoint", target.id, organization.id)
+                )
                 session.add(target)
                 made.append(target)
     return made
@@ -146,7 +150,13 @@ async def enqueue_all(parts: Runtime, endpoints: list[EventTarget]) -> int:
     for organization_id, targets in by_organization.items():
         async with parts.database.tenant(organization_id) as session:
             session.add_all(
-                Delivery(organization_id=organization_id, target_id=target.id, target_kind="endpoint", event_type="call.completed", body=body)
+                Delivery(
+                    organization_id=organization_id,
+                    target_id=target.id,
+                    target_kind="endpoint",
+                    event_type="call.completed",
+                    body=body,
+                )
                 for target in targets
                 for _ in range(each)
             )
@@ -195,7 +205,11 @@ async def paced(parts: Runtime, environment: dict[str, str], arrivals: Arrivals,
             data = sample()
             async with parts.database.tenant(target.organization_id) as session:
                 await publish(session, data)
-                ids = [str(row.id).encode() for row in session.new if isinstance(row, Delivery) and row.target_id == target.id]
+                ids = [
+                    str(row.id).encode()
+                    for row in session.new
+                    if isinstance(row, Delivery) and row.target_id == target.id
+                ]
                 await session.flush()
                 before = time.time()
             committed.update(dict.fromkeys(ids, before))
@@ -232,8 +246,16 @@ async def measure() -> None:
     os.sched_setaffinity(alone.pid, {WORKER_CORE})
     output, _ = await alone.communicate()
     print(f"the client alone, nothing durable: {float(output):.0f} requests a second on its core")
-    print(f"{'endpoints':<22} {'a second':>8} {'core %':>6} {'a core second':>13} {'repeats':>8} {'p50 ms':>8} {'p99 ms':>8}", flush=True)
-    for name, count, hanging in (("1", 1, False), ("100", 100, False), ("1000", 1000, False), ("1000, 1 in 10 hanging", 1000, True)):
+    print(
+        f"{'endpoints':<22} {'a second':>8} {'core %':>6} {'a core second':>13} {'repeats':>8} {'p50 ms':>8} {'p99 ms':>8}",
+        flush=True,
+    )
+    for name, count, hanging in (
+        ("1", 1, False),
+        ("100", 100, False),
+        ("1000", 1000, False),
+        ("1000, 1 in 10 hanging", 1000, True),
+    ):
         with tempfile.TemporaryDirectory() as folder:
             async with platform(Path(folder)) as (parts, environment):
                 endpoints = await make_endpoints(parts, url, count, hanging=hanging)

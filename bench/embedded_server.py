@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from switchboard.embedded import DataDirectory, EmbeddedServers
+from switchboard.apps.embedded import DataDirectory, EmbeddedServers
 
 
 def with_servers(measure: Callable[[DataDirectory], Awaitable[None]]) -> None:

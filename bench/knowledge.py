@@ -20,8 +20,8 @@ from uuid import UUID, uuid5
 import asyncpg
 import numpy as np
 import numpy.typing as npt
-from switchboard.embedded import DataDirectory, EmbeddedServers
-from switchboard.plugins import Chunk, ProviderSettings
+from switchboard.apps.embedded import DataDirectory, EmbeddedServers
+from switchboard.plugin_sdk import Chunk, ProviderSettings
 from switchboard_offline.minilm import MiniLMEmbedding
 from switchboard_vectorstore.store import LanceSettings, LanceStore
 from switchboard_vectorstore.tables import table_name
@@ -63,16 +63,27 @@ class Material:
         weights = chance.dirichlet((1, 1, 1), number).astype(np.float32)
         mixed = (self.vectors[parts] * weights[:, :, None]).sum(axis=1)
         mixed += chance.normal(0, 0.3 / np.sqrt(mixed.shape[1]), mixed.shape).astype(np.float32)
-        texts = [f"Ref {first + row}. {' '.join(self.sentences[part] for part in three)}" for row, three in enumerate(parts)]
+        texts = [
+            f"Ref {first + row}. {' '.join(self.sentences[part] for part in three)}" for row, three in enumerate(parts)
+        ]
         return texts, mixed / np.linalg.norm(mixed, axis=1, keepdims=True)
 
 
 async def material() -> Material:
-    sentences = sorted({part.strip() for path in PROSE.glob("*.txt") for part in re.split(r"(?<=[.;!?])\s", path.read_text()) if len(part) > 25})
+    sentences = sorted(
+        {
+            part.strip()
+            for path in PROSE.glob("*.txt")
+            for part in re.split(r"(?<=[.;!?])\s", path.read_text())
+            if len(part) > 25
+        }
+    )
     model = MiniLMEmbedding(ProviderSettings())
     began = time.perf_counter()
     vectors = [
-        row for start in range(0, len(sentences), 100) for row in (await model.embed(sentences[start : start + 100], purpose="document")).vectors
+        row
+        for start in range(0, len(sentences), 100)
+        for row in (await model.embed(sentences[start : start + 100], purpose="document")).vectors
     ]
     took = time.perf_counter() - began
     single = []
@@ -80,7 +91,9 @@ async def material() -> Material:
         began = time.perf_counter()
         await model.embed([sentence[:60]], purpose="query")
         single.append((time.perf_counter() - began) * 1000)
-    print(f"offline embedding: {len(sentences) / took:.0f} sentences a second, a query p50 {np.percentile(single, 50):.1f} ms\n")
+    print(
+        f"offline embedding: {len(sentences) / took:.0f} sentences a second, a query p50 {np.percentile(single, 50):.1f} ms\n"
+    )
     return Material(sentences, np.array(vectors, dtype=np.float32))
 
 
@@ -104,7 +117,10 @@ class Lance:
 
     async def add(self, texts: list[str], vectors: Floats, first: int, *, at_once: int) -> float:
         """Chunks a second."""
-        chunks = [Chunk(*place(first + row), text, tuple(vector)) for row, (text, vector) in enumerate(zip(texts, vectors.tolist(), strict=True))]
+        chunks = [
+            Chunk(*place(first + row), text, tuple(vector))
+            for row, (text, vector) in enumerate(zip(texts, vectors.tolist(), strict=True))
+        ]
         began = time.perf_counter()
         for start in range(0, len(chunks), at_once):
             await self.store.put(ORGANIZATION, MODEL, chunks[start : start + at_once])
@@ -119,7 +135,9 @@ class Lance:
     def find(self, *, words: bool, bases: list[UUID] | None = None) -> Find:
         async def run(text: str, vector: Floats) -> Sequence[tuple[UUID, int]]:
             asked = text if words else ""
-            found = await self.store.search(ORGANIZATION, MODEL, text=asked, vector=tuple(vector.tolist()), knowledge_base_ids=bases, limit=LIMIT)
+            found = await self.store.search(
+                ORGANIZATION, MODEL, text=asked, vector=tuple(vector.tolist()), knowledge_base_ids=bases, limit=LIMIT
+            )
             return [(match.document_id, match.index) for match in found]
 
         return run
@@ -127,7 +145,14 @@ class Lance:
     async def exact(self, vector: Floats) -> set[tuple[UUID, int]]:
         """The nearest, by looking at all of them."""
         table = await (await self.store._connection(ORGANIZATION)).open_table(table_name(MODEL))  # noqa: SLF001
-        query = table.query().nearest_to(vector).distance_type("dot").bypass_vector_index().select(["document_id", "chunk_index"]).limit(LIMIT)
+        query = (
+            table.query()
+            .nearest_to(vector)
+            .distance_type("dot")
+            .bypass_vector_index()
+            .select(["document_id", "chunk_index"])
+            .limit(LIMIT)
+        )
         return {(UUID(row["document_id"]), row["chunk_index"]) for row in await query.to_list()}
 
 
@@ -180,7 +205,9 @@ async def _copied(texts: list[str], vectors: Floats, first: int) -> AsyncIterato
     yield struct.pack(">h", -1)
 
 
-async def timed(what: str, find: Find, queries: tuple[list[str], Floats], truth: list[set[tuple[UUID, int]]] | None) -> None:
+async def timed(
+    what: str, find: Find, queries: tuple[list[str], Floats], truth: list[set[tuple[UUID, int]]] | None
+) -> None:
     took, hits = [], 0
     for text, vector in zip(queries[0][:10], queries[1], strict=False):
         await find(text, vector)
@@ -210,7 +237,9 @@ async def measure(lance: Lance, pgvector: Pgvector) -> None:
     questions = [f"{' '.join(random.Random(row).sample(text.split(), 8))} {row * 37}" for row, text in enumerate(texts)]
     print(f"memory before LanceDB is imported: {memory('VmRSS')}")
     rows = source.rows(chance, SMALL, 0)
-    print(f"adding {SMALL:,} passages, {DOCUMENT} a document: {await lance.add(*rows, 0, at_once=DOCUMENT):,.0f} a second")
+    print(
+        f"adding {SMALL:,} passages, {DOCUMENT} a document: {await lance.add(*rows, 0, at_once=DOCUMENT):,.0f} a second"
+    )
     print(f"the same by COPY into PostgreSQL: {await pgvector.add(*rows, 0):,.0f} a second")
     built, other = await lance.index(), await pgvector.index("hnsw (embedding vector_ip_ops)")
     print(f"indexes: {built:.1f} s; pgvector's HNSW: {other:.1f} s; memory {memory('VmRSS')}")
@@ -225,7 +254,9 @@ async def measure(lance: Lance, pgvector: Pgvector) -> None:
     await compare(lance, pgvector, (questions, vectors), LARGE)
     print(f"\nmemory of this process, which added and indexed all of them: at most {memory('VmHWM')}", flush=True)
     asked = json.dumps([[text, vector.tolist()] for text, vector in zip(questions[:50], vectors, strict=False)])
-    fresh = await asyncio.create_subprocess_exec(sys.executable, "-c", SEARCHER, lance.store.settings.uri, MODEL, stdin=asyncio.subprocess.PIPE)
+    fresh = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", SEARCHER, lance.store.settings.uri, MODEL, stdin=asyncio.subprocess.PIPE
+    )
     await fresh.communicate(asked.encode())
 
 

@@ -21,8 +21,8 @@ from typing import Final
 import aiohttp
 import numpy as np
 import uvloop
-from switchboard.conversation.g711 import Samples, decode, encode
-from switchboard.conversation.vad import WINDOW, Change, VoiceActivity, VoiceDetector
+from switchboard.engine.conversation.media.g711 import Samples, decode, encode
+from switchboard.engine.conversation.speech.vad import WINDOW, Change, VoiceActivity, VoiceDetector
 from switchboard_offline.espeak import speak
 
 from bench.vendors_server import Turn, Vendors
@@ -58,7 +58,13 @@ class Caller:
 
     async def talk(self, session: aiohttp.ClientSession, script: Script) -> None:
         frames = [
-            json.dumps({"event": "media", "streamSid": "s", "media": {"payload": base64.b64encode(script.audio[at : at + FRAME]).decode()}})
+            json.dumps(
+                {
+                    "event": "media",
+                    "streamSid": "s",
+                    "media": {"payload": base64.b64encode(script.audio[at : at + FRAME]).decode()},
+                }
+            )
             for at in range(0, len(script.audio), FRAME)
         ]
         async with session.ws_connect(f"ws://127.0.0.1:{PORT}/media/{self.number}") as socket:
@@ -128,7 +134,9 @@ def pipecat_ends(python: Path, samples: Samples) -> list[int]:
     with tempfile.NamedTemporaryFile() as file:
         file.write(samples.astype("<i2").tobytes())
         file.flush()
-        told = subprocess.run([python, "bench/pipecat_server.py", "ends", file.name], check=True, capture_output=True, text=True)
+        told = subprocess.run(
+            [python, "bench/pipecat_server.py", "ends", file.name], check=True, capture_output=True, text=True
+        )
     found: list[int] = json.loads(told.stdout)
     return found
 
@@ -155,7 +163,9 @@ async def measure(calls: int, script: Script) -> Measured:
             group.create_task(caller.talk(session, script))
             await asyncio.sleep(PAUSE_SECONDS / calls)
     # A process's first answer loads what it needs.
-    return Measured([turn for caller in callers for turn in caller.turns[1:]], [slip for caller in callers for slip in caller.slips])
+    return Measured(
+        [turn for caller in callers for turn in caller.turns[1:]], [slip for caller in callers for slip in caller.slips]
+    )
 
 
 async def _ready(session: aiohttp.ClientSession) -> None:
@@ -174,7 +184,9 @@ def measured(command: list[str | Path], calls: int, script: Script) -> Measured:
     """The turns of one server's calls: it on one core, callers and vendors on another."""
     cores = sorted(os.sched_getaffinity(0))
     server = subprocess.Popen(
-        [*command, str(PORT), str(cores[0]), f"http://127.0.0.1:{VENDORS_PORT}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [*command, str(PORT), str(cores[0]), f"http://127.0.0.1:{VENDORS_PORT}"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     os.sched_setaffinity(0, {cores[-1]})
     try:
@@ -209,9 +221,15 @@ def run() -> None:
         engines["Pipecat"] = [python, "bench/pipecat_server.py"], Script(audio, words, pipecat_ends(python, samples))
     except subprocess.CalledProcessError as error:
         print(f"without Pipecat, which cannot be installed here: {error}")
-    print("milliseconds that a platform adds, the vendors' 600 taken off; then with the silence that ends a turn; then the own ones by part: until")
-    print("the ears, the mind and the mouth are asked, and until the caller hears (medians); last, how late the callers themselves were")
-    print("platform    | calls | answered | own p50 |     p99 | +silence |    p99 | to ears, mind, mouth, caller | slip p99")
+    print(
+        "milliseconds that a platform adds, the vendors' 600 taken off; then with the silence that ends a turn; then the own ones by part: until"
+    )
+    print(
+        "the ears, the mind and the mouth are asked, and until the caller hears (medians); last, how late the callers themselves were"
+    )
+    print(
+        "platform    | calls | answered | own p50 |     p99 | +silence |    p99 | to ears, mind, mouth, caller | slip p99"
+    )
     for calls in CALLS:
         for name, (command, script) in engines.items():
             report(name, calls, measured(command, calls, script))

@@ -9,10 +9,16 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, Scope
 from pydantic import HttpUrl, SecretStr
-from switchboard.calls.media_socket import AsgiMediaSocket
-from switchboard.conversation.call import AgentSettings, LiveCall
-from switchboard.conversation.engine import CallEngine
-from switchboard.providers.failover import PATIENCE, FailoverLLM, FailoverSpeechToText, FailoverTextToSpeech, ServiceRecord
+from switchboard.engine.conversation.call import AgentSettings, LiveCall
+from switchboard.engine.conversation.engine import CallEngine
+from switchboard.engine.providers.failover import (
+    PATIENCE,
+    FailoverLLM,
+    FailoverSpeechToText,
+    FailoverTextToSpeech,
+    ServiceRecord,
+)
+from switchboard.resources.calls.media.media_socket import AsgiMediaSocket
 from switchboard_llm.client import VendorSettings
 from switchboard_llm.models import MODELS
 from switchboard_speech.deepgram import DeepgramSettings, DeepgramSpeechToText
@@ -28,7 +34,9 @@ SECRET = SecretStr("x")
 async def main(port: int, core: int, vendors: str) -> None:
     os.sched_setaffinity(0, {core})
     engine, nowhere = CallEngine(), Nowhere()
-    model = next(kind for kind in MODELS if kind.name == "openai_compatible")(VendorSettings(api_key=SECRET, base_url=f"{vendors}/v1"))
+    model = next(kind for kind in MODELS if kind.name == "openai_compatible")(
+        VendorSettings(api_key=SECRET, base_url=f"{vendors}/v1")
+    )
     ears = DeepgramSpeechToText(DeepgramSettings(api_key=SECRET, base_url=HttpUrl(vendors)))
     mouth = ElevenLabsTextToSpeech(ElevenLabsSettings(api_key=SECRET, base_url=HttpUrl(vendors)))
     for provider in (model, ears, mouth):

@@ -15,27 +15,27 @@ import sqlalchemy
 from quart.typing import TestClientProtocol
 from sqlalchemy import func, literal, literal_column
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from switchboard import app
-from switchboard.agents.models import Agent, AgentVersion
-from switchboard.automations.models import Automation, AutomationRun
-from switchboard.calls.models import Call
-from switchboard.campaigns.models import Campaign, CampaignContact
-from switchboard.contacts.models import Contact
-from switchboard.database import TenantTable, new_id
-from switchboard.do_not_call.models import DoNotCallEntry
-from switchboard.embedded import DataDirectory
-from switchboard.events.models import Delivery, EventTarget
-from switchboard.identity import service as identity
-from switchboard.identity.policy import Policy, RateLimit, RateLimits
-from switchboard.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
+from switchboard.apps.embedded import DataDirectory
+from switchboard.apps.server import app
+from switchboard.foundation.database import TenantTable, new_id
+from switchboard.foundation.events.models import Delivery, EventTarget
+from switchboard.foundation.observability import logs
+from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.principal import SCOPES
+from switchboard.foundation.web.row_counts import TALLIES
 from switchboard.migrations import upgrade
-from switchboard.observability import logs
-from switchboard.phone_numbers.models import PhoneNumber
-from switchboard.settings import Settings
-from switchboard.simulations.models import Simulation
-from switchboard.sms.models import SmsConversation, SmsMessage
-from switchboard.web.principal import SCOPES
-from switchboard.web.totals import TALLIES
+from switchboard.resources.agents.models import Agent, AgentVersion
+from switchboard.resources.automations.models import Automation, AutomationRun
+from switchboard.resources.calls.models import Call
+from switchboard.resources.campaigns.models import Campaign, CampaignContact
+from switchboard.resources.contacts.models import Contact
+from switchboard.resources.do_not_call.models import DoNotCallEntry
+from switchboard.resources.identity import service as identity
+from switchboard.resources.identity.policy import Policy, RateLimit, RateLimits
+from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
+from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.simulations.models import Simulation
+from switchboard.resources.sms.models import SmsConversation, SmsMessage
 
 from bench.embedded_server import with_servers
 
@@ -62,19 +62,38 @@ def lists(organization: UUID) -> list[List]:
     automation = Automation(id=PARENT, name="Automation", trigger_type="call.completed", **mine)
     base = KnowledgeBase(id=PARENT, name="Base", **mine)
     campaign = Campaign(id=PARENT, name="Campaign", agent_id=PARENT, phone_number_id=PARENT, max_concurrent=5, **mine)
-    number = PhoneNumber(id=PARENT, phone_number="", friendly_name="Number", carrier="loopback", status="active", **mine)
+    number = PhoneNumber(
+        id=PARENT, phone_number="", friendly_name="Number", carrier="loopback", status="active", **mine
+    )
     conversation = SmsConversation(id=PARENT, phone_number_id=PARENT, contact_number="+15550100001", **mine)
     ends = {"from_number": "+15550100001", "to_number": "+15550100002"}
     message = {"direction": "inbound", "body": "Hello", "status": "received", "author": "contact", "segments": 1}
     endpoint = EventTarget(id=PARENT, kind="endpoint", url="https://example.com", **mine)
-    delivery = Delivery(target_id=PARENT, target_kind="endpoint", event_type="call.completed", body="{}", status="delivered", due_at=None, **mine)
-    document = KnowledgeDocument(knowledge_base_id=PARENT, filename="a.txt", content_type="text/plain", file_size=1, status="ready", **mine)
-    run = AutomationRun(automation_id=PARENT, event_id=PARENT, trigger_event="call.completed", depth=1, status="completed", **mine)
+    delivery = Delivery(
+        target_id=PARENT,
+        target_kind="endpoint",
+        event_type="call.completed",
+        body="{}",
+        status="delivered",
+        due_at=None,
+        **mine,
+    )
+    document = KnowledgeDocument(
+        knowledge_base_id=PARENT, filename="a.txt", content_type="text/plain", file_size=1, status="ready", **mine
+    )
+    run = AutomationRun(
+        automation_id=PARENT, event_id=PARENT, trigger_event="call.completed", depth=1, status="completed", **mine
+    )
     played = {"name": "Test", "mode": "text", "persona": "", "goal": "", "max_turns": 20, "status": "passed"}
     simulation = Simulation(agent_id=PARENT, lines=["Hello"], assertions=[], **played, **mine)
     return [
         List("agents", Agent(name="Agent", **providers, **mine)),
-        List(f"agents/{PARENT}/versions", AgentVersion(agent_id=PARENT, version=1, settings={}, **mine), {"version": "g"}, agent),
+        List(
+            f"agents/{PARENT}/versions",
+            AgentVersion(agent_id=PARENT, version=1, settings={}, **mine),
+            {"version": "g"},
+            agent,
+        ),
         List(f"agents/{PARENT}/simulations", simulation, above=agent),
         List("calls", Call(direction="inbound", status="completed", carrier="loopback", **ends, **mine)),
         List("phone-numbers", number, {"phone_number": NUMBER}),
@@ -87,7 +106,12 @@ def lists(organization: UUID) -> list[List]:
             above=conversation,
         ),
         List("campaigns", campaign),
-        List(f"campaigns/{PARENT}/contacts", CampaignContact(campaign_id=PARENT, phone_number="", **mine), {"phone_number": NUMBER}, campaign),
+        List(
+            f"campaigns/{PARENT}/contacts",
+            CampaignContact(campaign_id=PARENT, phone_number="", **mine),
+            {"phone_number": NUMBER},
+            campaign,
+        ),
         List("automations", automation),
         List(f"automations/{PARENT}/runs", run, {"event_id": "uuidv7()"}, automation),
         List("knowledge-bases", base),
@@ -101,17 +125,30 @@ async def write(database: AsyncEngine, one: List, first: int, last: int) -> None
     table = one.row.__table__  # type: ignore[attr-defined]
     differing = {"id": "uuidv7()", "created_at": "now() - (20000000 - g) * interval '1 second'", **one.differing}
     values = {column.name: getattr(one.row, column.name) for column in table.columns}
-    chosen = [literal_column(differing[name]) if name in differing else literal(value, table.columns[name].type) for name, value in values.items()]
+    chosen = [
+        literal_column(differing[name]) if name in differing else literal(value, table.columns[name].type)
+        for name, value in values.items()
+    ]
     rows = sqlalchemy.select(*chosen).select_from(func.generate_series(first, last).alias("g"))
     async with database.begin() as connection:
         await connection.exec_driver_sql("set local session_replication_role = replica")
         await connection.execute(sqlalchemy.insert(table).from_select(list(values), rows))
         tally = TALLIES[table.name]
         parent = getattr(one.row, tally.parent) if tally.parent else UUID(int=0)
-        facets = {name: str(getattr(one.row, name)) if getattr(one.row, name) is not None else None for name in tally.facets}
-        count = sqlalchemy.text("insert into row_tally (organization_id, list, parent, facets, rows) values (:id, :list, :parent, :facets, :rows)")
+        facets = {
+            name: str(getattr(one.row, name)) if getattr(one.row, name) is not None else None for name in tally.facets
+        }
+        count = sqlalchemy.text(
+            "insert into row_tally (organization_id, list, parent, facets, rows) values (:id, :list, :parent, :facets, :rows)"
+        )
         bound = count.bindparams(sqlalchemy.bindparam("facets", type_=sqlalchemy.JSON))
-        rows_written = {"id": one.row.organization_id, "list": table.name, "parent": parent, "facets": facets, "rows": last - first + 1}
+        rows_written = {
+            "id": one.row.organization_id,
+            "list": table.name,
+            "parent": parent,
+            "facets": facets,
+            "rows": last - first + 1,
+        }
         await connection.execute(bound, rows_written)
 
 
@@ -126,7 +163,9 @@ async def grow(database: AsyncEngine, one: List, start: int, end: int) -> None:
     for first in range(start + 1, end + 1, BATCH):
         await write(database, one, first, min(first + BATCH - 1, end))
     async with database.connect() as connection:
-        await (await connection.execution_options(isolation_level="AUTOCOMMIT")).exec_driver_sql(f"vacuum analyze {one.row.__tablename__}")
+        await (await connection.execution_options(isolation_level="AUTOCOMMIT")).exec_driver_sql(
+            f"vacuum analyze {one.row.__tablename__}"
+        )
 
 
 async def read(client: TestClientProtocol, key: str, path: str, rows: int) -> float:
@@ -144,7 +183,8 @@ async def read(client: TestClientProtocol, key: str, path: str, rows: int) -> fl
 async def counted(database: AsyncEngine, one: List) -> float:
     async with database.connect() as connection:
         began = time.perf_counter()
-        await connection.exec_driver_sql(f"select count(*) from {one.row.__tablename__} where organization_id = '{one.row.organization_id}'")  # noqa: S608
+        table, owner = one.row.__tablename__, one.row.organization_id
+        await connection.exec_driver_sql(f"select count(*) from {table} where organization_id = '{owner}'")  # noqa: S608
         return (time.perf_counter() - began) * 1000
 
 
@@ -152,12 +192,16 @@ async def measure(directory: DataDirectory) -> None:
     await upgrade(directory.database_url)
     database = create_async_engine(directory.database_url.replace("postgresql://", "postgresql+asyncpg://"))
     unlimited = RateLimit(per_second=100_000, burst=1_000_000)
-    async with app.runtime(Settings(data_dir=directory.path), database_url=directory.database_url, redis_url=directory.redis_url) as parts:
+    async with app.runtime(
+        Settings(data_dir=directory.path), database_url=directory.database_url, redis_url=directory.redis_url
+    ) as parts:
         async with parts.database.system() as session:
             policy = Policy(rate_limits=RateLimits(read=unlimited, write=unlimited))
             organization = await identity.create_organization(session, name="Bench", policy=policy)
         async with parts.database.system() as session:
-            _, key = await identity.create_api_key(session, organization_id=organization.id, name="bench", scopes=list(SCOPES))
+            _, key = await identity.create_api_key(
+                session, organization_id=organization.id, name="bench", scopes=list(SCOPES)
+            )
         client = app.create_app(parts).test_client()
         print(f"list                         | ms at {FEW:,} | ms at {MANY:,} | ratio | ms to count them")
         for one in lists(organization.id):

@@ -33,14 +33,20 @@ FRAME_BYTES = 320
 
 
 def analyzer() -> SileroVADAnalyzer:
-    return SileroVADAnalyzer(sample_rate=RATE, params=VADParams(confidence=0.7, start_secs=0.2, stop_secs=0.2, min_volume=0.6))
+    return SileroVADAnalyzer(
+        sample_rate=RATE, params=VADParams(confidence=0.7, start_secs=0.2, stop_secs=0.2, min_volume=0.6)
+    )
 
 
 async def hold(socket: WebSocket, number: str, vendors: str, session: aiohttp.ClientSession) -> None:
     """One call."""
     serializer = TwilioFrameSerializer("s", params=TwilioFrameSerializer.InputParams(auto_hang_up=False))
-    transport = FastAPIWebsocketTransport(socket, FastAPIWebsocketParams(audio_in_enabled=True, audio_out_enabled=True, serializer=serializer))
-    ears = DeepgramSTTService(api_key="x", base_url=vendors, settings=DeepgramSTTService.Settings(model=f"nova-3-{number}"))
+    transport = FastAPIWebsocketTransport(
+        socket, FastAPIWebsocketParams(audio_in_enabled=True, audio_out_enabled=True, serializer=serializer)
+    )
+    ears = DeepgramSTTService(
+        api_key="x", base_url=vendors, settings=DeepgramSTTService.Settings(model=f"nova-3-{number}")
+    )
     asked = OpenAILLMService.Settings(model="gpt-4o-mini", system_instruction=f"Be brief on call-{number}")
     mind = OpenAILLMService(api_key="x", base_url=f"{vendors}/v1", settings=asked)
     mouth = ElevenLabsHttpTTSService(

@@ -10,19 +10,19 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 import numpy as np
-from switchboard import app
-from switchboard.conversation.knowledge import recalled, warm_up
-from switchboard.embedded import DataDirectory
-from switchboard.identity import service as identity
-from switchboard.knowledge_bases.conversation import AgentKnowledge
-from switchboard.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
+from switchboard.apps.embedded import DataDirectory
+from switchboard.apps.server import app
+from switchboard.apps.tenant_files.defaults import embedded_providers
+from switchboard.engine.conversation.knowledge import recalled, warm_up
+from switchboard.engine.providers.configuration import configure
+from switchboard.foundation.observability import logs
+from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
-from switchboard.observability import logs
-from switchboard.plugins import Chunk
-from switchboard.providers.configuration import configure
+from switchboard.plugin_sdk import Chunk
+from switchboard.resources.identity import service as identity
+from switchboard.resources.knowledge_bases.agent_knowledge import AgentKnowledge
+from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
 from switchboard.runtime import Runtime
-from switchboard.settings import Settings
-from switchboard.tenants.defaults import embedded_providers
 from switchboard_offline.minilm import MODEL, MiniLMEmbedding
 from switchboard_vectorstore.store import LanceStore
 
@@ -61,17 +61,31 @@ async def taught(parts: Runtime) -> AsyncIterator[tuple[AgentKnowledge, list[str
         organization = await identity.create_organization(session, name="Bench")
     source, chance = await material(), np.random.default_rng(1)
     texts, vectors = source.rows(chance, SMALL, 0)
-    chunks = [Chunk(*place(row), text, tuple(vector)) for row, (text, vector) in enumerate(zip(texts, vectors.tolist(), strict=True))]
+    chunks = [
+        Chunk(*place(row), text, tuple(vector))
+        for row, (text, vector) in enumerate(zip(texts, vectors.tolist(), strict=True))
+    ]
     mine = {"organization_id": organization.id}
     model = {"embedding_provider": "minilm", "embedding_model": MODEL, "embedding_dimension": len(chunks[0].vector)}
     bases = {chunk.knowledge_base_id for chunk in chunks}
-    file = {"filename": "a.txt", "content_type": "text/plain", "file_size": 1, "status": "ready", "chunk_count": DOCUMENT}
+    file = {
+        "filename": "a.txt",
+        "content_type": "text/plain",
+        "file_size": 1,
+        "status": "ready",
+        "chunk_count": DOCUMENT,
+    }
     async with parts.database.tenant(organization.id) as session:
         await configure(session, parts.registry, parts.keyring, embedded_providers(parts.registry))
         session.add_all([KnowledgeBase(id=base, name="Base", **model, **mine) for base in bases])
         await session.flush()
         documents = {chunk.document_id: chunk.knowledge_base_id for chunk in chunks}
-        session.add_all([KnowledgeDocument(id=document, knowledge_base_id=base, **file, **mine) for document, base in documents.items()])
+        session.add_all(
+            [
+                KnowledgeDocument(id=document, knowledge_base_id=base, **file, **mine)
+                for document, base in documents.items()
+            ]
+        )
     async with parts.providers.vector_store(organization.id) as store:
         await store.put(organization.id, f"minilm/{MODEL}/{len(chunks[0].vector)}", chunks)
         await store.maintain(organization.id)

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 from aiohttp import WSMsgType, web
-from switchboard.conversation.g711 import decode, encode
+from switchboard.engine.conversation.media.g711 import decode, encode
 from switchboard_offline.espeak import speak
 
 MODEL: Final = "gpt-4o-mini"
@@ -119,7 +119,9 @@ class Vendors:
         ends: dict[str, object] = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
         with suppress(ConnectionResetError):  # an engine that is interrupted hangs up
             await response.prepare(request)
-            await response.write(_events(_delta(role="assistant", content=""), _delta(content=FIRST_WORDS), _delta(content=NEXT_WORD)))
+            await response.write(
+                _events(_delta(role="assistant", content=""), _delta(content=FIRST_WORDS), _delta(content=NEXT_WORD))
+            )
             turn.note("mind_answered")
             await asyncio.sleep(TOKEN_SECONDS)
             await response.write(_events(_delta(content=LAST_WORDS)))
@@ -132,9 +134,15 @@ class Vendors:
         turn.note("mouth_asked")
         await asyncio.sleep(SPEAKING_SECONDS)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
-        audio = self._speech if request.query["output_format"] == "ulaw_8000" else decode(self._speech, "mulaw").tobytes()
+        audio = (
+            self._speech if request.query["output_format"] == "ulaw_8000" else decode(self._speech, "mulaw").tobytes()
+        )
         times = [at * 0.05 for at in range(len(text) + 1)]
-        alignment = {"characters": list(text), "character_start_times_seconds": times[:-1], "character_end_times_seconds": times[1:]}
+        alignment = {
+            "characters": list(text),
+            "character_start_times_seconds": times[:-1],
+            "character_end_times_seconds": times[1:],
+        }
         first, rest = audio[:FIRST_BYTES], audio[FIRST_BYTES:]
         with suppress(ConnectionResetError):
             await response.prepare(request)
@@ -158,7 +166,10 @@ def _delta(**delta: str) -> dict[str, object]:
 
 
 def _events(*pieces: dict[str, object]) -> bytes:
-    told = [json.dumps({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", **piece}) for piece in pieces]
+    told = [
+        json.dumps({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", **piece})
+        for piece in pieces
+    ]
     return "".join(f"data: {piece}\n\n" for piece in told).encode()
 
 

@@ -2,7 +2,10 @@ import gc
 
 import pytest
 
-pytest_plugins = [f"tests.fixtures.{name}" for name in ("servers", "app", "oauth", "command_line", "litellm_clients", "receiver", "dashboard")]
+pytest_plugins = [
+    f"tests.fixtures.{name}"
+    for name in ("servers", "app", "oauth", "command_line", "litellm_clients", "receiver", "dashboard")
+]
 
 # What takes longest goes first, so that no process is left alone with it at the end.
 LONGEST = ("tests/faults/", "tests/fuzz/", "tests/api/test_isolation.py", "tests/cli/")

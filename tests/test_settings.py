@@ -1,7 +1,7 @@
 """Settings: an unknown variable or a bad value is one clear line."""
 
 import pytest
-from switchboard.settings import SettingsError, load
+from switchboard.foundation.settings import SettingsError, load
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,9 @@ def test_what_cannot_be_used_is_named(name: str, value: str) -> None:
 
 
 def test_lists_are_separated_by_commas_and_the_public_address_has_a_default() -> None:
-    settings = load({"SWITCHBOARD_WEBHOOK_RETRY_DELAYS": "1, 2.5", "SWITCHBOARD_PORT": "9000", "SWITCHBOARD_SECRET_KEYS": "a,b"})
+    settings = load(
+        {"SWITCHBOARD_WEBHOOK_RETRY_DELAYS": "1, 2.5", "SWITCHBOARD_PORT": "9000", "SWITCHBOARD_SECRET_KEYS": "a,b"}
+    )
     assert settings.webhook_retry_delays == [1.0, 2.5]
     assert settings.base_url == "http://127.0.0.1:9000"
     assert [key.get_secret_value() for key in settings.secret_keys] == ["a", "b"]

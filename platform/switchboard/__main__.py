@@ -1,6 +1,6 @@
 """`python -m switchboard`."""
 
-from switchboard.cli import main
+from switchboard.apps.cli import main
 
 if __name__ == "__main__":
     main()

@@ -7,16 +7,16 @@ from typing import cast
 from quart import current_app
 from redis.asyncio import Redis
 
-from switchboard.conversation.engine import CallEngine
-from switchboard.database import Database
-from switchboard.keyring import KeyRing
-from switchboard.outbound import OutboundClient
-from switchboard.plugins.registry import Registry
-from switchboard.providers.instances import Providers
-from switchboard.providers.voices import Voices
-from switchboard.settings import Settings
-from switchboard.web.limits import RateLimiter
-from switchboard.work import Queue
+from switchboard.engine.conversation.engine import CallEngine
+from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.voices import Voices
+from switchboard.foundation.database import Database
+from switchboard.foundation.jobs import Queue
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.outbound import OutboundClient
+from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.rate_limits import RateLimiter
+from switchboard.plugin_sdk.registry import Registry
 
 EXTENSION = "switchboard"
 

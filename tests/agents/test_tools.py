@@ -4,11 +4,11 @@ from uuid import UUID
 
 import pytest
 from pydantic import JsonValue
-from switchboard.agents import service as agents
-from switchboard.agents.tools import declared_tools
-from switchboard.conversation.toolbox import Toolbox
-from switchboard.database import new_id
-from switchboard.plugins import ToolCall, ToolContext
+from switchboard.engine.conversation.toolbox import Toolbox
+from switchboard.foundation.database import new_id
+from switchboard.plugin_sdk import ToolCall, ToolContext
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.tools import declared_tools
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Json
@@ -16,7 +16,11 @@ from tests.fixtures.receiver import Receiver
 
 pytestmark = pytest.mark.local_receivers
 SECRET = "whsec_of_the_agent"
-PARAMETERS: Json = {"type": "object", "properties": {"number": {"type": "string", "description": "the order's number"}}, "required": ["number"]}
+PARAMETERS: Json = {
+    "type": "object",
+    "properties": {"number": {"type": "string", "description": "the order's number"}},
+    "required": ["number"],
+}
 
 
 def tool(url: str, **fields: JsonValue) -> Json:
@@ -26,7 +30,9 @@ def tool(url: str, **fields: JsonValue) -> Json:
 async def call(runtime: Runtime, caller: Caller, receiver: Receiver, **fields: JsonValue) -> tuple[Json, ToolContext]:
     """What the model is told after it has called the tool."""
     secret = fields.pop("webhook_secret", SECRET)
-    made = await caller.post("/v1/agents", {"name": "Agent", "webhook_secret": secret, "tools": [tool(f"{receiver.url}/orders", **fields)]})
+    made = await caller.post(
+        "/v1/agents", {"name": "Agent", "webhook_secret": secret, "tools": [tool(f"{receiver.url}/orders", **fields)]}
+    )
     assert made.status == 201, made.body
     agent_id = UUID(str(made.json["id"]))
     async with runtime.database.tenant(caller.organization_id) as session:
@@ -37,7 +43,9 @@ async def call(runtime: Runtime, caller: Caller, receiver: Receiver, **fields: J
     return await toolbox.run(ToolCall("1", "find_order", {"number": "17"})), context
 
 
-async def test_the_endpoint_gets_the_arguments_and_who_is_talking_signed(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
+async def test_the_endpoint_gets_the_arguments_and_who_is_talking_signed(
+    runtime: Runtime, caller: Caller, receiver: Receiver
+) -> None:
     receiver.bodies["/orders"] = b'{"state": "baked"}'
     told, context = await call(runtime, caller, receiver)
     assert told == {"state": "baked"}
@@ -61,7 +69,10 @@ async def test_without_a_secret_nobody_signs(runtime: Runtime, caller: Caller, r
         ((302, b"{}"), {"error": "find_order answered 302"}),
         ((200, b"[1]"), {"error": "find_order answered something that is no JSON object of at most 64 KiB"}),
         ((200, b"<html>"), {"error": "find_order answered something that is no JSON object of at most 64 KiB"}),
-        ((200, b'{"a": "' + b"x" * 70_000 + b'"}'), {"error": "find_order answered something that is no JSON object of at most 64 KiB"}),
+        (
+            (200, b'{"a": "' + b"x" * 70_000 + b'"}'),
+            {"error": "find_order answered something that is no JSON object of at most 64 KiB"},
+        ),
         ((204, b""), {}),
     ],
 )
@@ -91,6 +102,8 @@ async def test_a_tool_that_takes_too_long_is_given_up(runtime: Runtime, caller: 
         ([tool("https://example.com/", time_limit_seconds=61)], "tools.0.time_limit_seconds"),
     ],
 )
-async def test_a_tool_that_cannot_be_called_is_refused_by_the_field(caller: Caller, tools: JsonValue, field: str) -> None:
+async def test_a_tool_that_cannot_be_called_is_refused_by_the_field(
+    caller: Caller, tools: JsonValue, field: str
+) -> None:
     answer = await caller.post("/v1/agents", {"name": "Agent", "tools": tools})
     assert (answer.status, answer.json["errors"][0]["field"]) == (422, field), answer.body  # type: ignore[index,call-overload]

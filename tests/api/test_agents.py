@@ -22,14 +22,25 @@ async def test_an_agent_lives_from_create_to_delete(caller: Caller) -> None:
     created = await caller.post("/v1/agents", {"name": " Front desk ", "webhook_secret": "shh"})
     assert created.status == 201
     assert created.json["name"] == "Front desk"
-    assert {created.json[name] for name in ("llm_provider", "tts_provider", "stt_provider")} == {"scripted", "espeak", "pocketsphinx"}
+    assert {created.json[name] for name in ("llm_provider", "tts_provider", "stt_provider")} == {
+        "scripted",
+        "espeak",
+        "pocketsphinx",
+    }
     assert created.json["llm_temperature"] == 0.7
     assert "webhook_secret" not in created.json
     path = f"/v1/agents/{created.json['id']}"
     assert created.json["pronunciations"] == {}
-    updated = await caller.send("PUT", path, {"voice_speed": 1.2, "status": "paused", "pronunciations": {"Siobhan": "Shivawn"}})
+    updated = await caller.send(
+        "PUT", path, {"voice_speed": 1.2, "status": "paused", "pronunciations": {"Siobhan": "Shivawn"}}
+    )
     assert updated.json["pronunciations"] == {"Siobhan": "Shivawn"}
-    assert (updated.status, updated.json["voice_speed"], updated.json["status"], updated.json["name"]) == (200, 1.2, "paused", "Front desk")
+    assert (updated.status, updated.json["voice_speed"], updated.json["status"], updated.json["name"]) == (
+        200,
+        1.2,
+        "paused",
+        "Front desk",
+    )
     versions = await caller.get(f"{path}/versions")
     assert [item["version"] for item in versions.json["items"]] == [2, 1]  # type: ignore[index,union-attr,call-overload]
     assert (await caller.send("DELETE", path)).status == 204
@@ -40,7 +51,9 @@ async def test_an_agent_lives_from_create_to_delete(caller: Caller) -> None:
 async def test_a_bad_field_is_named(caller: Caller, field: str, value: object) -> None:
     for answer in (
         await caller.post("/v1/agents", {"name": "Agent", field: value}),
-        await caller.send("PUT", f"/v1/agents/{(await caller.post('/v1/agents', {'name': 'Agent'})).json['id']}", {field: value}),
+        await caller.send(
+            "PUT", f"/v1/agents/{(await caller.post('/v1/agents', {'name': 'Agent'})).json['id']}", {field: value}
+        ),
     ):
         assert answer.status == 422, answer.body
         assert [error["field"] for error in answer.json["errors"]] == [field]  # type: ignore[union-attr,index,call-overload]
@@ -72,7 +85,12 @@ async def test_lists_are_newest_first_and_paged(caller: Caller) -> None:
 
 async def test_another_organizations_agent_is_unknown_everywhere(caller: Caller, stranger: Caller) -> None:
     agent_id = (await caller.post("/v1/agents", {"name": "Mine"})).json["id"]
-    for method, path, body in (("GET", "", None), ("PUT", "", {"name": "Stolen"}), ("DELETE", "", None), ("GET", "/versions", None)):
+    for method, path, body in (
+        ("GET", "", None),
+        ("PUT", "", {"name": "Stolen"}),
+        ("DELETE", "", None),
+        ("GET", "/versions", None),
+    ):
         foreign = await stranger.send(method, f"/v1/agents/{agent_id}{path}", body)
         unknown = await stranger.send(method, f"/v1/agents/{uuid4()}{path}", body)
         assert foreign.status == unknown.status == 404

@@ -4,7 +4,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-from switchboard.database import now
+from switchboard.foundation.database import now
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Organizations
@@ -14,7 +14,12 @@ from tests.fixtures.calls import add_call
 async def test_the_overview_counts_the_period(caller: Caller, runtime: Runtime) -> None:
     today = now()
     good = {"duration_seconds": 60, "cost_total": Decimal("0.5"), "call_successful": True, "user_sentiment": "positive"}
-    bad = {"duration_seconds": 30, "cost_total": Decimal("0.25"), "call_successful": False, "user_sentiment": "negative"}
+    bad = {
+        "duration_seconds": 30,
+        "cost_total": Decimal("0.25"),
+        "call_successful": False,
+        "user_sentiment": "negative",
+    }
     await add_call(runtime, caller, today, **good)
     await add_call(runtime, caller, today, **bad)
     await add_call(runtime, caller, today, status="busy", direction="outbound")

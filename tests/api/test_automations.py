@@ -25,7 +25,9 @@ def faults(answer: Answer) -> dict[str, str]:
 
 
 async def refused(caller: Caller, *actions: Json, **fields: object) -> dict[str, str]:
-    return faults(await caller.post(PATH, {"name": "x", "trigger_type": "sms.received", "actions": actions or [TAG], **fields}))
+    return faults(
+        await caller.post(PATH, {"name": "x", "trigger_type": "sms.received", "actions": actions or [TAG], **fields})
+    )
 
 
 async def test_an_automation_lives_from_create_to_delete(caller: Caller) -> None:
@@ -39,18 +41,34 @@ async def test_an_automation_lives_from_create_to_delete(caller: Caller) -> None
     }  # fmt: skip
     created = (await caller.post(PATH, fields)).json
     assert set(created) == FIELDS
-    assert created == {**fields, "id": created["id"], "run_count": 0, "last_run_at": None, "created_at": created["created_at"]}
+    assert created == {
+        **fields,
+        "id": created["id"],
+        "run_count": 0,
+        "last_run_at": None,
+        "created_at": created["created_at"],
+    }
     assert await automation_now(caller, created) == created
     assert items(await caller.get(PATH)) == [created]
     assert await runs_of(caller, created) == []
     path = f"{PATH}/{created['id']}"
-    changed: Json = {"enabled": False, "description": None, "trigger_type": "call.completed", "conditions": [{"field": "id", "operator": "exists"}]}
+    changed: Json = {
+        "enabled": False,
+        "description": None,
+        "trigger_type": "call.completed",
+        "conditions": [{"field": "id", "operator": "exists"}],
+    }
     updated = await caller.send("PATCH", path, changed)
     assert updated.status == 200
     assert updated.json == {**created, **changed, "conditions": [{"field": "id", "operator": "exists", "value": None}]}
     assert (await caller.send("PATCH", path, {})).json == updated.json
     assert (await caller.send("DELETE", path)).status == 204
-    for method, where, body in (("GET", path, None), ("PATCH", path, {}), ("DELETE", path, None), ("GET", f"{path}/runs", None)):
+    for method, where, body in (
+        ("GET", path, None),
+        ("PATCH", path, {}),
+        ("DELETE", path, None),
+        ("GET", f"{path}/runs", None),
+    ):
         assert (await caller.send(method, where, body)).status == 404
 
 
@@ -105,8 +123,14 @@ async def test_every_faulty_action_is_named(caller: Caller) -> None:
         {"type": "wait", "params": {"seconds": "{{ data.seconds }}", "minutes": 1}},
         {"type": "http_request", "params": {"url": "http://127.0.0.1:1/", "method": "POST"}},
         {"type": "http_request", "params": {"url": "https://example.com/", "method": "BREW"}},
-        {"type": "http_request", "params": {"url": "https://{{ data.host }}/", "headers": {"Host": "x", "X A": "y", "X-B": "a\r\nb"}}},
-        {"type": "http_request", "params": {"url": "https://example.com/", "headers": {"X-C": "{{ data. }}"}, "body": {"a": ["{{ b }}"]}}},
+        {
+            "type": "http_request",
+            "params": {"url": "https://{{ data.host }}/", "headers": {"Host": "x", "X A": "y", "X-B": "a\r\nb"}},
+        },
+        {
+            "type": "http_request",
+            "params": {"url": "https://example.com/", "headers": {"X-C": "{{ data. }}"}, "body": {"a": ["{{ b }}"]}},
+        },
         {"type": "upsert_contact", "params": {"phone_number": CONTACT, "is_favorite": "perhaps", "name": "x" * 256}},
         {"type": "start_call", "params": {"to_number": "{{ data.from_number }}"}},
     )
@@ -137,8 +161,12 @@ async def test_every_faulty_action_is_named(caller: Caller) -> None:
         ("{{ data | join(*data.list) }}", "* is not allowed"),
     ],
 )  # fmt: skip
-async def test_a_template_that_could_do_harm_or_never_work_is_refused(caller: Caller, template: str, about: str) -> None:
-    found = await refused(caller, TAG, {"type": "http_request", "params": {"url": "https://example.com/", "body": {"text": template}}})
+async def test_a_template_that_could_do_harm_or_never_work_is_refused(
+    caller: Caller, template: str, about: str
+) -> None:
+    found = await refused(
+        caller, TAG, {"type": "http_request", "params": {"url": "https://example.com/", "body": {"text": template}}}
+    )
     assert found.keys() == {"actions.1.params.body.text"}
     assert about in found["actions.1.params.body.text"]
 
@@ -146,10 +174,14 @@ async def test_a_template_that_could_do_harm_or_never_work_is_refused(caller: Ca
 async def test_how_much_an_automation_may_hold_is_bounded(caller: Caller) -> None:
     request: Json = {"url": "https://example.com/", "body": "{{ id }}" * 201}
     assert (await refused(caller, {"type": "http_request", "params": request})).keys() == {"actions"}
-    assert (await refused(caller, {"type": "http_request", "params": {**request, "body": "x" * 64_000}})).keys() == {"actions.0.params"}
+    assert (await refused(caller, {"type": "http_request", "params": {**request, "body": "x" * 64_000}})).keys() == {
+        "actions.0.params"
+    }
     condition: Json = {"field": "id", "operator": "exists"}
     assert (await refused(caller, conditions=[condition] * 51)).keys() == {"conditions"}
-    assert (await refused(caller, trigger_filters={f"data.{number}": 1 for number in range(51)})).keys() == {"trigger_filters"}
+    assert (await refused(caller, trigger_filters={f"data.{number}": 1 for number in range(51)})).keys() == {
+        "trigger_filters"
+    }
 
 
 async def test_ids_in_actions_must_be_the_organizations_own(caller: Caller, stranger: Caller) -> None:
@@ -160,7 +192,10 @@ async def test_ids_in_actions_must_be_the_organizations_own(caller: Caller, stra
 
     def actions(number: JsonValue, agent: JsonValue) -> list[Json]:
         call: Json = {"from_number_id": number, "agent_id": agent, "to_number": CONTACT}
-        return [{**SMS, "params": {"to_number": CONTACT, "body": "Hello", "from_number_id": number}}, {"type": "start_call", "params": call}]
+        return [
+            {**SMS, "params": {"to_number": CONTACT, "body": "Hello", "from_number_id": number}},
+            {"type": "start_call", "params": call},
+        ]
 
     await make(caller, *actions(own_number, own_agent))
     await make(caller, *actions("{{ data.number }}", "{{ data.agent }}"))
@@ -170,18 +205,32 @@ async def test_ids_in_actions_must_be_the_organizations_own(caller: Caller, stra
             "actions.0.params.from_number_id": "is not an active phone number of the organization",
             "actions.1.params.from_number_id": "is not an active phone number of the organization",
         }
-        assert await refused(caller, *actions(own_number, agent)) == {"actions.1.params.agent_id": "is not an agent of the organization"}
-    theirs: Json = {"name": "Theirs", "agent_id": foreign_agent, "phone_number_id": foreign_number, "contacts": [{"phone_number": CONTACT}]}
+        assert await refused(caller, *actions(own_number, agent)) == {
+            "actions.1.params.agent_id": "is not an agent of the organization"
+        }
+    theirs: Json = {
+        "name": "Theirs",
+        "agent_id": foreign_agent,
+        "phone_number_id": foreign_number,
+        "contacts": [{"phone_number": CONTACT}],
+    }
     foreign_campaign = (await stranger.post("/v1/campaigns", theirs)).json["id"]
     for campaign in (foreign_campaign, str(uuid4()), "x"):
-        found = await refused(caller, {"type": "add_to_campaign", "params": {"campaign_id": campaign, "phone_number": CONTACT}})
+        found = await refused(
+            caller, {"type": "add_to_campaign", "params": {"campaign_id": campaign, "phone_number": CONTACT}}
+        )
         assert found == {"actions.0.params.campaign_id": "is not a campaign of the organization"}
 
 
 async def test_another_organizations_automations_are_unknown(caller: Caller, stranger: Caller) -> None:
     made = await make(caller)
     path = f"{PATH}/{made['id']}"
-    for method, where, body in (("GET", path, None), ("PATCH", path, {"name": "x"}), ("DELETE", path, None), ("GET", f"{path}/runs", None)):
+    for method, where, body in (
+        ("GET", path, None),
+        ("PATCH", path, {"name": "x"}),
+        ("DELETE", path, None),
+        ("GET", f"{path}/runs", None),
+    ):
         assert (await stranger.send(method, where, body)).status == 404
     assert items(await stranger.get(PATH)) == []
     assert await automation_now(caller, made) == made

@@ -10,25 +10,30 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import func
 from sqlmodel import select
-from switchboard.agents import service as agents
-from switchboard.agents.schemas import AgentCreate
-from switchboard.billing import ledger
-from switchboard.billing.models import Account, LedgerEntry, LedgerHold
-from switchboard.calls import funding
-from switchboard.database import now
-from switchboard.identity.models import Organization
-from switchboard.identity.policy import Policy, Prices, RateLimit, RateLimits
-from switchboard.phone_numbers import purchase
-from switchboard.phone_numbers.jobs import charge_rents
-from switchboard.phone_numbers.models import PhoneNumber
-from switchboard.phone_numbers.schemas import PhoneNumberBuy
+from switchboard.foundation.database import now
+from switchboard.foundation.web.errors import InsufficientBalance
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.schemas import AgentCreate
+from switchboard.resources.billing import ledger
+from switchboard.resources.billing.models import Account, LedgerEntry, LedgerHold
+from switchboard.resources.calls.media import funding
+from switchboard.resources.identity.models import Organization
+from switchboard.resources.identity.policy import Policy, Prices, RateLimit, RateLimits
+from switchboard.resources.phone_numbers import purchases
+from switchboard.resources.phone_numbers.jobs import charge_rents
+from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy
 from switchboard.runtime import Runtime
-from switchboard.web.errors import InsufficientBalance
 
 from tests.fixtures.app import Caller, LivePlatform, Organizations, fresh_number
 
 FAST = RateLimits(write=RateLimit(per_second=1000, burst=1000))
-PREPAID = Policy(billing_mode="prepaid", prices=Prices(call_minute=1, text_segment=1, number_month=2), max_concurrent_calls=1000, rate_limits=FAST)
+PREPAID = Policy(
+    billing_mode="prepaid",
+    prices=Prices(call_minute=1, text_segment=1, number_month=2),
+    max_concurrent_calls=1000,
+    rate_limits=FAST,
+)
 KINDS: tuple[Literal["call", "text"], ...] = ("call", "text")
 
 
@@ -46,8 +51,16 @@ async def prepaid(runtime: Runtime, organizations: Organizations, *, credited: i
     caller = await organizations.make(policy=PREPAID)
     await credit(runtime, caller, credited + 2)
     async with runtime.database.tenant(caller.organization_id) as session:
-        agent = await agents.create(session, AgentCreate(name="Agent"), keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices)
-    number = await purchase.buy(runtime, caller.organization_id, PhoneNumberBuy(phone_number=fresh_number(), inbound_agent_id=str(agent.id)))
+        agent = await agents.create(
+            session,
+            AgentCreate(name="Agent"),
+            keyring=runtime.keyring,
+            outbound=runtime.outbound,
+            voices=runtime.voices,
+        )
+    number = await purchases.buy(
+        runtime, caller.organization_id, PhoneNumberBuy(phone_number=fresh_number(), inbound_agent_id=str(agent.id))
+    )
     assert await balance(caller) == credited
     return caller, {"agent_id": str(agent.id), "from_number_id": str(number.id)}
 
@@ -85,7 +98,9 @@ async def test_calls_texts_and_numbers_without_money_are_402(runtime: Runtime, o
 
 async def test_fifty_calls_at_once_with_money_for_ten(runtime: Runtime, organizations: Organizations) -> None:
     caller, body = await prepaid(runtime, organizations, credited=10)
-    answers = await asyncio.gather(*(caller.post("/v1/calls", {**body, "to_number": "+15550100001"}) for _ in range(50)))
+    answers = await asyncio.gather(
+        *(caller.post("/v1/calls", {**body, "to_number": "+15550100001"}) for _ in range(50))
+    )
     assert sorted(answer.status for answer in answers) == [201] * 10 + [402] * 40
 
 
@@ -109,7 +124,9 @@ async def test_a_call_costs_once_it_is_over_and_frees_what_it_held(live: LivePla
         assert not (await session.exec(select(LedgerHold))).all()
 
 
-async def test_a_running_call_ends_when_its_next_minute_cannot_be_paid(live: LivePlatform, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_running_call_ends_when_its_next_minute_cannot_be_paid(
+    live: LivePlatform, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The minutes are half a second long here, and there is money for two."""
     monkeypatch.setattr(funding, "MINUTE", timedelta(seconds=0.5))
     monkeypatch.setattr(funding, "AHEAD", timedelta())
@@ -155,7 +172,9 @@ async def test_a_number_costs_each_month_once(runtime: Runtime, organizations: O
     assert due > now()
 
 
-async def test_the_balance_is_the_sum_of_its_entries_whatever_happens_at_once(runtime: Runtime, organizations: Organizations) -> None:
+async def test_the_balance_is_the_sum_of_its_entries_whatever_happens_at_once(
+    runtime: Runtime, organizations: Organizations
+) -> None:
     caller = await organizations.make(policy=PREPAID)
     references = [uuid4() for _ in range(20)]
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 import aiohttp
 import numpy as np
 import pytest
-from switchboard.browser_calls import service as browser_calls
-from switchboard.phone_numbers import purchase
-from switchboard.phone_numbers.schemas import PhoneNumberBuy
-from switchboard.plugins import CallbackUrls, ProviderError
-from switchboard.plugins.registry import Capability
-from switchboard.providers.configuration import Wanted, configure
+from switchboard.apps.tenant_files.defaults import embedded_providers
+from switchboard.engine.providers.configuration import Wanted, configure
+from switchboard.foundation.web.errors import InvalidState
+from switchboard.plugin_sdk import CallbackUrls, ProviderError
+from switchboard.plugin_sdk.registry import Capability
+from switchboard.resources.browser_calls import service as browser_calls
+from switchboard.resources.phone_numbers import purchases
+from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy
 from switchboard.runtime import Runtime
-from switchboard.tenants.defaults import embedded_providers
-from switchboard.web.errors import InvalidState
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, Json, LivePlatform, Organizations, fresh_number
 from tests.fixtures.monitors import voice
@@ -62,7 +62,9 @@ async def test_without_a_carrier_for_it_there_is_no_browser_calling(runtime: Run
 
 
 async def test_the_caller_ids_are_the_carriers_numbers(runtime: Runtime, caller: Caller, stranger: Caller) -> None:
-    number = await purchase.buy(runtime, caller.organization_id, PhoneNumberBuy(phone_number=fresh_number(), friendly_name="Front desk"))
+    number = await purchases.buy(
+        runtime, caller.organization_id, PhoneNumberBuy(phone_number=fresh_number(), friendly_name="Front desk")
+    )
     await with_twilio(runtime, caller)
     await with_twilio(runtime, stranger)
     assert (await caller.get("/v1/browser-call/phone-numbers")).json == {"items": []}, "it is another carrier's"
@@ -73,8 +75,13 @@ async def test_the_caller_ids_are_the_carriers_numbers(runtime: Runtime, caller:
     assert (await stranger.get("/v1/browser-call/phone-numbers")).json == {"items": []}
 
 
-async def test_agents_are_talked_to_over_our_own_socket_unless_the_page_has_the_first_carriers_sdk(runtime: Runtime, caller: Caller) -> None:
-    twilio, loopback = Wanted(Capability.TELEPHONY, "twilio", TWILIO), Wanted(Capability.TELEPHONY, "loopback", {"browsers_only": True})
+async def test_agents_are_talked_to_over_our_own_socket_unless_the_page_has_the_first_carriers_sdk(
+    runtime: Runtime, caller: Caller
+) -> None:
+    twilio, loopback = (
+        Wanted(Capability.TELEPHONY, "twilio", TWILIO),
+        Wanted(Capability.TELEPHONY, "loopback", {"browsers_only": True}),
+    )
     async with runtime.database.tenant(caller.organization_id) as session:
         await configure(session, runtime.registry, runtime.keyring, [twilio, loopback])
     async with runtime.database.tenant(caller.organization_id) as session:
@@ -122,7 +129,11 @@ class Browser:
                     return
 
     def peak(self, seconds: float) -> int:
-        return int(np.abs(np.frombuffer(bytes(self.heard[-int(seconds * 16_000) :]), dtype="<i2").astype(np.int32)).max(initial=0))
+        return int(
+            np.abs(np.frombuffer(bytes(self.heard[-int(seconds * 16_000) :]), dtype="<i2").astype(np.int32)).max(
+                initial=0
+            )
+        )
 
     async def say(self, text: str) -> None:
         samples, clock = voice(text).tobytes(), asyncio.get_running_loop().time
@@ -189,7 +200,9 @@ async def test_a_browser_dials_anybody_with_one_of_our_numbers(live: LivePlatfor
 
 
 async def test_an_agent_without_a_number_is_talked_to_and_hangs_up(live: LivePlatform) -> None:
-    assert (await live.caller.send("PUT", f"/v1/phone-numbers/{live.number_id}", {"inbound_agent_id": None})).status == 200
+    assert (
+        await live.caller.send("PUT", f"/v1/phone-numbers/{live.number_id}", {"inbound_agent_id": None})
+    ).status == 200
     async with browser(live, f"agent:{live.agent_id}") as page:
         await page.until(voiced=True)
         await page.until(silent=True)
@@ -197,7 +210,12 @@ async def test_an_agent_without_a_number_is_talked_to_and_hangs_up(live: LivePla
         await page.until(event="ended")
         assert (await page.socket.receive()).type is aiohttp.WSMsgType.CLOSE
     call = await the_call(live)
-    assert (call["ended_reason"], call["agent_id"], call["from_number"], call["to_number"]) == ("agent_hung_up", live.agent_id, "browser", "browser")
+    assert (call["ended_reason"], call["agent_id"], call["from_number"], call["to_number"]) == (
+        "agent_hung_up",
+        live.agent_id,
+        "browser",
+        "browser",
+    )
     for nobody in (f"agent:{UNKNOWN_ID}", "agent:x"):
         async with browser(live, nobody) as page:
             await page.until(event="ended")
@@ -210,7 +228,14 @@ async def test_a_call_without_a_good_token_is_refused(live: LivePlatform, strang
     assert isinstance(token["connection"], dict)
     url = str(token["connection"]["url"])
     good = str(token["token"])
-    for bad in (good[:-1] + ("0" if good[-1] != "0" else "1"), "1" + good, str(foreign["token"]), "", "1.x.y", f"0.{good.partition('.')[2]}"):
+    for bad in (
+        good[:-1] + ("0" if good[-1] != "0" else "1"),
+        "1" + good,
+        str(foreign["token"]),
+        "",
+        "1.x.y",
+        f"0.{good.partition('.')[2]}",
+    ):
         async with aiohttp.ClientSession() as http, http.ws_connect(url) as socket:
             await socket.send_str(json.dumps({"event": "dial", "token": bad, "to_number": live.number}))
             assert "valid token" in json.loads(await socket.receive_str())["message"]

@@ -5,11 +5,11 @@ from uuid import uuid4
 
 import aiohttp
 import pytest
-from switchboard.calls import service as calls
-from switchboard.calls.addresses import media_url
-from switchboard.database import now
+from switchboard.apps.server.http_server import GRACE_SECONDS
+from switchboard.foundation.database import now
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.callback_urls import media_url
 from switchboard.runtime import Runtime
-from switchboard.serving import GRACE_SECONDS
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform, Organizations, listening
 from tests.fixtures.calls import add_call
@@ -33,8 +33,17 @@ async def test_a_paused_agent_takes_and_places_no_calls(live: LivePlatform) -> N
 @pytest.mark.parametrize("action", ["hangup", "forward", "voicemail", "webhook"])
 @pytest.mark.timeout(90)
 async def test_outside_opening_hours(live: LivePlatform, action: str) -> None:
-    closed = {"enabled": True, "slots": [{"days": ["mon"], "start": "00:00", "end": "00:01"}], "holidays": [], "outside_action": action}
-    settings = {"schedule": closed, "forward_number": "+15550100001", "forward_webhook_url": "https://does-not-exist.example.com/"}
+    closed = {
+        "enabled": True,
+        "slots": [{"days": ["mon"], "start": "00:00", "end": "00:01"}],
+        "holidays": [],
+        "outside_action": action,
+    }
+    settings = {
+        "schedule": closed,
+        "forward_number": "+15550100001",
+        "forward_webhook_url": "https://does-not-exist.example.com/",
+    }
     assert (await live.caller.send("PUT", f"/v1/phone-numbers/{live.number_id}", settings)).status == 200
     heard = await live.ring("Thank you")
     call = await only_call(live)
@@ -85,7 +94,9 @@ async def test_a_bad_field_is_named(caller: Caller, field: str, value: object) -
 
 async def test_callbacks_that_are_not_signed_are_refused(live: LivePlatform) -> None:
     path = f"/carriers/loopback/{live.caller.organization_id}/events/call"
-    forged = await live.caller.post(path, {"type": "incoming", "call_id": "x", "from_number": "+15550100001", "to_number": live.number})
+    forged = await live.caller.post(
+        path, {"type": "incoming", "call_id": "x", "from_number": "+15550100001", "to_number": live.number}
+    )
     assert (forged.status, forged.json["code"]) == (403, "forbidden")
     assert (await live.caller.get("/v1/calls")).json["total"] == 0
 

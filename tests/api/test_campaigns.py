@@ -7,12 +7,12 @@ from itertools import count
 
 import pytest
 from pydantic import JsonValue
-from switchboard.billing import ledger
-from switchboard.campaigns.schemas import MAX_CONTACTS
-from switchboard.database import now
-from switchboard.identity.policy import CallingHours, Policy, Prices
-from switchboard.phone_numbers import purchase
-from switchboard.phone_numbers.schemas import PhoneNumberBuy
+from switchboard.foundation.database import now
+from switchboard.resources.billing import ledger
+from switchboard.resources.campaigns.schemas import MAX_CONTACTS
+from switchboard.resources.identity.policy import CallingHours, Policy, Prices
+from switchboard.resources.phone_numbers import purchases
+from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Json, LivePlatform, Organizations, fresh_number
@@ -22,7 +22,18 @@ FIELDS = {
     "created_at", "updated_at",
 }  # fmt: skip
 ADDITIONS = {"status_reason", "retry", "skipped", "canceled"}
-CONTACT_FIELDS = {"id", "campaign_id", "phone_number", "name", "status", "outcome", "call_id", "error", "called_at", "created_at"}
+CONTACT_FIELDS = {
+    "id",
+    "campaign_id",
+    "phone_number",
+    "name",
+    "status",
+    "outcome",
+    "call_id",
+    "error",
+    "called_at",
+    "created_at",
+}
 BUSY, RINGS, FAILS, DECLINED, REFUSED, NO_SUCH, MACHINE, SHORT = "20", "21", "22", "23", "24", "25", "30", "40"
 
 _people = count(10_000)
@@ -36,14 +47,18 @@ def numbers(*endings: str) -> list[str]:
 async def means(runtime: Runtime, caller: Caller) -> Json:
     """An agent and a number: what a campaign needs."""
     agent = (await caller.post("/v1/agents", {"name": "Agent", "greeting_message": "Hello {{name}}, good day."})).json
-    number = await purchase.buy(runtime, caller.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
+    number = await purchases.buy(runtime, caller.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
     return {"agent_id": agent["id"], "phone_number_id": str(number.id)}
 
 
 @pytest.fixture
 async def body(runtime: Runtime, caller: Caller) -> Json:
     """A campaign of one contact, as it is sent."""
-    return {"name": "Reminders", **await means(runtime, caller), "contacts": [{"phone_number": "+15550100001", "name": "Ada"}]}
+    return {
+        "name": "Reminders",
+        **await means(runtime, caller),
+        "contacts": [{"phone_number": "+15550100001", "name": "Ada"}],
+    }
 
 
 def fields_of(live: LivePlatform) -> Json:
@@ -101,7 +116,12 @@ async def test_a_campaign_is_made_as_a_draft_with_its_list(caller: Caller, body:
     assert (await caller.get("/v1/campaigns?limit=1")).json == {"items": [made], "total": 1, "limit": 1, "offset": 0}
     (contact,) = await contacts(caller, made)
     assert contact.keys() == CONTACT_FIELDS | {"attempts"}
-    assert (contact["phone_number"], contact["name"], contact["status"], contact["outcome"]) == ("+15550100001", "Ada", "pending", None)
+    assert (contact["phone_number"], contact["name"], contact["status"], contact["outcome"]) == (
+        "+15550100001",
+        "Ada",
+        "pending",
+        None,
+    )
 
 
 async def test_a_number_that_is_in_the_list_twice_is_called_once(caller: Caller, body: Json) -> None:
@@ -114,7 +134,9 @@ async def test_a_number_that_is_in_the_list_twice_is_called_once(caller: Caller,
 
 
 async def test_a_hundred_thousand_contacts_come_in_one_request(caller: Caller, body: Json) -> None:
-    people: list[JsonValue] = [{"phone_number": f"+1555{number:07d}", "name": f"Person {number}"} for number in range(MAX_CONTACTS)]
+    people: list[JsonValue] = [
+        {"phone_number": f"+1555{number:07d}", "name": f"Person {number}"} for number in range(MAX_CONTACTS)
+    ]
     made = await make(caller, body, contacts=people)
     assert made["total_contacts"] == MAX_CONTACTS
     last = (await caller.get(f"/v1/campaigns/{made['id']}/contacts?limit=1")).json
@@ -140,7 +162,9 @@ async def test_a_hundred_thousand_contacts_come_in_one_request(caller: Caller, b
         ({"status": "running"}, "status"),
     ],
 )
-async def test_what_cannot_be_a_campaign_is_refused_by_the_field(caller: Caller, body: Json, fields: Json, field: str) -> None:
+async def test_what_cannot_be_a_campaign_is_refused_by_the_field(
+    caller: Caller, body: Json, fields: Json, field: str
+) -> None:
     answer = await caller.post("/v1/campaigns", {**body, **fields})
     assert (answer.status, answer.json["errors"][0]["field"]) == (422, field), answer.body  # type: ignore[index,call-overload]
     assert (await caller.get("/v1/campaigns")).json["total"] == 0
@@ -153,7 +177,13 @@ ANSWERS: dict[str, dict[str, str]] = {
     "paused": {"resume": "running", "cancel": "canceled"},
     "canceled": {},
 }  # fmt: skip
-WAYS: dict[str, list[str]] = {"draft": [], "scheduled": ["start"], "running": ["start"], "paused": ["start", "pause"], "canceled": ["cancel"]}
+WAYS: dict[str, list[str]] = {
+    "draft": [],
+    "scheduled": ["start"],
+    "running": ["start"],
+    "paused": ["start", "pause"],
+    "canceled": ["cancel"],
+}
 
 
 @pytest.mark.parametrize("status", ANSWERS)
@@ -166,7 +196,10 @@ async def test_each_action_in_each_state(caller: Caller, body: Json, status: str
         assert campaign["status"] == status
         answer = await caller.post(f"/v1/campaigns/{campaign['id']}/{action}")
         become = ANSWERS[status].get(action)
-        assert (answer.status, answer.json.get("code")) == ((200, None) if become else (409, "invalid_state")), (status, action)
+        assert (answer.status, answer.json.get("code")) == ((200, None) if become else (409, "invalid_state")), (
+            status,
+            action,
+        )
         assert (await caller.get(f"/v1/campaigns/{campaign['id']}")).json["status"] == become or status
 
 
@@ -201,7 +234,14 @@ async def test_every_outcome_is_told_and_counted(live: LivePlatform) -> None:
         ("failed", "busy"), ("failed", "failed"), ("failed", "failed"), ("failed", "failed"), ("failed", "invalid_number"),
         ("completed", "voicemail"), ("completed", "answered"), ("failed", "busy"), ("completed", "answered"), ("skipped", "do_not_call"),
     ]  # fmt: skip
-    assert [done[name] for name in ("total_contacts", "called", "completed", "failed", "skipped", "canceled")] == [10, 9, 3, 6, 1, 0]
+    assert [done[name] for name in ("total_contacts", "called", "completed", "failed", "skipped", "canceled")] == [
+        10,
+        9,
+        3,
+        6,
+        1,
+        0,
+    ]
     found = await contacts(caller, campaign)
     assert found[1]["error"] == "the number is not in service"
     assert found[9]["call_id"] is None
@@ -289,9 +329,11 @@ async def test_a_campaign_whose_calls_fail_pauses_and_says_why(live: LivePlatfor
 
 async def test_a_deleted_agent_pauses_and_a_released_number_fails_a_campaign(live: LivePlatform) -> None:
     made = (await live.caller.post("/v1/agents", {"name": "Short-lived"})).json
-    number = await purchase.buy(live.runtime, live.caller.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
+    number = await purchases.buy(live.runtime, live.caller.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
     first = await make(live.caller, fields_of(live), numbers(RINGS, BUSY), agent_id=made["id"], max_concurrent=1)
-    second = await make(live.caller, fields_of(live), numbers(RINGS, BUSY), phone_number_id=str(number.id), max_concurrent=1)
+    second = await make(
+        live.caller, fields_of(live), numbers(RINGS, BUSY), phone_number_id=str(number.id), max_concurrent=1
+    )
     for campaign in (first, second):
         await act(live.caller, campaign, "start")
         await until(live.caller, campaign, lambda found: found["called"] == 1)
@@ -310,7 +352,9 @@ async def test_a_deleted_agent_pauses_and_a_released_number_fails_a_campaign(liv
 async def test_without_money_a_campaign_pauses_before_it_owes(live: LivePlatform, organizations: Organizations) -> None:
     policy = Policy(billing_mode="prepaid", prices=Prices(call_minute=1))
     caller = await organizations.make(policy=policy)
-    campaign = await make(caller, {"name": "Poor", **await means(live.runtime, caller)}, numbers(*[BUSY] * 3), max_concurrent=3)
+    campaign = await make(
+        caller, {"name": "Poor", **await means(live.runtime, caller)}, numbers(*[BUSY] * 3), max_concurrent=3
+    )
     await act(caller, campaign, "start")
     paused = await until(caller, campaign, has("paused"))
     assert (paused["status_reason"], paused["called"]) == ("The balance does not cover another call.", 0)
@@ -325,7 +369,9 @@ async def test_outside_the_callees_hours_nobody_is_dialled(live: LivePlatform, o
     hours = CallingHours(start=f"{(clock + timedelta(hours=3)):%H}:00", end=f"{(clock + timedelta(hours=4)):%H}:00")
     caller = await organizations.make(policy=Policy(calling_hours=hours))
     # The first may be anywhere, so the organization's zone counts, which is UTC; in Tokyo it is nine hours later.
-    campaign = await make(caller, {"name": "Night", **await means(live.runtime, caller)}, ["+15550100020", "+81312345678"])
+    campaign = await make(
+        caller, {"name": "Night", **await means(live.runtime, caller)}, ["+15550100020", "+81312345678"]
+    )
     await act(caller, campaign, "start")
     await asyncio.sleep(1.5)  # long enough for two ticks to do the wrong thing
     assert [status for status, _ in await outcomes(caller, campaign)] == ["pending", "pending"]
@@ -348,4 +394,6 @@ async def test_campaigns_share_what_the_organization_may_have(live: LivePlatform
     await act(caller, first, "cancel")
     await until(caller, second, lambda found: found["called"] == 3)
     await act(caller, second, "cancel")
-    assert (await caller.get("/v1/calls?status=canceled")).json["total"] == (await caller.get("/v1/calls")).json["total"]
+    assert (await caller.get("/v1/calls?status=canceled")).json["total"] == (await caller.get("/v1/calls")).json[
+        "total"
+    ]

@@ -5,9 +5,9 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import text
 from sqlmodel import select
-from switchboard.contacts import service as contacts
-from switchboard.contacts.models import ContactSearch
-from switchboard.contacts.schemas import ContactCreate, ContactQuery
+from switchboard.resources.contacts import service as contacts
+from switchboard.resources.contacts.models import ContactSearch
+from switchboard.resources.contacts.schemas import ContactCreate, ContactQuery
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Json, Organizations
@@ -48,7 +48,12 @@ async def test_a_contact_lives_from_create_to_delete(caller: Caller) -> None:
     assert (await caller.get(path)).json == created
     updated = await caller.send("PATCH", path, {"name": "Ada King", "is_favorite": False})
     assert updated.status == 200
-    assert {**created, "name": "Ada King", "is_favorite": False, "updated_at": updated.json["updated_at"]} == updated.json
+    assert {
+        **created,
+        "name": "Ada King",
+        "is_favorite": False,
+        "updated_at": updated.json["updated_at"],
+    } == updated.json
     assert str(updated.json["updated_at"]) > str(created["updated_at"])
     assert (await caller.send("DELETE", path)).status == 204
     for method, body in (("GET", None), ("PATCH", {}), ("DELETE", None)):
@@ -143,7 +148,10 @@ async def test_every_word_occurs_somewhere(caller: Caller, search: str) -> None:
     assert await names(caller, f"search={search}") == {"Ada Lovelace"}
 
 
-@pytest.mark.parametrize("search", ["ada grace", "lovelaces", "adalovelace", "mill", "programmer", "%", "_", "ad_", "a%25a", "%5C", "'", "0100002"])
+@pytest.mark.parametrize(
+    "search",
+    ["ada grace", "lovelaces", "adalovelace", "mill", "programmer", "%", "_", "ad_", "a%25a", "%5C", "'", "0100002"],
+)
 async def test_what_is_not_there_is_not_found(caller: Caller, search: str) -> None:
     await create(caller, **ADA)
     search = search if len(search) > 1 and search != "%" else search.replace("%", "%25")
@@ -205,13 +213,17 @@ async def test_another_organizations_contacts_never_show(caller: Caller, strange
     assert await names(caller, "search=ada") == {"Ada Lovelace"}
 
 
-async def test_the_index_is_used_under_row_level_security_and_hides_nothing_afterwards(caller: Caller, stranger: Caller, runtime: Runtime) -> None:
+async def test_the_index_is_used_under_row_level_security_and_hides_nothing_afterwards(
+    caller: Caller, stranger: Caller, runtime: Runtime
+) -> None:
     await create(caller, **ADA)
     await create(stranger, **ADA)
     async with runtime.database.tenant(caller.organization_id) as session:
         found, total = await contacts.found(session, ContactQuery(search="nobody"))
         assert (found, total) == ([], 0)
-        assert [row.organization_id for row in (await session.exec(select(ContactSearch))).all()] == [caller.organization_id]
+        assert [row.organization_id for row in (await session.exec(select(ContactSearch))).all()] == [
+            caller.organization_id
+        ]
         connection = await session.connection()
         await connection.execute(text("set local enable_seqscan = off"))
         plan = await connection.execute(text("explain select id from contact_search where content like '%ada%'"))
@@ -235,5 +247,7 @@ async def test_scopes_are_asked_for(organizations: Organizations, caller: Caller
     assert (await reader.get(f"/v1/contacts/{contact_id}")).status == 200
     assert (await writer.get("/v1/contacts")).status == 403
     for method, path in (("POST", ""), ("PATCH", f"/{contact_id}"), ("DELETE", f"/{contact_id}")):
-        refused = await reader.send(method, f"/v1/contacts{path}", {"phone_number": "+15550100002"} if method != "DELETE" else None)
+        refused = await reader.send(
+            method, f"/v1/contacts{path}", {"phone_number": "+15550100002"} if method != "DELETE" else None
+        )
         assert (refused.status, refused.json["code"]) == (403, "insufficient_scope")

@@ -5,10 +5,10 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from switchboard.calls.dialing import dial
-from switchboard.do_not_call import service as do_not_call
-from switchboard.phone_numbers.purchase import callback_urls
-from switchboard.plugins import SimulatedCall, SimulatedCarrier, SpokenLine
+from switchboard.plugin_sdk import SimulatedCall, SimulatedCarrier, SpokenLine
+from switchboard.resources.calls.dialing import dial
+from switchboard.resources.do_not_call import service as do_not_call
+from switchboard.resources.phone_numbers.purchases import callback_urls
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Json, LivePlatform, Organizations, fresh_number
@@ -26,7 +26,11 @@ async def test_a_number_is_listed_found_and_taken_off(caller: Caller) -> None:
     created = await caller.post("/v1/do-not-call", {"phone_number": NUMBER, "note": " Asked by letter. "})
     assert created.status == 201
     assert set(created.json) == {"id", "phone_number", "source", "note", "created_at"}
-    assert (created.json["phone_number"], created.json["source"], created.json["note"]) == (NUMBER, "api", "Asked by letter.")
+    assert (created.json["phone_number"], created.json["source"], created.json["note"]) == (
+        NUMBER,
+        "api",
+        "Asked by letter.",
+    )
     await caller.post("/v1/do-not-call", {"phone_number": OTHER})
     assert [entry["phone_number"] for entry in await entries(caller)] == [OTHER, NUMBER]
     assert (await caller.send("DELETE", f"/v1/do-not-call/{created.json['id']}")).status == 204
@@ -57,7 +61,14 @@ async def test_the_list_is_filtered_by_number_with_the_plus_escaped_or_not(calle
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("phone_number", "5550100001"), ("phone_number", None), ("phone_number", 1), ("note", "x" * 10_001), ("note", None), ("source", "call")],
+    [
+        ("phone_number", "5550100001"),
+        ("phone_number", None),
+        ("phone_number", 1),
+        ("note", "x" * 10_001),
+        ("note", None),
+        ("source", "call"),
+    ],
 )
 async def test_a_bad_field_is_named(caller: Caller, field: str, value: object) -> None:
     answer = await caller.post("/v1/do-not-call", {"phone_number": NUMBER, field: value})
@@ -86,7 +97,9 @@ async def test_scopes_are_asked_for(organizations: Organizations, caller: Caller
 async def test_many_numbers_are_checked_in_one_statement(caller: Caller, runtime: Runtime) -> None:
     await caller.post("/v1/do-not-call", {"phone_number": NUMBER})
     async with runtime.database.tenant(caller.organization_id) as session:
-        assert await do_not_call.listed_among(session, [f"+1555{number:07}" for number in range(100_000, 200_000)]) == {NUMBER}
+        assert await do_not_call.listed_among(session, [f"+1555{number:07}" for number in range(100_000, 200_000)]) == {
+            NUMBER
+        }
         assert await do_not_call.listed_among(session, []) == set()
         await do_not_call.remove(session, NUMBER)
         assert not await do_not_call.is_listed(session, NUMBER)

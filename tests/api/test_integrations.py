@@ -12,7 +12,11 @@ async def test_given_fields_change_and_secrets_are_never_given_back(caller: Call
     assert first.status == 200
     updated_at = first.json.pop("updated_at")
     assert updated_at
-    assert first.json == {"has_partner_api_key": True, "webhook_url": "https://example.com/partner", "has_webhook_secret": True}
+    assert first.json == {
+        "has_partner_api_key": True,
+        "webhook_url": "https://example.com/partner",
+        "has_webhook_secret": True,
+    }
     second = await caller.send("PUT", "/v1/integrations", {"webhook_secret": None})
     assert {**second.json, "updated_at": None} == {
         "has_partner_api_key": True, "webhook_url": "https://example.com/partner", "has_webhook_secret": False, "updated_at": None,

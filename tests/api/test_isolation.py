@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import pytest
 from quart import Quart
-from switchboard import app
-from switchboard.web.openapi import Json, document
+from switchboard.apps.server import app
+from switchboard.foundation.web.openapi import Json, document
 
 from tests.fixtures.app import Answer, Caller, LivePlatform, Organizations, fresh_number
 from tests.fixtures.isolation import FREE, populate, quiet, rows
@@ -60,8 +60,16 @@ def own_id(field: str, owned: dict[str, list[str]]) -> str:
 
 async def send(caller: Caller, place: Place, key: str, owned: dict[str, list[str]]) -> Answer:
     """The operation with this id in this place, and ids of the caller's own in the others."""
-    path = re.sub(r"\{(\w+)\}", lambda name: key if place.where == "path" and name[1] == place.name else own_id(name[1], owned), place.path)
-    body = None if place.body is None else {name: own_id(name, owned) if name.endswith("_id") else value for name, value in place.body.items()}
+    path = re.sub(
+        r"\{(\w+)\}",
+        lambda name: key if place.where == "path" and name[1] == place.name else own_id(name[1], owned),
+        place.path,
+    )
+    body = (
+        None
+        if place.body is None
+        else {name: own_id(name, owned) if name.endswith("_id") else value for name, value in place.body.items()}
+    )
     if place.where == "body":
         body = {**(body or {}), place.name: [key] if place.many else key}
     query = f"?{place.name}={key}" if place.where == "query" else ""
@@ -75,7 +83,9 @@ def comparable(answer: Answer, key: str) -> tuple[int, str]:
 
 
 @pytest.mark.timeout(180)
-async def test_an_id_of_another_organization_is_an_unknown_id_everywhere(live: LivePlatform, organizations: Organizations) -> None:
+async def test_an_id_of_another_organization_is_an_unknown_id_everywhere(
+    live: LivePlatform, organizations: Organizations
+) -> None:
     victim = await populate(live)
     stranger = await organizations.make(policy=FREE)
     await stranger.post("/v1/agents", {"name": "Own"})

@@ -4,10 +4,10 @@ import asyncio
 import base64
 from uuid import uuid4
 
-from switchboard.plugins.registry import Capability
-from switchboard.providers.configuration import configure
+from switchboard.apps.tenant_files.defaults import embedded_providers
+from switchboard.engine.providers.configuration import configure
+from switchboard.plugin_sdk.registry import Capability
 from switchboard.runtime import Runtime
-from switchboard.tenants.defaults import embedded_providers
 
 from tests.fixtures.app import Answer, Caller, Json, Organizations
 
@@ -31,7 +31,9 @@ async def base_of(caller: Caller, name: str = "Bakery") -> str:
 
 
 async def add(caller: Caller, base: str, content: str, filename: str = "text.md", **more: str) -> Json:
-    added = await caller.post(f"/v1/knowledge-bases/{base}/documents", {"filename": filename, "content": content, **more})
+    added = await caller.post(
+        f"/v1/knowledge-bases/{base}/documents", {"filename": filename, "content": content, **more}
+    )
     assert added.status == 201, added.body
     return added.json
 
@@ -70,7 +72,13 @@ async def test_a_knowledge_base_lives_from_create_to_delete(caller: Caller) -> N
 
 
 async def test_a_knowledge_base_needs_a_name_and_nothing_else(caller: Caller) -> None:
-    for body in ({}, {"name": ""}, {"name": "x" * 256}, {"name": "a", "description": None}, {"name": "a", "color": "red"}):
+    for body in (
+        {},
+        {"name": ""},
+        {"name": "x" * 256},
+        {"name": "a", "description": None},
+        {"name": "a", "color": "red"},
+    ):
         assert (await caller.post("/v1/knowledge-bases", body)).status == 422
 
 
@@ -148,7 +156,9 @@ async def test_two_organizations_with_the_same_texts_never_see_each_others(calle
         await add(owner, base, HOURS, f"{owner.organization_id}.md")
     secret = await add(stranger, theirs, "The code of the safe is 48151623.", "safe.txt")
     for forged in (theirs, str(secret["id"]), "x') or ('1'='1", str(uuid4()), ""):
-        refused = await caller.post("/v1/knowledge-bases/search", {"query": "code of the safe 48151623", "knowledge_base_ids": [ours, forged]})
+        refused = await caller.post(
+            "/v1/knowledge-bases/search", {"query": "code of the safe 48151623", "knowledge_base_ids": [ours, forged]}
+        )
         assert (refused.status, faults(refused)) == (422, ["knowledge_base_ids"])
     found = await search(caller, "code of the safe 48151623", top_k=50)
     assert [item["filename"] for item in found] == [f"{caller.organization_id}.md"]
@@ -163,7 +173,9 @@ async def test_reading_and_writing_need_their_scopes(organizations: Organization
     reader = await organizations.key(caller.organization_id, scopes=["agents:read"])
     writer = await organizations.key(caller.organization_id, scopes=["agents:write"])
     assert (await reader.post("/v1/knowledge-bases", {"name": "x"})).status == 403
-    assert (await reader.post(f"/v1/knowledge-bases/{base}/documents", {"filename": "a.txt", "content": "x"})).status == 403
+    assert (
+        await reader.post(f"/v1/knowledge-bases/{base}/documents", {"filename": "a.txt", "content": "x"})
+    ).status == 403
     assert (await reader.post("/v1/knowledge-bases/search", {"query": "x"})).status == 200
     assert (await writer.get(f"/v1/knowledge-bases/{base}")).status == 403
     assert (await writer.post("/v1/knowledge-bases/search", {"query": "x"})).status == 403
@@ -190,7 +202,12 @@ async def test_the_same_request_with_the_same_key_makes_one_document(caller: Cal
 
 async def test_documents_added_at_once_are_all_found(caller: Caller) -> None:
     base = await base_of(caller)
-    await asyncio.gather(*(add(caller, base, f"The colour of house {number} is {number * 1111}.", f"{number}.txt") for number in range(1, 7)))
+    await asyncio.gather(
+        *(
+            add(caller, base, f"The colour of house {number} is {number * 1111}.", f"{number}.txt")
+            for number in range(1, 7)
+        )
+    )
     found = await search(caller, "Which house is 3333?", top_k=50)
     assert len(found) == 6
     assert found[0]["filename"] == "3.txt"
@@ -198,7 +215,9 @@ async def test_documents_added_at_once_are_all_found(caller: Caller) -> None:
 
 async def test_without_an_embedding_model_a_document_is_kept_as_failed(runtime: Runtime, caller: Caller) -> None:
     base = await base_of(caller)
-    wanted = [provider for provider in embedded_providers(runtime.registry) if provider.capability is not Capability.EMBEDDING]
+    wanted = [
+        provider for provider in embedded_providers(runtime.registry) if provider.capability is not Capability.EMBEDDING
+    ]
     async with runtime.database.tenant(caller.organization_id) as session:
         await configure(session, runtime.registry, runtime.keyring, wanted)
     document = await add(caller, base, HOURS)

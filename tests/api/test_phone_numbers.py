@@ -4,14 +4,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlmodel import update
-from switchboard.phone_numbers.jobs import release_numbers, repair_purchases
-from switchboard.phone_numbers.models import PhoneNumber
-from switchboard.phone_numbers.schedule import Schedule, is_open, next_period_end
+from switchboard.resources.phone_numbers.jobs import release_numbers, repair_purchases
+from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.phone_numbers.schedule import Schedule, is_open, next_period_end
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, fresh_number
 
-HOURS = {"enabled": True, "timezone": "Europe/Berlin", "slots": [{"days": ["mon"], "start": "09:00", "end": "17:00"}], "outside_action": "hangup"}
+HOURS = {
+    "enabled": True,
+    "timezone": "Europe/Berlin",
+    "slots": [{"days": ["mon"], "start": "09:00", "end": "17:00"}],
+    "outside_action": "hangup",
+}
 
 
 async def buy(caller: Caller, **fields: object) -> dict[str, object]:
@@ -28,7 +33,11 @@ async def test_from_search_to_release(caller: Caller, runtime: Runtime) -> None:
     number = await buy(caller, friendly_name="Desk")
     assert (number["status"], number["friendly_name"], number["sms_active"]) == ("active", "Desk", True)
     path = f"/v1/phone-numbers/{number['id']}"
-    changed = await caller.send("PUT", path, {"schedule": HOURS, "forward_number": "+15550100001", "forward_webhook_url": "https://example.com/hook"})
+    changed = await caller.send(
+        "PUT",
+        path,
+        {"schedule": HOURS, "forward_number": "+15550100001", "forward_webhook_url": "https://example.com/hook"},
+    )
     assert changed.status == 200, changed.body
     assert str(changed.json["forward_webhook_secret"]).startswith("whsec_")
     assert (await caller.get("/v1/phone-numbers")).json["items"][0]["forward_webhook_secret"] is None  # type: ignore[index,call-overload]
@@ -55,7 +64,9 @@ async def test_a_carriers_refusal_is_told_in_its_own_words(caller: Caller) -> No
 
 
 async def test_a_purchase_cut_in_two_is_finished(caller: Caller, runtime: Runtime) -> None:
-    number = PhoneNumber(organization_id=caller.organization_id, phone_number=fresh_number(), friendly_name="x", carrier="loopback")
+    number = PhoneNumber(
+        organization_id=caller.organization_id, phone_number=fresh_number(), friendly_name="x", carrier="loopback"
+    )
     number.created_at = datetime.now(UTC) - timedelta(minutes=5)
     async with runtime.database.tenant(caller.organization_id) as session:
         session.add(number)
@@ -84,12 +95,16 @@ async def test_a_bad_field_is_named(caller: Caller, field: str, value: object, n
     assert named in [error["field"] for error in answer.json["errors"]]  # type: ignore[union-attr,index,call-overload]
 
 
-@pytest.mark.parametrize("body", [{}, {"phone_number": "555"}, {"phone_number": 5}, {"phone_number": "+15550100200", "x": 1}])
+@pytest.mark.parametrize(
+    "body", [{}, {"phone_number": "555"}, {"phone_number": 5}, {"phone_number": "+15550100200", "x": 1}]
+)
 async def test_a_bad_purchase_is_refused(caller: Caller, body: object) -> None:
     assert (await caller.post("/v1/phone-numbers", body)).status == 422
 
 
-@pytest.mark.parametrize("body", [{}, {"country": "USA"}, {"country": "us"}, {"country": "US", "area_code": "abc"}, {"country": 1}])
+@pytest.mark.parametrize(
+    "body", [{}, {"country": "USA"}, {"country": "us"}, {"country": "US", "area_code": "abc"}, {"country": 1}]
+)
 async def test_a_bad_search_is_refused(caller: Caller, body: object) -> None:
     assert (await caller.post("/v1/phone-numbers/search", body)).status == 422
 

@@ -6,20 +6,24 @@ import re
 import pytest
 from openapi_spec_validator import validate
 from sqlmodel import col, select
-from switchboard.identity import service as identity
-from switchboard.identity.models import AuditEntry
-from switchboard.identity.policy import Policy, RateLimit, RateLimits
+from switchboard.resources.identity import service as identity
+from switchboard.resources.identity.models import AuditEntry
+from switchboard.resources.identity.policy import Policy, RateLimit, RateLimits
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Client, Organizations, fresh_number
 
 
-@pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer x", "Bearer svc_live_" + "0" * 49, "Basic abc", "Bearer \xe9"])
+@pytest.mark.parametrize(
+    "header", [None, "", "Bearer", "Bearer x", "Bearer svc_live_" + "0" * 49, "Basic abc", "Bearer \xe9"]
+)
 async def test_without_a_valid_credential_it_is_401(client: Client, header: str | None) -> None:
     response = await client.get("/v1/agents", headers={"Authorization": header} if header is not None else {})
     assert response.status_code == 401
     was_sent = header is not None and header.startswith("Bearer ")
-    assert response.headers["WWW-Authenticate"] == ('Bearer error="invalid_token"' if was_sent else "Bearer"), "so that clients know when to refresh"
+    assert response.headers["WWW-Authenticate"] == ('Bearer error="invalid_token"' if was_sent else "Bearer"), (
+        "so that clients know when to refresh"
+    )
     assert response.content_type == "application/problem+json"
     body = await response.get_json()
     assert sorted(body) == ["code", "detail", "errors", "request_id", "status", "title", "type"]
@@ -73,7 +77,9 @@ async def test_the_same_key_gives_the_same_answer_and_one_effect(caller: Caller)
 
 
 async def test_twins_have_one_effect(caller: Caller) -> None:
-    answers = await asyncio.gather(*(caller.send("POST", "/v1/agents", {"name": "Twin"}, Idempotency_Key="k2") for _ in range(8)))
+    answers = await asyncio.gather(
+        *(caller.send("POST", "/v1/agents", {"name": "Twin"}, Idempotency_Key="k2") for _ in range(8))
+    )
     assert {answer.status for answer in answers} <= {201, 409}
     assert (await caller.get("/v1/agents")).json["total"] == 1
 
@@ -96,7 +102,9 @@ async def test_no_body_is_a_crash(caller: Caller, data: bytes, status: int) -> N
 
 
 async def test_other_errors_are_problems_too(caller: Caller) -> None:
-    assert (await caller.send("POST", "/v1/agents", data=b"name=x", Content_Type="text/plain")).json["code"] == "unsupported_media_type"
+    assert (await caller.send("POST", "/v1/agents", data=b"name=x", Content_Type="text/plain")).json[
+        "code"
+    ] == "unsupported_media_type"
     assert (await caller.get("/v1/nothing")).json["code"] == "not_found"
     wrong = await caller.send("PATCH", "/v1/agents")
     assert (wrong.status, wrong.json["code"]) == (405, "method_not_allowed")
@@ -125,7 +133,9 @@ async def test_health(client: Client) -> None:
     assert b"switchboard_delivery_queue_age_seconds" in metrics
 
 
-async def test_everything_that_is_changed_is_noted_by_who_and_what_and_never_its_values(caller: Caller, runtime: Runtime) -> None:
+async def test_everything_that_is_changed_is_noted_by_who_and_what_and_never_its_values(
+    caller: Caller, runtime: Runtime
+) -> None:
     body = b'{"name": "Secretive", "webhook_secret": "hush-hush-hush-hush-hush"}'
     made = await caller.send("POST", "/v1/agents", data=body, Idempotency_Key="once")
     await caller.send("POST", "/v1/agents", data=body, Idempotency_Key="once")
@@ -136,7 +146,9 @@ async def test_everything_that_is_changed_is_noted_by_who_and_what_and_never_its
     number = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
     await caller.send("DELETE", f"/v1/{path}")
     async with runtime.database.tenant(caller.organization_id) as session:
-        entries = (await session.exec(select(AuditEntry).order_by(col(AuditEntry.created_at), col(AuditEntry.id)))).all()
+        entries = (
+            await session.exec(select(AuditEntry).order_by(col(AuditEntry.created_at), col(AuditEntry.id)))
+        ).all()
     assert {entry.actor for entry in entries[1:]} == {f"key:{caller.key_id}"}
     assert [(entry.action, entry.subject) for entry in entries[1:]] == [
         ("create_agent", f"agents {made.json['id']} name, webhook_secret"),

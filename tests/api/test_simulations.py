@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 from sqlmodel import col, select
-from switchboard.events.models import Event
+from switchboard.foundation.events.models import Event
+from switchboard.resources.simulations import runner
 from switchboard.runtime import Runtime
-from switchboard.simulations import running
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, Json, LivePlatform
 from tests.fixtures.receiver import Receiver
@@ -24,7 +24,9 @@ SAID = {"type": "said", "text": "OPEN from * six"}
 
 
 async def agent(caller: Caller, **fields: object) -> str:
-    answer = await caller.post("/v1/agents", {"name": "Agent", "system_prompt": PROMPT, "greeting_message": "Hello, the bakery.", **fields})
+    answer = await caller.post(
+        "/v1/agents", {"name": "Agent", "system_prompt": PROMPT, "greeting_message": "Hello, the bakery.", **fields}
+    )
     return str(answer.json["id"])
 
 
@@ -50,7 +52,7 @@ def completed(runtime: Runtime, caller: Caller) -> Completed:
 
     async def complete(agent_id: str, **fields: object) -> Json:
         simulation_id = await made(caller, agent_id, **fields)
-        await running.run(runtime, caller.organization_id, UUID(agent_id), UUID(simulation_id))
+        await runner.run(runtime, caller.organization_id, UUID(agent_id), UUID(simulation_id))
         return (await caller.get(f"/v1/agents/{agent_id}/simulations/{simulation_id}")).json
 
     return complete
@@ -79,11 +81,16 @@ async def test_a_conversation_is_held_and_each_assertion_looked_at(completed: Co
         ({"type": "said", "text": "six * seven"}, "The agent did not say it."),
         ({"type": "never_said", "text": "seven to six"}, "The agent said: We are open from seven to six."),
         ({"type": "tool_called", "tool": "end_call"}, "The agent called transfer_call."),
-        ({"type": "tool_called", "tool": "transfer_call", "arguments": {"to_number": "+1"}}, '[{"to_number": "+15550100002"}]'),
+        (
+            {"type": "tool_called", "tool": "transfer_call", "arguments": {"to_number": "+1"}},
+            '[{"to_number": "+15550100002"}]',
+        ),
         ({"type": "ended_by", "by": "caller"}, "It was ended by: transfer."),
     ],
 )
-async def test_what_does_not_hold_fails_and_says_why(completed: Completed, caller: Caller, assertion: Json, explanation: str) -> None:
+async def test_what_does_not_hold_fails_and_says_why(
+    completed: Completed, caller: Caller, assertion: Json, explanation: str
+) -> None:
     lines = ["What are your opening hours?", "I want a human"]
     found = await completed(await agent(caller), lines=lines, assertions=[SAID, {**assertion, "name": "Mine"}])
     assert (found["status"], found["score"]) == ("failed", 0.5)
@@ -93,18 +100,30 @@ async def test_what_does_not_hold_fails_and_says_why(completed: Completed, calle
 
 
 @pytest.mark.local_receivers
-async def test_a_tool_that_the_agent_declares_is_noted_and_asks_nobody(completed: Completed, caller: Caller, receiver: Receiver) -> None:
-    tool = {"name": "find_order", "description": "Find an order.", "url": f"{receiver.url}/orders", "parameters": {"type": "object"}}
+async def test_a_tool_that_the_agent_declares_is_noted_and_asks_nobody(
+    completed: Completed, caller: Caller, receiver: Receiver
+) -> None:
+    tool = {
+        "name": "find_order",
+        "description": "Find an order.",
+        "url": f"{receiver.url}/orders",
+        "parameters": {"type": "object"},
+    }
     prompt = 'When the caller says "my order": say "One moment." and call find_order(number="17")'
     agent_id = await agent(caller, system_prompt=prompt, tools=[tool])
     called = {"type": "tool_called", "tool": "find_order", "arguments": {"number": "17"}}
     found = await completed(agent_id, lines=["Where is my order?"], assertions=[called])
     assert found["status"] == "passed", found
-    assert {"role": "tool", "content": '{"tool": "find_order", "arguments": {"number": "17"}, "result": {"done": true}}'} in found["transcript"]  # type: ignore[operator]
+    assert {
+        "role": "tool",
+        "content": '{"tool": "find_order", "arguments": {"number": "17"}, "result": {"done": true}}',
+    } in found["transcript"]  # type: ignore[operator]
     assert receiver.received == []
 
 
-async def test_a_caller_who_has_said_everything_hangs_up_and_one_who_has_not_is_stopped(completed: Completed, caller: Caller) -> None:
+async def test_a_caller_who_has_said_everything_hangs_up_and_one_who_has_not_is_stopped(
+    completed: Completed, caller: Caller
+) -> None:
     agent_id = await agent(caller)
     assert (await completed(agent_id, lines=["Hello"]))["ended_by"] == "caller"
     limited = await completed(agent_id, lines=["Hello", "Hello", "Hello"], max_turns=2)
@@ -113,14 +132,17 @@ async def test_a_caller_who_has_said_everything_hangs_up_and_one_who_has_not_is_
 
 async def test_a_model_plays_the_caller_by_persona_and_goal(completed: Completed, caller: Caller) -> None:
     persona = (
-        'When the agent says "the bakery": say "What are your opening hours?"\nWhen the agent says "seven to six": say "Goodbye." and call end_call'
+        'When the agent says "the bakery": say "What are your opening hours?"\n'
+        'When the agent says "seven to six": say "Goodbye." and call end_call'
     )
     found = await completed(await agent(caller), persona=persona, goal="To know the opening hours.")
     assert (found["status"], found["turns"], found["ended_by"]) == ("passed", 2, "agent")
 
 
 async def test_a_judge_that_cannot_judge_is_an_error_and_no_failure(completed: Completed, caller: Caller) -> None:
-    found = await completed(await agent(caller), lines=["Hello"], assertions=[{"type": "judge", "question": "Was it kind?"}])
+    found = await completed(
+        await agent(caller), lines=["Hello"], assertions=[{"type": "judge", "question": "Was it kind?"}]
+    )
     assert (found["status"], found["score"], found["criteria"]) == ("error", None, [])
     assert "Was it kind?" in str(found["error_message"])
 
@@ -143,7 +165,9 @@ async def test_knowledge_is_really_searched(caller: Caller, working: None) -> No
             await asyncio.sleep(0.05)
     agent_id = await agent(caller, knowledge_base_ids=[base])
     said = {"type": "said", "text": "behind the house"}
-    found = await awaited(caller, agent_id, await made(caller, agent_id, lines=["Is there a parking garage?"], assertions=[said]))
+    found = await awaited(
+        caller, agent_id, await made(caller, agent_id, lines=["Is there a parking garage?"], assertions=[said])
+    )
     assert found["status"] == "passed", found["transcript"]
 
 
@@ -151,7 +175,18 @@ async def test_the_result_is_told(completed: Completed, caller: Caller, runtime:
     found = await completed(await agent(caller), lines=["What are your opening hours?"])
     async with runtime.database.tenant(caller.organization_id) as session:
         event = (await session.exec(select(Event).where(col(Event.name) == "simulation.completed"))).one()
-    same = ("agent_id", "name", "status", "score", "criteria", "turns", "duration_seconds", "error_message", "started_at", "completed_at")
+    same = (
+        "agent_id",
+        "name",
+        "status",
+        "score",
+        "criteria",
+        "turns",
+        "duration_seconds",
+        "error_message",
+        "started_at",
+        "completed_at",
+    )
     assert event.data == {"simulation_id": found["id"], **{name: found[name] for name in same}}
 
 
@@ -163,7 +198,10 @@ async def test_the_result_is_told(completed: Completed, caller: Caller, runtime:
         ({"assertions": [SAID, {"type": "said"}]}, "assertions.1.said.text"),
         ({"assertions": [{"type": "ended_by", "by": "fate"}]}, "assertions.0.ended_by.by"),
         ({"assertions": [{"type": "latency_under_ms", "milliseconds": 100}]}, "assertions.0.type"),
-        ({"mode": "audio", "assertions": [{"type": "tool_called", "tool": "a", "arguments": {"b": 1}}]}, "assertions.0.arguments"),
+        (
+            {"mode": "audio", "assertions": [{"type": "tool_called", "tool": "a", "arguments": {"b": 1}}]},
+            "assertions.0.arguments",
+        ),
         ({"lines": []}, "lines"),
         ({"mode": "audio", "lines": [], "goal": "To sing"}, "lines"),
         ({"max_turns": 0}, "max_turns"),

@@ -7,11 +7,11 @@ from uuid import uuid4
 import pytest
 from pydantic import JsonValue
 from sqlmodel import col, select, update
-from switchboard.events.models import Event
-from switchboard.phone_numbers.models import PhoneNumber
-from switchboard.phone_numbers.purchase import callback_urls
-from switchboard.plugins import SimulatedCarrier
-from switchboard.sms.keywords import ANSWERS
+from switchboard.foundation.events.models import Event
+from switchboard.plugin_sdk import SimulatedCarrier
+from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.phone_numbers.purchases import callback_urls
+from switchboard.resources.sms.keywords import ANSWERS
 from switchboard_offline.loopback import LoopbackTelephony
 from switchboard_offline.loopback.callbacks import TextCame
 
@@ -71,7 +71,11 @@ async def test_a_text_is_queued_sent_and_delivered(live: LivePlatform) -> None:
     accepted = await send(live)
     assert set(accepted) == MESSAGE_FIELDS | ADDITIONS
     assert (accepted["status"], accepted["direction"], accepted["segments"]) == ("queued", "outbound", 1)
-    assert (accepted["from_number"], accepted["to_number"], accepted["body"]) == (live.number, CONTACT, "Your bread is ready.")
+    assert (accepted["from_number"], accepted["to_number"], accepted["body"]) == (
+        live.number,
+        CONTACT,
+        "Your bread is ready.",
+    )
     (delivered,) = await until(live, lambda found: found[0]["status"] == "delivered")
     assert {**delivered, "status": "queued"} == accepted
     (conversation,) = await conversations(live.caller)
@@ -86,7 +90,9 @@ async def test_a_text_is_queued_sent_and_delivered(live: LivePlatform) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("last_digits", "status", "error"), [("80", "undelivered", "switched off"), ("82", "failed", "does not text")])
+@pytest.mark.parametrize(
+    ("last_digits", "status", "error"), [("80", "undelivered", "switched off"), ("82", "failed", "does not text")]
+)
 async def test_what_is_not_delivered_says_why(live: LivePlatform, last_digits: str, status: str, error: str) -> None:
     await send(live, f"+155501000{last_digits}")
     (message,) = await until(live, lambda found: found[0]["status"] == status)
@@ -147,7 +153,9 @@ async def test_stop_closes_the_conversation_until_start(live: LivePlatform) -> N
     assert (await live.caller.post("/v1/sms", body)).status == 201
     assert [conversation["status"] for conversation in await conversations(live.caller)] == ["open"]
     found = await until(live, lambda found: all(message["status"] in ("received", "delivered") for message in found))
-    answers = [str(message["body"]).partition(": ")[2] for message in reversed(found) if message["author"] == "platform"]
+    answers = [
+        str(message["body"]).partition(": ")[2] for message in reversed(found) if message["author"] == "platform"
+    ]
     assert answers == [ANSWERS["stop"], ANSWERS["help"], ANSWERS["start"]]
 
 
@@ -183,7 +191,8 @@ async def test_a_text_to_a_number_that_is_not_ours_is_dropped(live: LivePlatform
 
 async def test_the_agent_texts_during_a_call(live: LivePlatform) -> None:
     prompt = (
-        'When the agent says "two friendly" or "hello" or "thank you" or "hours": say "Done." and call send_sms(body="The address: Mill Lane 12")\n'
+        'When the agent says "two friendly" or "hello" or "thank you" or "hours": '
+        'say "Done." and call send_sms(body="The address: Mill Lane 12")\n'
     )
     otherwise = 'Otherwise: say "Done." and call send_sms(body="The address: Mill Lane 12")'
     await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"system_prompt": prompt + otherwise})
@@ -214,7 +223,9 @@ async def test_the_wake_up_may_be_lost(live: LivePlatform) -> None:
 )  # fmt: skip
 async def test_a_bad_field_is_named(caller: Caller, field: str, value: object) -> None:
     number = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
-    answer = await caller.post("/v1/sms", {"to_number": CONTACT, "from_number_id": number, "body": "Hello", field: value})
+    answer = await caller.post(
+        "/v1/sms", {"to_number": CONTACT, "from_number_id": number, "body": "Hello", field: value}
+    )
     assert answer.status == 422, answer.body
     assert [error["field"] for error in answer.json["errors"]] == [field]  # type: ignore[union-attr,index,call-overload]
 

@@ -5,9 +5,9 @@ from decimal import Decimal
 from uuid import uuid4
 
 import pytest
-from switchboard.billing import ledger
-from switchboard.database import now
-from switchboard.identity.models import Organization
+from switchboard.foundation.database import now
+from switchboard.resources.billing import ledger
+from switchboard.resources.identity.models import Organization
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Organizations
@@ -23,7 +23,14 @@ async def test_the_current_month_and_its_history(caller: Caller, runtime: Runtim
         await ledger.credit(session, Decimal(10))
     usage = await caller.get("/v1/usage")
     assert usage.status == 200
-    assert usage.json == {"period": moment.strftime("%Y-%m"), "call_minutes": 2, "calls": 2, "sms_sent": 0, "sms_received": 0, "cost": 0.25}
+    assert usage.json == {
+        "period": moment.strftime("%Y-%m"),
+        "call_minutes": 2,
+        "calls": 2,
+        "sms_sent": 0,
+        "sms_received": 0,
+        "cost": 0.25,
+    }
     history = (await caller.get("/v1/usage/history")).json["items"]
     assert isinstance(history, list)
     assert history[0] == usage.json

@@ -5,11 +5,11 @@ from itertools import pairwise
 from uuid import UUID
 
 import pytest
-from switchboard.database import now
-from switchboard.events.models import Delivery, EventTarget
-from switchboard.events.outbox import enqueue
+from switchboard.foundation.database import now
+from switchboard.foundation.events.models import Delivery, EventTarget
+from switchboard.foundation.events.outbox import enqueue
+from switchboard.foundation.settings import Settings
 from switchboard.runtime import Runtime
-from switchboard.settings import Settings
 
 from tests.fixtures.app import Caller, LivePlatform
 from tests.fixtures.receiver import Receiver
@@ -41,7 +41,11 @@ async def test_a_delivery_arrives_as_the_specification_says(caller: Caller, rece
     assert request.json == sent["payload"]
     assert set(request.json) == {"event", "data", "timestamp"}
     delivery = await ended(caller, sent, status="delivered")
-    assert (delivery["endpoint_id"], delivery["target_kind"], delivery["event_type"]) == (endpoint["id"], "endpoint", "call.completed")
+    assert (delivery["endpoint_id"], delivery["target_kind"], delivery["event_type"]) == (
+        endpoint["id"],
+        "endpoint",
+        "call.completed",
+    )
     assert (delivery["attempts"], delivery["last_status_code"], delivery["last_error"]) == (1, 200, None)
     assert delivery["next_attempt_at"] is None
     assert delivery["delivered_at"] is not None
@@ -59,9 +63,13 @@ async def test_a_call_tells_every_target_that_wants_it(live: LivePlatform, recei
     await make(caller, f"{receiver.url}/texts", events=["sms.received"])
     disabled = await make(caller, f"{receiver.url}/disabled")
     await caller.send("PATCH", f"/v1/webhook-endpoints/{disabled['id']}", {"enabled": False})
-    await caller.send("PUT", f"/v1/agents/{live.agent_id}", {"webhook_url": f"{receiver.url}/agent", "webhook_secret": "agent secret"})
+    await caller.send(
+        "PUT", f"/v1/agents/{live.agent_id}", {"webhook_url": f"{receiver.url}/agent", "webhook_secret": "agent secret"}
+    )
     await caller.post("/v1/agents", {"name": "Another", "webhook_url": f"{receiver.url}/other"})
-    await caller.send("PUT", "/v1/integrations", {"webhook_url": f"{receiver.url}/integration", "webhook_secret": "partner secret"})
+    await caller.send(
+        "PUT", "/v1/integrations", {"webhook_url": f"{receiver.url}/integration", "webhook_secret": "partner secret"}
+    )
     call = await live.ended((await live.place("+15550100040", metadata={"order": "17"}))["id"], analysed=True)
     told = ["call.ringing", "call.started", "call.completed", "call.transcript.ready"]
     for path in ("/all", "/agent", "/integration"):
@@ -96,13 +104,19 @@ async def test_an_agent_without_a_secret_is_told_unsigned(live: LivePlatform, re
     assert request.signed_by()
 
 
-async def test_retries_come_at_the_schedules_times_and_the_sixth_failure_is_the_last(caller: Caller, receiver: Receiver, working: None) -> None:
+async def test_retries_come_at_the_schedules_times_and_the_sixth_failure_is_the_last(
+    caller: Caller, receiver: Receiver, working: None
+) -> None:
     endpoint = await make(caller, f"{receiver.url}/hook")
     receiver.statuses["/hook"] = [500, 302, 404, 503, 429, 500]
     sent = await send_test(caller, endpoint)
     requests = await receiver.first("/hook", 6)
     delivery = await ended(caller, sent, status="failed")
-    assert (delivery["attempts"], delivery["last_status_code"], delivery["last_error"]) == (6, 500, "the receiver answered 500")
+    assert (delivery["attempts"], delivery["last_status_code"], delivery["last_error"]) == (
+        6,
+        500,
+        "the receiver answered 500",
+    )
     assert delivery["next_attempt_at"] is None
     gaps = [later.at - earlier.at for earlier, later in pairwise(requests)]
     assert all(delay <= gap < delay + 5 for gap, delay in zip(gaps, DELAYS, strict=True)), gaps
@@ -110,7 +124,9 @@ async def test_retries_come_at_the_schedules_times_and_the_sixth_failure_is_the_
     assert {request.body for request in requests} == {requests[0].body}
     assert all(request.signed_by(str(endpoint["secret"])) for request in requests)
     attempts = items(await caller.get(f"/v1/webhook-deliveries/{sent['id']}/attempts"))
-    assert [(attempt["number"], attempt["status_code"]) for attempt in attempts] == list(enumerate([500, 302, 404, 503, 429, 500], start=1))
+    assert [(attempt["number"], attempt["status_code"]) for attempt in attempts] == list(
+        enumerate([500, 302, 404, 503, 429, 500], start=1)
+    )
     assert attempts[1]["error"] == "the receiver answered 302; redirects are not followed"
     assert not receiver.at("/elsewhere")
     assert (await endpoint_now(caller, endpoint))["consecutive_failures"] == 1
@@ -127,7 +143,9 @@ async def test_between_attempts_the_schedule_is_shown(caller: Caller, receiver: 
     assert moment(delivery["next_attempt_at"]).timestamp() == pytest.approx(request.at + 60, abs=1)
 
 
-async def test_a_receiver_that_does_not_answer_in_time_is_tried_again(caller: Caller, receiver: Receiver, working: None) -> None:
+async def test_a_receiver_that_does_not_answer_in_time_is_tried_again(
+    caller: Caller, receiver: Receiver, working: None
+) -> None:
     endpoint = await make(caller, f"{receiver.url}/slow")
     receiver.hangs.add("/slow")
     sent = await send_test(caller, endpoint)
@@ -144,7 +162,11 @@ async def test_a_receiver_that_does_not_answer_in_time_is_tried_again(caller: Ca
 async def test_a_network_error_is_tried_again_and_tells_no_details(caller: Caller, working: None) -> None:
     endpoint = await make(caller, "http://127.0.0.1:9/")
     delivery = await ended(caller, await send_test(caller, endpoint), status="failed")
-    assert (delivery["attempts"], delivery["last_status_code"], delivery["last_error"]) == (6, None, "the connection failed")
+    assert (delivery["attempts"], delivery["last_status_code"], delivery["last_error"]) == (
+        6,
+        None,
+        "the connection failed",
+    )
 
 
 async def test_410_ends_a_delivery_at_once(caller: Caller, receiver: Receiver, working: None) -> None:
@@ -179,7 +201,11 @@ async def test_the_twentieth_failed_delivery_in_a_row_disables_and_a_success_res
     assert (await caller.post(f"/v1/webhook-endpoints/{endpoint['id']}/test")).status == 409
     assert (await caller.post(f"/v1/webhook-deliveries/{last['id']}/replay")).status == 409
     async with runtime.database.tenant(caller.organization_id) as session:
-        actions = (await (await session.connection()).exec_driver_sql("select actor, action from audit_entry order by created_at")).all()
+        actions = (
+            await (await session.connection()).exec_driver_sql(
+                "select actor, action from audit_entry order by created_at"
+            )
+        ).all()
     assert ("system", "webhook_endpoint.disabled") in actions
     receiver.statuses["/hook"] = [200]
     enabled = await caller.send("PATCH", f"/v1/webhook-endpoints/{endpoint['id']}", {"enabled": True})
@@ -227,14 +253,20 @@ async def test_a_replay_is_a_new_delivery_of_the_same_bytes(caller: Caller, rece
     original = await ended(caller, await send_test(caller, endpoint), status="delivered")
     replayed = await caller.post(f"/v1/webhook-deliveries/{original['id']}/replay")
     assert replayed.status == 201
-    assert (replayed.json["replayed_from_id"], replayed.json["endpoint_id"], replayed.json["status"]) == (original["id"], endpoint["id"], "pending")
+    assert (replayed.json["replayed_from_id"], replayed.json["endpoint_id"], replayed.json["status"]) == (
+        original["id"],
+        endpoint["id"],
+        "pending",
+    )
     assert replayed.json["id"] != original["id"]
     first, second = await receiver.first("/hook", 2)
     assert (second.delivery_id, second.body) == (replayed.json["id"], first.body)
     await ended(caller, replayed.json, status="delivered")
 
 
-async def test_what_was_on_its_way_to_a_deleted_endpoint_fails_and_cannot_be_replayed(caller: Caller, receiver: Receiver, working: None) -> None:
+async def test_what_was_on_its_way_to_a_deleted_endpoint_fails_and_cannot_be_replayed(
+    caller: Caller, receiver: Receiver, working: None
+) -> None:
     endpoint = await make(caller, f"{receiver.url}/hook")
     receiver.hangs.add("/hook")
     sent = await send_test(caller, endpoint)
@@ -247,7 +279,9 @@ async def test_what_was_on_its_way_to_a_deleted_endpoint_fails_and_cannot_be_rep
     assert (await caller.get(f"/v1/webhook-endpoints/{endpoint['id']}/deliveries")).status == 404
 
 
-async def test_the_list_is_filtered_by_status_newest_first_and_paged(caller: Caller, receiver: Receiver, working: None) -> None:
+async def test_the_list_is_filtered_by_status_newest_first_and_paged(
+    caller: Caller, receiver: Receiver, working: None
+) -> None:
     endpoint = await make(caller, f"{receiver.url}/hook")
     receiver.statuses["/hook"] = [410, 200]
     failed = await ended(caller, await send_test(caller, endpoint), status="failed")
@@ -271,7 +305,13 @@ async def test_a_hanging_endpoint_with_a_long_queue_delays_nobody_else(
     async with runtime.database.tenant(caller.organization_id) as session:
         target = await session.get_one(EventTarget, UUID(str(stuck["id"])))
         session.add_all(
-            Delivery(organization_id=caller.organization_id, target_id=target.id, target_kind="endpoint", event_type="call.completed", body="{}")
+            Delivery(
+                organization_id=caller.organization_id,
+                target_id=target.id,
+                target_kind="endpoint",
+                event_type="call.completed",
+                body="{}",
+            )
             for _ in range(9_999)
         )
         enqueue(session, target, "call.completed", "{}")

@@ -5,10 +5,10 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
-from switchboard.database import now
-from switchboard.events.models import EventTarget
+from switchboard.foundation.database import now
+from switchboard.foundation.events.models import EventTarget
+from switchboard.foundation.settings import Settings
 from switchboard.runtime import Runtime
-from switchboard.settings import Settings
 
 from tests.fixtures.app import Caller, Organizations
 from tests.fixtures.receiver import Receiver
@@ -34,7 +34,9 @@ def settings(settings: Settings) -> Settings:
 
 
 async def test_an_endpoint_lives_from_create_to_delete(caller: Caller) -> None:
-    created = await make(caller, "https://example.com/hooks#part", description="Ours", events=["call.completed", "call.completed"])
+    created = await make(
+        caller, "https://example.com/hooks#part", description="Ours", events=["call.completed", "call.completed"]
+    )
     assert str(created.pop("secret")).startswith("whsec_")
     assert UUID(str(created["id"]))
     assert {name: created[name] for name in ("url", "description", "events", "enabled", "has_secret", "consecutive_failures")} == {
@@ -45,7 +47,9 @@ async def test_an_endpoint_lives_from_create_to_delete(caller: Caller) -> None:
     path = f"/v1/webhook-endpoints/{created['id']}"
     assert (await caller.get(path)).json == created
     assert items(await caller.get("/v1/webhook-endpoints")) == [created]
-    changed = await caller.send("PATCH", path, {"url": "https://example.com/else", "description": None, "events": [], "enabled": False})
+    changed = await caller.send(
+        "PATCH", path, {"url": "https://example.com/else", "description": None, "events": [], "enabled": False}
+    )
     assert changed.status == 200
     expected = {**created, "url": "https://example.com/else", "description": None, "events": [], "enabled": False}
     assert changed.json == {**expected, "updated_at": changed.json["updated_at"]}
@@ -81,7 +85,9 @@ async def test_the_platform_itself_is_no_receiver(caller: Caller, runtime: Runti
 
 
 async def test_an_organization_holds_ten_endpoints_and_not_one_more_at_once(caller: Caller) -> None:
-    created = await asyncio.gather(*(caller.post("/v1/webhook-endpoints", {"url": f"https://example.com/{n}"}) for n in range(14)))
+    created = await asyncio.gather(
+        *(caller.post("/v1/webhook-endpoints", {"url": f"https://example.com/{n}"}) for n in range(14))
+    )
     assert sorted(answer.status for answer in created) == [201] * 10 + [409] * 4
     assert next(answer.json["code"] for answer in created if answer.status == 409) == "invalid_state"
     first = items(await caller.get("/v1/webhook-endpoints"))[0]
@@ -108,12 +114,16 @@ async def test_a_secret_is_shown_once_and_kept_encrypted(caller: Caller, runtime
         entries = (await connection.exec_driver_sql("select audit_entry::text from audit_entry")).scalars().all()
     assert not any(secret in str(row) for row in (*targets, *entries))
     async with runtime.database.tenant(caller.organization_id) as session:
-        kept = (await (await session.connection()).exec_driver_sql("select body from idempotency_record")).scalars().all()
+        kept = (
+            (await (await session.connection()).exec_driver_sql("select body from idempotency_record")).scalars().all()
+        )
     assert kept
     assert not any(secret.encode() in row for row in kept)
 
 
-async def test_during_grace_both_secrets_sign(caller: Caller, receiver: Receiver, working: None, runtime: Runtime) -> None:
+async def test_during_grace_both_secrets_sign(
+    caller: Caller, receiver: Receiver, working: None, runtime: Runtime
+) -> None:
     endpoint = await make(caller, f"{receiver.url}/hook")
     path = f"/v1/webhook-endpoints/{endpoint['id']}/rotate-secret"
     first = await caller.post(path)
@@ -155,7 +165,11 @@ async def test_another_organizations_endpoints_and_deliveries_are_unknown(
         body: object = {} if method == "PATCH" else None
         foreign = await stranger.send(method, "/v1/" + path.format(endpoint=endpoint["id"], delivery=sent["id"]), body)
         unknown = await stranger.send(method, "/v1/" + path.format(endpoint=uuid4(), delivery=uuid4()), body)
-        assert (foreign.status, foreign.json["detail"]) == (unknown.status, unknown.json["detail"]) == (404, unknown.json["detail"])
+        assert (
+            (foreign.status, foreign.json["detail"])
+            == (unknown.status, unknown.json["detail"])
+            == (404, unknown.json["detail"])
+        )
     assert items(await stranger.get("/v1/webhook-endpoints")) == []
     assert items(await stranger.get("/v1/webhook-deliveries")) == []
     endpoint.pop("secret")
@@ -167,5 +181,11 @@ async def test_reading_and_writing_need_their_scopes(organizations: Organization
     writer = await organizations.key(reader.organization_id, scopes=["webhooks:write"])
     assert (await reader.get("/v1/webhook-endpoints")).status == 200
     assert (await writer.get("/v1/webhook-endpoints")).status == 403
-    for path in ("webhook-endpoints", f"webhook-endpoints/{uuid4()}/rotate-secret", f"webhook-deliveries/{uuid4()}/replay"):
-        assert (await reader.post(f"/v1/{path}", {"url": "https://example.com/"} if path == "webhook-endpoints" else None)).status == 403
+    for path in (
+        "webhook-endpoints",
+        f"webhook-endpoints/{uuid4()}/rotate-secret",
+        f"webhook-deliveries/{uuid4()}/replay",
+    ):
+        assert (
+            await reader.post(f"/v1/{path}", {"url": "https://example.com/"} if path == "webhook-endpoints" else None)
+        ).status == 403

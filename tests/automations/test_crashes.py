@@ -4,12 +4,25 @@ import asyncio
 
 import pytest
 from sqlmodel import select
-from switchboard.automations import running
-from switchboard.automations.models import AutomationRun
+from switchboard.resources.automations import runs
+from switchboard.resources.automations.models import AutomationRun
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Json, fresh_number
-from tests.fixtures.automations import CONTACT, TAG, actions_of, again, due_in, http, make, publish_text, run_now, run_once, time_passes, work_through
+from tests.fixtures.automations import (
+    CONTACT,
+    TAG,
+    actions_of,
+    again,
+    due_in,
+    http,
+    make,
+    publish_text,
+    run_now,
+    run_once,
+    time_passes,
+    work_through,
+)
 from tests.fixtures.receiver import Receiver
 from tests.fixtures.webhooks import items
 
@@ -28,7 +41,7 @@ async def test_a_crash_after_an_action_repeats_it_under_the_same_key(
     caller: Caller, runtime: Runtime, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(running, "_complete", killed)
+        patch.setattr(runs, "_complete", killed)
         with pytest.raises(Killed):
             await run_once(runtime, caller, http(f"{receiver.url}/x"), TAG)
         await work_through(runtime, caller)
@@ -46,7 +59,7 @@ async def test_what_is_written_to_the_database_is_written_once_whatever_crashes(
     number = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
     text: Json = {"type": "send_sms", "params": {"from_number_id": number, "to_number": CONTACT, "body": "Hello"}}
     with monkeypatch.context() as patch:
-        patch.setattr(running, "_complete", killed)
+        patch.setattr(runs, "_complete", killed)
         with pytest.raises(Killed):
             await run_once(runtime, caller, text)
     assert items(await caller.get("/v1/sms/conversations")) == []
@@ -58,18 +71,23 @@ async def test_what_is_written_to_the_database_is_written_once_whatever_crashes(
     assert (message["author"], actions_of(run)[0]["result"]) == ("automation", {"message_id": message["id"]})
 
 
-async def test_an_action_that_kills_its_worker_each_time_is_given_up(caller: Caller, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_action_that_kills_its_worker_each_time_is_given_up(
+    caller: Caller, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     automation = await make(caller)
     await publish_text(runtime, caller)
     with monkeypatch.context() as patch:
-        patch.setattr(running, "_complete", killed)
+        patch.setattr(runs, "_complete", killed)
         for _ in range(3):
             with pytest.raises(Killed):
                 await work_through(runtime, caller)
             await time_passes(runtime, caller)
     await work_through(runtime, caller)
     run = await run_now(caller, automation)
-    assert (run["status"], run["error_message"]) == ("failed", "actions.0 (tag_contact) failed: The worker stopped each time that it was at it.")
+    assert (run["status"], run["error_message"]) == (
+        "failed",
+        "actions.0 (tag_contact) failed: The worker stopped each time that it was at it.",
+    )
 
 
 async def test_ten_workers_take_an_action_once(caller: Caller, runtime: Runtime, receiver: Receiver) -> None:
@@ -78,11 +96,13 @@ async def test_ten_workers_take_an_action_once(caller: Caller, runtime: Runtime,
     await work_through(runtime, caller, steps=0)
     async with runtime.database.tenant(caller.organization_id) as session:
         run_id = (await session.exec(select(AutomationRun.id))).one()
-    await asyncio.gather(*(running.advance(runtime, caller.organization_id, run_id) for _ in range(10)))
+    await asyncio.gather(*(runs.advance(runtime, caller.organization_id, run_id) for _ in range(10)))
     assert len(receiver.at("/x")) == 1
 
 
-async def test_a_worker_that_comes_back_too_late_writes_nothing(caller: Caller, runtime: Runtime, receiver: Receiver) -> None:
+async def test_a_worker_that_comes_back_too_late_writes_nothing(
+    caller: Caller, runtime: Runtime, receiver: Receiver
+) -> None:
     receiver.hangs.add("/x")
     automation = await make(caller, http(f"{receiver.url}/x"), TAG)
     await publish_text(runtime, caller)

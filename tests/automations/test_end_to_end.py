@@ -1,11 +1,11 @@
 """Automations end to end: real texts and calls of the loopback carrier, a worker that runs, a receiver on a real socket."""
 
 import pytest
-from switchboard.automations.conditions import CHECKS, ROOTS
-from switchboard.automations.filters import FILTERS, TESTS
-from switchboard.automations.schemas import ActionRunOut, AutomationRunOut
-from switchboard.phone_numbers.purchase import callback_urls
-from switchboard.plugins import SimulatedCarrier
+from switchboard.plugin_sdk import SimulatedCarrier
+from switchboard.resources.automations.conditions import CHECKS, ROOTS
+from switchboard.resources.automations.filters import FILTERS, TESTS
+from switchboard.resources.automations.schemas import ActionRunOut, AutomationRunOut
+from switchboard.resources.phone_numbers.purchases import callback_urls
 
 from tests.fixtures.app import Json, LivePlatform
 from tests.fixtures.automations import CONTACT, actions_of, automation_now, make, over
@@ -25,7 +25,9 @@ async def text(live: LivePlatform, body: str) -> None:
         await carrier.simulate_text(from_number=CONTACT, to_number=live.number, body=body, callbacks=urls)
 
 
-async def test_a_text_that_contains_a_word_tags_the_contact_and_calls_an_endpoint(live: LivePlatform, receiver: Receiver) -> None:
+async def test_a_text_that_contains_a_word_tags_the_contact_and_calls_an_endpoint(
+    live: LivePlatform, receiver: Receiver
+) -> None:
     automation = await make(
         live.caller,
         {"type": "tag_contact", "params": {"phone_number": "{{ data.from_number }}", "tag": "refund"}},
@@ -46,7 +48,12 @@ async def test_a_text_that_contains_a_word_tags_the_contact_and_calls_an_endpoin
     (run,) = await over(live.caller, automation)
     (contact,) = items(await live.caller.get("/v1/contacts"))
     assert (contact["phone_number"], contact["tags"]) == (CONTACT, "refund")
-    assert (run["status"], run["trigger_event"], run["error_message"], run["depth"]) == ("completed", "sms.received", None, 1)
+    assert (run["status"], run["trigger_event"], run["error_message"], run["depth"]) == (
+        "completed",
+        "sms.received",
+        None,
+        1,
+    )
     tagged, called = actions_of(run)
     assert (tagged["status"], tagged["result"]) == ("completed", {"contact_id": contact["id"], "added": True})
     assert isinstance(called["result"], dict)
@@ -57,12 +64,18 @@ async def test_a_text_that_contains_a_word_tags_the_contact_and_calls_an_endpoin
 
 
 async def test_an_automation_that_triggers_itself_stops_at_depth_five(live: LivePlatform) -> None:
-    action: Json = {"type": "send_sms", "params": {"from_number_id": live.number_id, "to_number": "{{ data.to_number }}", "body": "Again"}}
+    action: Json = {
+        "type": "send_sms",
+        "params": {"from_number_id": live.number_id, "to_number": "{{ data.to_number }}", "body": "Again"},
+    }
     automation = await make(live.caller, action, trigger_type="sms.sent")
     sent = await live.caller.post("/v1/sms", {"from_number_id": live.number_id, "to_number": CONTACT, "body": "Once"})
     assert sent.status == 201
     found = await over(live.caller, automation, 6)
-    assert [(run["depth"], run["status"]) for run in reversed(found)] == [*((depth, "completed") for depth in range(1, 6)), (6, "skipped")]
+    assert [(run["depth"], run["status"]) for run in reversed(found)] == [
+        *((depth, "completed") for depth in range(1, 6)),
+        (6, "skipped"),
+    ]
     assert "loop guard" in str(found[0]["error_message"])
     assert [action["status"] for action in actions_of(found[0])] == ["skipped"]
     (conversation,) = items(await live.caller.get("/v1/sms/conversations"))
@@ -73,6 +86,13 @@ async def test_an_automation_that_triggers_itself_stops_at_depth_five(live: Live
 
 def test_the_page_for_users_names_everything_there_is() -> None:
     page = (REPOSITORY / "docs" / "automations.md").read_text()
-    named = [*FILTERS, *CHECKS, *(f"is {test}" for test in TESTS), *ROOTS, *AutomationRunOut.model_fields, *ActionRunOut.model_fields]
+    named = [
+        *FILTERS,
+        *CHECKS,
+        *(f"is {test}" for test in TESTS),
+        *ROOTS,
+        *AutomationRunOut.model_fields,
+        *ActionRunOut.model_fields,
+    ]
     own = {"id", "automation_id", "trigger_event", "started_at"}
     assert [name for name in named if name not in own and f"`{name}`" not in page] == []

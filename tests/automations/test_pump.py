@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from switchboard.automations import pump
-from switchboard.automations.pump import RunPump
+from switchboard.resources.automations import run_worker
+from switchboard.resources.automations.run_worker import RunPump
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -28,8 +28,8 @@ async def pumping(runtime: Runtime) -> AsyncIterator[None]:
 async def test_slow_endpoints_of_one_organization_hold_up_nobody_else(
     caller: Caller, stranger: Caller, runtime: Runtime, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pump, "MOST", 3)
-    monkeypatch.setattr(pump, "MOST_EACH", 2)
+    monkeypatch.setattr(run_worker, "MOST", 3)
+    monkeypatch.setattr(run_worker, "MOST_EACH", 2)
     receiver.hangs.add("/slow")
     automation = await make(caller, http(f"{receiver.url}/slow"))
     for _ in range(5):
@@ -50,7 +50,7 @@ async def test_slow_endpoints_of_one_organization_hold_up_nobody_else(
 async def test_a_worker_that_stops_leaves_what_hangs_to_the_next(
     caller: Caller, runtime: Runtime, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pump, "STOP_SECONDS", 0.05)
+    monkeypatch.setattr(run_worker, "STOP_SECONDS", 0.05)
     receiver.hangs.add("/slow")
     automation = await make(caller, http(f"{receiver.url}/slow"))
     await publish_text(runtime, caller)

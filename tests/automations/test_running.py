@@ -5,16 +5,24 @@ from datetime import timedelta
 
 import pytest
 from sqlmodel import col, select
-from switchboard.automations import running
-from switchboard.automations.actions import http_request, send_sms
-from switchboard.automations.jobs import forget_runs
-from switchboard.automations.models import AutomationRun
-from switchboard.calls.models import Call
-from switchboard.calls.states import finish
-from switchboard.database import now
-from switchboard.identity.policy import Policy, Prices
-from switchboard.plugins import ActionContext, ActionError, ActionParams, ActionPostponed, AutomationAction, JsonObject, hookimpl
-from switchboard.plugins.registry import Registry
+from switchboard.foundation.database import now
+from switchboard.plugin_sdk import (
+    ActionContext,
+    ActionError,
+    ActionParams,
+    ActionPostponed,
+    AutomationAction,
+    JsonObject,
+    hookimpl,
+)
+from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.automations import runs
+from switchboard.resources.automations.actions import http_request, send_sms
+from switchboard.resources.automations.jobs import forget_runs
+from switchboard.resources.automations.models import AutomationRun
+from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.states import finish
+from switchboard.resources.identity.policy import Policy, Prices
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Json, Organizations, fresh_number
@@ -97,10 +105,22 @@ async def after_an_hour(runtime: Runtime, caller: Caller, run: Json) -> Json:
     return await again(runtime, caller, run)
 
 
-async def test_actions_are_taken_in_order_and_their_results_kept(caller: Caller, runtime: Runtime, receiver: Receiver) -> None:
-    contact: Json = {"phone_number": "{{ data.from_number }}", "name": "{{ data.contact_name | default('Nobody') }}", "is_favorite": True}
+async def test_actions_are_taken_in_order_and_their_results_kept(
+    caller: Caller, runtime: Runtime, receiver: Receiver
+) -> None:
+    contact: Json = {
+        "phone_number": "{{ data.from_number }}",
+        "name": "{{ data.contact_name | default('Nobody') }}",
+        "is_favorite": True,
+    }
     run = await run_once(
-        runtime, caller, {"type": "upsert_contact", "params": contact}, http(f"{receiver.url}/a", method="GET"), TAG, TAG, echo("{{ data.body }}")
+        runtime,
+        caller,
+        {"type": "upsert_contact", "params": contact},
+        http(f"{receiver.url}/a", method="GET"),
+        TAG,
+        TAG,
+        echo("{{ data.body }}"),
     )
     assert (run["status"], states(run)) == ("completed", ["completed"] * 5)
     (kept,) = items(await caller.get("/v1/contacts"))
@@ -119,9 +139,13 @@ async def test_actions_are_taken_in_order_and_their_results_kept(caller: Caller,
     assert (called["index"], called["type"], called["attempts"], called["error"]) == (1, "http_request", 1, None)
 
 
-async def test_an_action_that_fails_is_tried_three_times_with_one_key(caller: Caller, runtime: Runtime, receiver: Receiver) -> None:
+async def test_an_action_that_fails_is_tried_three_times_with_one_key(
+    caller: Caller, runtime: Runtime, receiver: Receiver
+) -> None:
     receiver.statuses["/x"] = [500, 429, 200]
-    run = await run_once(runtime, caller, http(f"{receiver.url}/x", body="Plain", headers={"content-type": "text/csv"}), TAG)
+    run = await run_once(
+        runtime, caller, http(f"{receiver.url}/x", body="Plain", headers={"content-type": "text/csv"}), TAG
+    )
     assert (run["status"], states(run)) == ("running", ["running", "pending"])
     assert (actions_of(run)[0]["attempts"], actions_of(run)[0]["error"]) == (1, "the endpoint answered 500")
     assert 3 < await due_in(runtime, caller) <= 5
@@ -131,10 +155,14 @@ async def test_an_action_that_fails_is_tried_three_times_with_one_key(caller: Ca
     run = await again(runtime, caller, run)
     assert (run["status"], states(run), actions_of(run)[0]["error"]) == ("completed", ["completed"] * 2, None)
     assert {request.headers["Idempotency-Key"] for request in receiver.at("/x")} == {f"{run['id']}-0"}
-    assert [(request.body, request.headers["Content-Type"]) for request in receiver.at("/x")] == [(b"Plain", "text/csv")] * 3
+    assert [(request.body, request.headers["Content-Type"]) for request in receiver.at("/x")] == [
+        (b"Plain", "text/csv")
+    ] * 3
 
 
-async def test_after_the_third_failure_the_run_has_failed_and_nothing_follows(caller: Caller, runtime: Runtime, receiver: Receiver) -> None:
+async def test_after_the_third_failure_the_run_has_failed_and_nothing_follows(
+    caller: Caller, runtime: Runtime, receiver: Receiver
+) -> None:
     receiver.statuses["/x"] = [503]
     run = await run_once(runtime, caller, http(f"{receiver.url}/x"), TAG)
     run = await again(runtime, caller, await again(runtime, caller, run))
@@ -150,7 +178,11 @@ async def test_a_failed_run_is_taken_up_where_it_failed(caller: Caller, runtime:
     assert (run["status"], states(run)) == ("failed", ["completed", "failed", "skipped"])
     path = f"/v1/automations/{run['automation_id']}/runs/{run['id']}/retry"
     taken_up = await caller.post(path)
-    assert (taken_up.status, taken_up.json["status"], states(taken_up.json)) == (200, "running", ["completed", "pending", "pending"])
+    assert (taken_up.status, taken_up.json["status"], states(taken_up.json)) == (
+        200,
+        "running",
+        ["completed", "pending", "pending"],
+    )
     assert (taken_up.json["error_message"], taken_up.json["completed_at"]) == (None, None)
     assert actions_of(taken_up.json)[0] == actions_of(run)[0], "what was done is not done again"
     done = await again(runtime, caller, run)
@@ -192,8 +224,14 @@ async def texting_and_calling(caller: Caller) -> tuple[Json, Json, str]:
     """Two actions towards whoever has texted, and the agent's id."""
     number = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
     agent = (await caller.post("/v1/agents", {"name": "Agent"})).json["id"]
-    text: Json = {"type": "send_sms", "params": {"from_number_id": number, "to_number": "{{ data.from_number }}", "body": "{{ data.body }}"}}
-    call: Json = {"type": "start_call", "params": {"from_number_id": number, "agent_id": agent, "to_number": "{{ data.from_number }}"}}
+    text: Json = {
+        "type": "send_sms",
+        "params": {"from_number_id": number, "to_number": "{{ data.from_number }}", "body": "{{ data.body }}"},
+    }
+    call: Json = {
+        "type": "start_call",
+        "params": {"from_number_id": number, "agent_id": agent, "to_number": "{{ data.from_number }}"},
+    }
     return text, call, str(agent)
 
 
@@ -217,7 +255,9 @@ async def test_what_may_not_be_done_by_hand_may_not_be_done_by_an_automation(cal
     assert (await errors())[0] == "The recipient has opted out."
 
 
-async def test_a_balance_that_does_not_cover_it_fails_an_action_for_good(organizations: Organizations, runtime: Runtime) -> None:
+async def test_a_balance_that_does_not_cover_it_fails_an_action_for_good(
+    organizations: Organizations, runtime: Runtime
+) -> None:
     caller = await organizations.make(policy=Policy(billing_mode="prepaid", prices=Prices(text_segment=1)))
     text, *_ = await texting_and_calling(caller)
     run = await run_once(runtime, caller, text)
@@ -241,18 +281,26 @@ async def test_nothing_happens_while_a_run_waits(caller: Caller, runtime: Runtim
     early = await again(runtime, caller, run)
     assert (states(early), actions_of(early)[0]["attempts"]) == (["running", "pending"], 0)
     run = await after_an_hour(runtime, caller, run)
-    assert (run["status"], states(run), actions_of(run)[0]["result"]) == ("completed", ["completed"] * 2, {"seconds": 3600})
+    assert (run["status"], states(run), actions_of(run)[0]["result"]) == (
+        "completed",
+        ["completed"] * 2,
+        {"seconds": 3600},
+    )
 
 
-async def test_a_slow_endpoint_is_left_in_time(caller: Caller, runtime: Runtime, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_endpoint_is_left_in_time(
+    caller: Caller, runtime: Runtime, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(http_request, "SECONDS", 0.1)
     receiver.hangs.add("/x")
     run = await run_once(runtime, caller, http(f"{receiver.url}/x"))
     assert (run["status"], actions_of(run)[0]["error"]) == ("running", "no answer in time")
 
 
-async def test_a_plugins_action_may_break_hang_and_ask_to_be_called_again(caller: Caller, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "ACTION_SECONDS", 0.05)
+async def test_a_plugins_action_may_break_hang_and_ask_to_be_called_again(
+    caller: Caller, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "ACTION_SECONDS", 0.05)
     broken, hanging, polling = [await make(caller, echo(what)) for what in ("break", "hang", "poll")]
     await publish_text(runtime, caller)
     await work_through(runtime, caller)
@@ -261,7 +309,11 @@ async def test_a_plugins_action_may_break_hang_and_ask_to_be_called_again(caller
     for _ in range(5):
         await time_passes(runtime, caller)
         await work_through(runtime, caller)
-    assert [(await run_now(caller, each))["status"] for each in (broken, hanging, polling)] == ["failed", "failed", "running"]
+    assert [(await run_now(caller, each))["status"] for each in (broken, hanging, polling)] == [
+        "failed",
+        "failed",
+        "running",
+    ]
     assert actions_of(await run_now(caller, polling))[0]["attempts"] == 0
 
 
@@ -282,15 +334,21 @@ async def test_a_deleted_automations_runs_stop(caller: Caller, runtime: Runtime)
         assert (await session.exec(select(AutomationRun))).all() == []
 
 
-async def test_an_action_whose_plugin_is_gone_fails_the_run(caller: Caller, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_action_whose_plugin_is_gone_fails_the_run(
+    caller: Caller, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     automation = await make(caller, echo("x"))
     await publish_text(runtime, caller)
     monkeypatch.setattr(Registry, "action", lambda *_: None)
     await work_through(runtime, caller)
-    assert (await run_now(caller, automation))["error_message"] == "actions.0 (echo) failed: no plugin provides the action echo"
+    assert (await run_now(caller, automation))[
+        "error_message"
+    ] == "actions.0 (echo) failed: no plugin provides the action echo"
 
 
-async def test_machines_that_answer_each_other_stop(caller: Caller, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_machines_that_answer_each_other_stop(
+    caller: Caller, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(send_sms, "MAX_TEXTS_AN_HOUR", 2)
     number = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
     params: Json = {"from_number_id": number, "to_number": "{{ data.from_number }}", "body": "You said {{ data.body }}"}

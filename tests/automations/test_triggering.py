@@ -6,18 +6,28 @@ from uuid import UUID
 
 from pydantic import JsonValue
 from sqlmodel import col, select
-from switchboard import worker
-from switchboard.automations import triggering
-from switchboard.calls.models import Call
-from switchboard.calls.states import finish
-from switchboard.events.models import Event
-from switchboard.plugins import TextReceived
+from switchboard.apps.worker import worker
+from switchboard.foundation.events.models import Event
+from switchboard.plugin_sdk import TextReceived
+from switchboard.resources.automations import triggers
+from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.states import finish
+from switchboard.resources.sms import inbound
+from switchboard.resources.sms import sender as sending
+from switchboard.resources.sms.models import SmsMessage
 from switchboard.runtime import Runtime
-from switchboard.sms import inbound, sending
-from switchboard.sms.models import SmsMessage
 
 from tests.fixtures.app import Caller, Json, LivePlatform, fresh_number
-from tests.fixtures.automations import CONTACT, actions_of, automation_now, make, over, publish_text, runs_of, work_through
+from tests.fixtures.automations import (
+    CONTACT,
+    actions_of,
+    automation_now,
+    make,
+    over,
+    publish_text,
+    runs_of,
+    work_through,
+)
 from tests.fixtures.webhooks import items
 
 
@@ -34,7 +44,9 @@ async def test_only_the_enabled_automations_of_an_event_run(caller: Caller, stra
     assert (ran, await runs_of(stranger, foreign)) == ([1, 0, 0, 1], [])
 
 
-async def test_an_event_before_an_automation_or_after_its_end_is_none_of_its_business(caller: Caller, runtime: Runtime) -> None:
+async def test_an_event_before_an_automation_or_after_its_end_is_none_of_its_business(
+    caller: Caller, runtime: Runtime
+) -> None:
     await make(caller)
     stopped = await make(caller)
     await publish_text(runtime, caller)
@@ -45,7 +57,9 @@ async def test_an_event_before_an_automation_or_after_its_end_is_none_of_its_bus
 
 
 async def test_a_filter_that_does_not_match_leaves_no_trace(caller: Caller, runtime: Runtime) -> None:
-    matching = await make(caller, trigger_filters={"data.direction": "inbound", "data.contact_name": None, "event": "sms.received"})
+    matching = await make(
+        caller, trigger_filters={"data.direction": "inbound", "data.contact_name": None, "event": "sms.received"}
+    )
     failing = await make(caller, trigger_filters={"data.direction": "inbound", "data.body": "Goodbye"})
     await publish_text(runtime, caller)
     await work_through(runtime, caller)
@@ -55,7 +69,10 @@ async def test_a_filter_that_does_not_match_leaves_no_trace(caller: Caller, runt
 
 
 async def test_a_condition_that_does_not_hold_is_told_by_the_run(caller: Caller, runtime: Runtime) -> None:
-    automation = await make(caller, conditions=[{"field": "id", "operator": "exists"}, {"field": "data.body", "operator": "eq", "value": "Bye"}])
+    automation = await make(
+        caller,
+        conditions=[{"field": "id", "operator": "exists"}, {"field": "data.body", "operator": "eq", "value": "Bye"}],
+    )
     await publish_text(runtime, caller)
     await work_through(runtime, caller)
     (run,) = await runs_of(caller, automation)
@@ -112,13 +129,17 @@ async def test_conditions_hold_or_do_not_and_never_raise(caller: Caller, runtime
         assert run["status"] == "skipped", case
 
 
-async def test_an_event_is_one_run_and_counters_are_exact_whoever_asks_at_once(caller: Caller, runtime: Runtime) -> None:
+async def test_an_event_is_one_run_and_counters_are_exact_whoever_asks_at_once(
+    caller: Caller, runtime: Runtime
+) -> None:
     automation = await make(caller)
     skipping = await make(caller, conditions=[{"field": "data.body", "operator": "eq", "value": "3"}])
     await asyncio.gather(*(publish_text(runtime, caller, str(number)) for number in range(8)))
     async with runtime.database.tenant(caller.organization_id) as session:
         events = (await session.exec(select(Event.id))).all()
-    await asyncio.gather(*(triggering.pull(runtime, caller.organization_id, event) for event in [*events, *events, *events]))
+    await asyncio.gather(
+        *(triggers.pull(runtime, caller.organization_id, event) for event in [*events, *events, *events])
+    )
     for each in (automation, skipping):
         runs = await runs_of(caller, each)
         assert {run["event_id"] for run in runs} == set(map(str, events))
@@ -152,7 +173,12 @@ async def test_the_loop_guard_counts_what_runs_cause(caller: Caller, runtime: Ru
 async def test_a_call_that_an_automation_starts_carries_its_depth(caller: Caller, runtime: Runtime) -> None:
     number = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
     agent = (await caller.post("/v1/agents", {"name": "Agent"})).json["id"]
-    params: Json = {"from_number_id": number, "agent_id": agent, "to_number": "{{ data.from_number }}", "metadata": {"said": "{{ data.body }}"}}
+    params: Json = {
+        "from_number_id": number,
+        "agent_id": agent,
+        "to_number": "{{ data.from_number }}",
+        "metadata": {"said": "{{ data.body }}"},
+    }
     automation = await make(caller, {"type": "start_call", "params": params})
     await publish_text(runtime, caller, "Call me", depth=2)
     await work_through(runtime, caller)
@@ -168,9 +194,18 @@ async def test_a_call_that_an_automation_starts_carries_its_depth(caller: Caller
 
 
 async def test_somebody_who_is_added_to_a_campaign_is_called_once(live: LivePlatform) -> None:
-    own: Json = {"name": "Callbacks", "agent_id": live.agent_id, "phone_number_id": live.number_id, "contacts": [{"phone_number": "+15550100022"}]}
+    own: Json = {
+        "name": "Callbacks",
+        "agent_id": live.agent_id,
+        "phone_number_id": live.number_id,
+        "contacts": [{"phone_number": "+15550100022"}],
+    }
     campaign = (await live.caller.post("/v1/campaigns", own)).json
-    params: Json = {"campaign_id": campaign["id"], "phone_number": "+15550100040", "name": "{{ data.contact_name | default(none) }}"}
+    params: Json = {
+        "campaign_id": campaign["id"],
+        "phone_number": "+15550100040",
+        "name": "{{ data.contact_name | default(none) }}",
+    }
     automation = await make(live.caller, {"type": "add_to_campaign", "params": params})
     again = await make(live.caller, {"type": "add_to_campaign", "params": params}, trigger_type="call.started")
     await publish_text(live.runtime, live.caller)

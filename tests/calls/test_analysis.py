@@ -9,10 +9,10 @@ from uuid import UUID
 
 import pytest
 from pydantic import JsonValue
-from switchboard.calls import analysis
-from switchboard.calls.models import TranscriptLine
-from switchboard.database import now
-from switchboard.plugins import ChatEvent, ChatRequest, JsonObject, ModelUsage, ProviderSettings, TextDelta
+from switchboard.foundation.database import now
+from switchboard.plugin_sdk import ChatEvent, ChatRequest, JsonObject, ModelUsage, ProviderSettings, TextDelta
+from switchboard.resources.calls.after import analysis
+from switchboard.resources.calls.models import TranscriptLine
 from switchboard.runtime import Runtime
 from switchboard_offline.scripted import ScriptedLLM
 
@@ -30,7 +30,13 @@ async def analysed(runtime: Runtime, caller: Caller, agent_id: JsonValue) -> Jso
     async with runtime.database.tenant(caller.organization_id) as session:
         session.add(
             TranscriptLine(
-                organization_id=caller.organization_id, call_id=call_id, position=0, role="user", content=SAID, timestamp_ms=0, ended_ms=1000
+                organization_id=caller.organization_id,
+                call_id=call_id,
+                position=0,
+                role="user",
+                content=SAID,
+                timestamp_ms=0,
+                ended_ms=1000,
             )
         )
     await analysis.analyze(runtime, caller.organization_id, call_id)
@@ -46,7 +52,9 @@ async def analysed(runtime: Runtime, caller: Caller, agent_id: JsonValue) -> Jso
         ({"properties": {"name": {"type": "string", "enum": ["Charles"]}}}, {}),
     ],
 )
-async def test_an_agent_says_what_is_to_be_found_out(runtime: Runtime, caller: Caller, schema: JsonValue, found: Json) -> None:
+async def test_an_agent_says_what_is_to_be_found_out(
+    runtime: Runtime, caller: Caller, schema: JsonValue, found: Json
+) -> None:
     agent = (await caller.post("/v1/agents", {"name": "Agent", "extraction_schema": schema})).json
     assert (agent["extraction_schema"] is None) == (schema is None)
     call = await analysed(runtime, caller, agent["id"])
@@ -55,10 +63,17 @@ async def test_an_agent_says_what_is_to_be_found_out(runtime: Runtime, caller: C
     assert call["served_by"] == {"analysis": "scripted"}
 
 
-async def test_facts_are_asked_for_so_that_every_vendor_can_answer(runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_facts_are_asked_for_so_that_every_vendor_can_answer(
+    runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Anthropic holds a model to objects whose names are in the schema: an open one it would leave empty."""
     asked = list[JsonObject]()
-    facts: list[JsonValue] = [{"name": "size", "value": "large"}, {"name": "loaves", "value": 2}, {"name": "sliced", "value": True}, "nothing"]
+    facts: list[JsonValue] = [
+        {"name": "size", "value": "large"},
+        {"name": "loaves", "value": 2},
+        {"name": "sliced", "value": True},
+        "nothing",
+    ]
     answer = {"summary": "Bread.", "successful": True, "sentiment": "neutral", "extracted_data": facts}
 
     class Strict(ScriptedLLM):
@@ -72,7 +87,11 @@ async def test_facts_are_asked_for_so_that_every_vendor_can_answer(runtime: Runt
 
     monkeypatch.setattr(analysis, "agent_model", strict)
     agent = (await caller.post("/v1/agents", {"name": "Agent"})).json
-    assert (await analysed(runtime, caller, agent["id"]))["extracted_data"] == {"size": "large", "loaves": 2, "sliced": True}
+    assert (await analysed(runtime, caller, agent["id"]))["extracted_data"] == {
+        "size": "large",
+        "loaves": 2,
+        "sliced": True,
+    }
     assert not re.search(r'"additionalProperties": (?!false)', json.dumps(asked))
 
 
@@ -86,7 +105,9 @@ async def test_facts_are_asked_for_so_that_every_vendor_can_answer(runtime: Runt
         ({"properties": {"a b": {"type": "string"}}}, "extraction_schema.properties.a b.[key]"),
     ],
 )
-async def test_a_schema_that_cannot_be_used_is_refused_by_the_field(caller: Caller, schema: JsonValue, field: str) -> None:
+async def test_a_schema_that_cannot_be_used_is_refused_by_the_field(
+    caller: Caller, schema: JsonValue, field: str
+) -> None:
     answer = await caller.post("/v1/agents", {"name": "Agent", "extraction_schema": schema})
     assert (answer.status, answer.json["errors"][0]["field"]) == (422, field)  # type: ignore[index,call-overload]
 

@@ -16,16 +16,16 @@ import numpy as np
 import pytest
 from redis.asyncio import Redis
 from sqlmodel import col, select
-from switchboard.calls import live_tickets
-from switchboard.calls import service as calls
-from switchboard.calls.feed import RedisFeed
-from switchboard.calls.media import recording_path
-from switchboard.conversation import desk
-from switchboard.conversation.call import EndedReason
-from switchboard.embedded import DataDirectory
-from switchboard.events.models import Event
-from switchboard.identity.models import AuditEntry
-from switchboard.web.errors import InvalidState, NotFound
+from switchboard.apps.embedded import DataDirectory
+from switchboard.engine.conversation.call import EndedReason
+from switchboard.engine.conversation.handoff import supervision
+from switchboard.foundation.events.models import Event
+from switchboard.foundation.web.errors import InvalidState, NotFound
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.live import tickets
+from switchboard.resources.calls.live.feed import RedisFeed
+from switchboard.resources.calls.media.call_runner import recording_path
+from switchboard.resources.identity.models import AuditEntry
 
 from tests.fixtures.app import Json, LivePlatform, Organizations
 from tests.fixtures.monitors import Page, Telephone, likeness, page, telephone, ticket, voice
@@ -82,7 +82,9 @@ async def is_read(person: Page, words: str) -> Json:
 async def refused(live: LivePlatform, url: str, origin: str | None = None) -> bool:
     async with aiohttp.ClientSession() as http:
         try:
-            async with http.ws_connect(url, origin=live.runtime.settings.base_url if origin is None else origin or None):
+            async with http.ws_connect(
+                url, origin=live.runtime.settings.base_url if origin is None else origin or None
+            ):
                 return False
         except aiohttp.WSServerHandshakeError as error:
             return error.status == 403
@@ -108,7 +110,9 @@ async def test_a_person_takes_a_call_over_speaks_and_hands_it_back(live: LivePla
     assert isinstance(lines, list)
     turns = [turn for turn, _ in groupby((line["role"], line["by_person"]) for line in lines if isinstance(line, dict))]
     assert turns[-5:] == [("system", False), ("agent", True), ("user", False), ("system", False), ("agent", False)]
-    assert not any("on the corner" in str(line["content"]) for line in lines if isinstance(line, dict)), "the agent stopped in its greeting"
+    assert not any("on the corner" in str(line["content"]) for line in lines if isinstance(line, dict)), (
+        "the agent stopped in its greeting"
+    )
     assert (await events(live)).count("call.takeover") == 1
     assert [deed.split()[0] for deed in await deeds(live, caller.call_id)] == ["call.taken_over", "call.handed_back"]
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
@@ -120,7 +124,9 @@ async def test_a_person_takes_a_call_over_speaks_and_hands_it_back(live: LivePla
 
 async def test_a_whisper_changes_the_next_answer(live: LivePlatform) -> None:
     async with telephone(live) as caller, page(live, caller) as ada:
-        await ada.ask(type="whisper", text='When the caller says "what are your opening hours": say "Today we are closed."')
+        await ada.ask(
+            type="whisper", text='When the caller says "what are your opening hours": say "Today we are closed."'
+        )
         await ada.reads("whispered", role="system")
         await ada.reads(GREETING, role="agent")
         await caller.say(QUESTION)
@@ -159,7 +165,7 @@ async def test_one_person_at_a_time_has_a_call_and_who_may_only_listen_takes_non
 
 
 async def test_a_person_who_is_gone_hands_back(live: LivePlatform, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "GRACE_SECONDS", 0.5)
+    monkeypatch.setattr(supervision, "GRACE_SECONDS", 0.5)
     async with telephone(live) as caller, page(live, caller, "Ben", allows="transcript") as ben:
         async with page(live, caller) as ada:
             await ada.ask(type="take_over")
@@ -212,7 +218,7 @@ async def test_tickets(live: LivePlatform, organizations: Organizations, monkeyp
         flushed = await ticket(live.runtime, organization_id, caller.call_id, "Ada", "control")
         await live.runtime.redis.flushall()
         assert await refused(live, flushed), "lost"
-        monkeypatch.setattr(live_tickets, "TICKET_SECONDS", 1)
+        monkeypatch.setattr(tickets, "TICKET_SECONDS", 1)
         late = await ticket(live.runtime, organization_id, caller.call_id, "Ada", "control")
         await asyncio.sleep(1.1)
         assert await refused(live, late), "expired"
@@ -243,7 +249,9 @@ async def test_a_feed_ends_though_redis_is_away() -> None:
 
 
 @asynccontextmanager
-async def another_process(live: LivePlatform, servers: DataDirectory) -> AsyncIterator[tuple[int, asyncio.subprocess.Process]]:
+async def another_process(
+    live: LivePlatform, servers: DataDirectory
+) -> AsyncIterator[tuple[int, asyncio.subprocess.Process]]:
     """A server beside the one in this process, and its port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -254,7 +262,13 @@ async def another_process(live: LivePlatform, servers: DataDirectory) -> AsyncIt
     }  # fmt: skip
     environment = {**os.environ, **{f"SWITCHBOARD_{name}": value for name, value in settings.items()}}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "switchboard", "serve", env=environment, stderr=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL
+        sys.executable,
+        "-m",
+        "switchboard",
+        "serve",
+        env=environment,
+        stderr=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
     )
     try:
         async with asyncio.timeout(20):

@@ -3,10 +3,16 @@
 from datetime import datetime
 
 import pytest
-from switchboard.campaigns.hours import CallingClock
-from switchboard.identity.policy import CallingHours
+from switchboard.resources.campaigns.calling_hours import CallingClock
+from switchboard.resources.identity.policy import CallingHours
 
-LONDON, LOS_ANGELES, AUCKLAND_OR_CHATHAM, TOLL_FREE, FICTION = "+442071838750", "+14155550100", "+6421555555", "+18005551212", "+15550100001"
+LONDON, LOS_ANGELES, AUCKLAND_OR_CHATHAM, TOLL_FREE, FICTION = (
+    "+442071838750",
+    "+14155550100",
+    "+6421555555",
+    "+18005551212",
+    "+15550100001",
+)
 OFFICE = CallingHours(start="09:00", end="17:00", days=("mon", "tue", "wed", "thu", "fri"))
 
 
@@ -18,7 +24,11 @@ OFFICE = CallingHours(start="09:00", end="17:00", days=("mon", "tue", "wed", "th
         (LONDON, "2026-11-20T17:00:00Z", "2026-11-23T09:00:00Z"),  # a Friday's end: Monday
         (LONDON, "2026-07-20T08:00:00Z", "2026-07-20T08:00:00Z"),  # summer time
         (LOS_ANGELES, "2026-11-20T09:00:00Z", "2026-11-20T17:00:00Z"),
-        (AUCKLAND_OR_CHATHAM, "2026-11-19T19:30:00Z", "2026-11-19T20:00:00Z"),  # Chatham is 45 minutes ahead: both are open
+        (
+            AUCKLAND_OR_CHATHAM,
+            "2026-11-19T19:30:00Z",
+            "2026-11-19T20:00:00Z",
+        ),  # Chatham is 45 minutes ahead: both are open
         (AUCKLAND_OR_CHATHAM, "2026-11-20T03:20:00Z", "2026-11-22T20:00:00Z"),  # Chatham has closed
         (FICTION, "2026-11-20T12:00:00Z", "2026-11-20T14:00:00Z"),  # anywhere: the organization's zone
         (TOLL_FREE, "2026-11-20T12:00:00Z", "2026-11-20T14:00:00Z"),  # never open in all its zones: the organization's
@@ -31,8 +41,13 @@ def test_a_number_may_be_dialled_within_the_hours_where_it_is(number: str, momen
 
 def test_hours_may_go_on_past_midnight() -> None:
     hours = CallingHours(start="22:00", end="02:00", days=("fri",))
-    for moment, opens in (("2026-11-21T01:59:00Z", "2026-11-21T01:59:00Z"), ("2026-11-21T02:00:00Z", "2026-11-27T22:00:00Z")):
-        assert CallingClock(hours, home="UTC", moment=datetime.fromisoformat(moment)).opens(LONDON) == datetime.fromisoformat(opens)
+    for moment, opens in (
+        ("2026-11-21T01:59:00Z", "2026-11-21T01:59:00Z"),
+        ("2026-11-21T02:00:00Z", "2026-11-27T22:00:00Z"),
+    ):
+        assert CallingClock(hours, home="UTC", moment=datetime.fromisoformat(moment)).opens(
+            LONDON
+        ) == datetime.fromisoformat(opens)
 
 
 def test_without_calling_hours_any_time_will_do() -> None:

@@ -1,7 +1,7 @@
 """Lists of people as others write them."""
 
 import pytest
-from switchboard.campaigns.people import Layout, read_people, region_of
+from switchboard.resources.campaigns.csv_import import Layout, read_people, region_of
 
 ADA, BOB = ("+15550100001", "Ada"), ("+15550100002", "Bob")
 
@@ -11,7 +11,10 @@ ADA, BOB = ("+15550100001", "Ada"), ("+15550100002", "Bob")
     [
         ("+15550100001, Ada\n+15550100002, Bob", Layout(0, 1, header=False)),
         ("Ada,+15550100001\n\nBob,+15550100002\n", Layout(1, 0, header=False)),
-        ("\ufeffname;e-mail;Mobile\nAda;ada@example.com;+1 (555) 010-0001\nBob;;555.010.0002", Layout(2, 0, header=True)),
+        (
+            "\ufeffname;e-mail;Mobile\nAda;ada@example.com;+1 (555) 010-0001\nBob;;555.010.0002",
+            Layout(2, 0, header=True),
+        ),
         ("number\tname\r\n0015550100001\tAda\r\n15550100002\tBob\r\n", Layout(0, 1, header=True)),
         ("id|who|tel\n7|Ada|+1-555-010-0001\n8|Bob|+1 555 010 0002", Layout(2, 1, header=True)),
     ],
@@ -28,11 +31,17 @@ def test_what_somebody_chose_counts() -> None:
     found = read_people(text, region=None, layout=Layout(2, 1, header=False))
     assert [(person.phone_number, person.name) for person in found.people] == [ADA, BOB]
     assert len(read_people(text, region=None, layout=Layout(2, None, header=True)).people) == 1
-    assert read_people("+15550100001", region=None, layout=Layout(7, 9, header=False)).people[0].phone_number == "+15550100001"
+    assert (
+        read_people("+15550100001", region=None, layout=Layout(7, 9, header=False)).people[0].phone_number
+        == "+15550100001"
+    )
 
 
 def test_each_line_that_cannot_be_used_is_told_with_its_number() -> None:
-    text = '+15550100001,Ada\n12,Bob\n"two\nlines",+15550100002\n,Nobody\n555 0100,Short\n+15550100003 ext. 5,Ext\n' + f"+15550100004,{'x' * 256}"
+    text = (
+        '+15550100001,Ada\n12,Bob\n"two\nlines",+15550100002\n,Nobody\n555 0100,Short\n+15550100003 ext. 5,Ext\n'
+        + f"+15550100004,{'x' * 256}"
+    )
     found = read_people(text, region=None, layout=Layout(0, 1, header=False))
     assert [person.phone_number for person in found.people] == ["+15550100001"]
     assert [(fault.line, fault.message) for fault in found.faults] == [

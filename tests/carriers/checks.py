@@ -6,11 +6,11 @@ from typing import Any
 from uuid import UUID
 
 from sqlmodel import update
-from switchboard.calls import service as calls
-from switchboard.calls.media import recording_path
-from switchboard.database import now
-from switchboard.phone_numbers.jobs import repair_purchases
-from switchboard.phone_numbers.models import PhoneNumber
+from switchboard.foundation.database import now
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.media.call_runner import recording_path
+from switchboard.resources.phone_numbers.jobs import repair_purchases
+from switchboard.resources.phone_numbers.models import PhoneNumber
 
 from tests.carriers.lines import text_with
 from tests.carriers.vendor import BROKEN, Vendor

@@ -12,13 +12,13 @@ from typing import Any, Protocol
 
 from pydantic import JsonValue
 from sqlmodel import col, select
-from switchboard.events.models import Event
-from switchboard.phone_numbers import purchase
-from switchboard.plugins import SimulatedCall, SimulatedCarrier, SpokenLine
-from switchboard.plugins.registry import Capability
-from switchboard.providers.configuration import Wanted, configure
+from switchboard.apps.tenant_files.defaults import embedded_providers
+from switchboard.engine.providers.configuration import Wanted, configure
+from switchboard.foundation.events.models import Event
+from switchboard.plugin_sdk import SimulatedCall, SimulatedCarrier, SpokenLine
+from switchboard.plugin_sdk.registry import Capability
+from switchboard.resources.phone_numbers import purchases
 from switchboard.runtime import Runtime
-from switchboard.tenants.defaults import embedded_providers
 
 from tests.carriers.telnyx.rest import listening as listening_telnyx
 from tests.carriers.telnyx.server import TelnyxServer
@@ -54,15 +54,17 @@ class LoopbackPeople:
                 from_number=from_number,
                 to_number=to_number,
                 lines=[SpokenLine(text=line) for line in lines],
-                callbacks=purchase.callback_urls(self.runtime, organization_id, "loopback"),
+                callbacks=purchases.callback_urls(self.runtime, organization_id, "loopback"),
             )
 
     async def text(self, from_number: str, to_number: str, body: str) -> str:
         organization_id = self.live.caller.organization_id
         async with self.runtime.providers.telephony(organization_id) as carrier:
             assert isinstance(carrier, SimulatedCarrier)
-            callbacks = purchase.callback_urls(self.runtime, organization_id, "loopback")
-            return await carrier.simulate_text(from_number=from_number, to_number=to_number, body=body, callbacks=callbacks)
+            callbacks = purchases.callback_urls(self.runtime, organization_id, "loopback")
+            return await carrier.simulate_text(
+                from_number=from_number, to_number=to_number, body=body, callbacks=callbacks
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,9 @@ async def text_with(live: LivePlatform, text: Json, status: str) -> dict[str, An
     """A text, once it has this status."""
     async with asyncio.timeout(20):
         while True:
-            items: Any = (await live.caller.get(f"/v1/sms/conversations/{text['conversation_id']}/messages")).json["items"]
+            items: Any = (await live.caller.get(f"/v1/sms/conversations/{text['conversation_id']}/messages")).json[
+                "items"
+            ]
             found = next(item for item in items if item["id"] == text["id"])
             if found["status"] == status:
                 return dict(found)
@@ -120,7 +124,9 @@ async def loopback_line(runtime: Runtime, organizations: Organizations) -> Async
         yield Line("loopback", live, LoopbackPeople(runtime, live))
 
 
-async def _bakery_at(runtime: Runtime, organizations: Organizations, carrier: str, settings: dict[str, JsonValue]) -> LivePlatform:
+async def _bakery_at(
+    runtime: Runtime, organizations: Organizations, carrier: str, settings: dict[str, JsonValue]
+) -> LivePlatform:
     """A bakery with a number of this carrier's, and the loopback carrier as the second choice."""
     caller = await organizations.make()
     async with runtime.database.tenant(caller.organization_id) as session:
@@ -130,15 +136,29 @@ async def _bakery_at(runtime: Runtime, organizations: Organizations, carrier: st
 
 
 @asynccontextmanager
-async def twilio_line(runtime: Runtime, organizations: Organizations, **settings: JsonValue) -> AsyncIterator[tuple[Line, TwilioServer]]:
+async def twilio_line(
+    runtime: Runtime, organizations: Organizations, **settings: JsonValue
+) -> AsyncIterator[tuple[Line, TwilioServer]]:
     """A bakery with a number of Twilio's."""
     async with listening_twilio() as twilio, listening(runtime):
-        account: dict[str, JsonValue] = {"account_sid": twilio.account_sid, "auth_token": twilio.auth_token, "base_url": twilio.address}
-        yield Line("twilio", await _bakery_at(runtime, organizations, "twilio", {**account, **settings}), twilio), twilio
+        account: dict[str, JsonValue] = {
+            "account_sid": twilio.account_sid,
+            "auth_token": twilio.auth_token,
+            "base_url": twilio.address,
+        }
+        yield (
+            Line("twilio", await _bakery_at(runtime, organizations, "twilio", {**account, **settings}), twilio),
+            twilio,
+        )
 
 
 @asynccontextmanager
-async def telnyx_line(runtime: Runtime, organizations: Organizations, **settings: JsonValue) -> AsyncIterator[tuple[Line, TelnyxServer]]:
+async def telnyx_line(
+    runtime: Runtime, organizations: Organizations, **settings: JsonValue
+) -> AsyncIterator[tuple[Line, TelnyxServer]]:
     """A bakery with a number of Telnyx's."""
     async with listening_telnyx() as telnyx, listening(runtime):
-        yield Line("telnyx", await _bakery_at(runtime, organizations, "telnyx", {**telnyx.settings, **settings}), telnyx), telnyx
+        yield (
+            Line("telnyx", await _bakery_at(runtime, organizations, "telnyx", {**telnyx.settings, **settings}), telnyx),
+            telnyx,
+        )

@@ -13,12 +13,12 @@ from uuid import UUID
 import numpy as np
 import pytest
 import pytest_asyncio
-from switchboard.calls import callbacks, dialing
-from switchboard.calls import service as calls
-from switchboard.calls.sweep import sweep
-from switchboard.database import now
-from switchboard.plugins import CallOrder, ProviderSettings, TelephonyProvider
-from switchboard.plugins.telephony import CallEvent
+from switchboard.foundation.database import now
+from switchboard.plugin_sdk import CallOrder, ProviderSettings, TelephonyProvider
+from switchboard.plugin_sdk.telephony import CallEvent
+from switchboard.resources.calls import callbacks, dialing
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.reconciler import sweep
 from switchboard.runtime import Runtime
 
 from tests.carriers.lines import PERSON, Line, loopback_line, telnyx_line, text_with, twilio_line
@@ -71,7 +71,9 @@ async def bought(line: Line, area_code: str, **settings: object) -> str:
     chosen = items[CARRIERS.index(line.carrier)]
     assert chosen["phone_number"].startswith(f"+1{area_code}555")
     assert chosen["monthly_cost"] == 1.15
-    answer = await caller.post("/v1/phone-numbers", {"phone_number": chosen["phone_number"], "inbound_agent_id": line.live.agent_id})
+    answer = await caller.post(
+        "/v1/phone-numbers", {"phone_number": chosen["phone_number"], "inbound_agent_id": line.live.agent_id}
+    )
     assert (answer.status, answer.json["status"]) == (201, "active"), answer.body
     assert (await caller.send("PUT", f"/v1/phone-numbers/{answer.json['id']}", settings)).status == 200
     return str(chosen["phone_number"])
@@ -81,8 +83,14 @@ async def test_calls_come_in(line: Line) -> None:
     """To numbers that were just bought: one is a conversation, three are transferred, and two come outside opening hours: forwarded, and refused."""
     taken = await line.live.caller.post("/v1/phone-numbers", {"phone_number": "+13125550199"})
     assert (taken.status, taken.json["code"]) == (502, "provider_error")
-    operator = {"name": "Operator", "system_prompt": CONNECTS, "greeting_message": "Hello, to whom do you want to speak?"}
-    connects = await bought(line, "212", inbound_agent_id=(await line.live.caller.post("/v1/agents", operator)).json["id"])
+    operator = {
+        "name": "Operator",
+        "system_prompt": CONNECTS,
+        "greeting_message": "Hello, to whom do you want to speak?",
+    }
+    connects = await bought(
+        line, "212", inbound_agent_id=(await line.live.caller.post("/v1/agents", operator)).json["id"]
+    )
     forwards = await bought(line, "312", schedule=CLOSED, forward_number=PERSON)
     refuses = await bought(line, "415", schedule={**CLOSED, "outside_action": "hangup"})
     introduces, stays = await _operator(line, "213", PERSON), await _operator(line, "313", "+15550100020")
@@ -108,7 +116,9 @@ async def test_calls_come_in(line: Line) -> None:
     await _recording_is_whole(line, call["id"], talked.duration_seconds)
     call = await call_from(line.live, OTHERS[0])
     spoken = await said(line.live, call["id"])
-    assert (call["status"], call["ended_reason"], call["transferred_to"]) == ("completed", "transferred", PERSON), spoken
+    assert (call["status"], call["ended_reason"], call["transferred_to"]) == ("completed", "transferred", PERSON), (
+        spoken
+    )
     assert transferred.heard_seconds > 1
     assert forwarded.answered
     call = await call_from(line.live, OTHERS[1])
@@ -122,18 +132,24 @@ async def _operator(line: Line, area_code: str, target: str) -> str:
     """A number whose agent transfers whoever calls to the target, with an introduction."""
     prompt = CONNECTS.replace(PERSON, f'{target}", introduction="{WHY}')
     operator = {"name": "Operator", "system_prompt": prompt, "greeting_message": "Hello, to whom do you want to speak?"}
-    return await bought(line, area_code, inbound_agent_id=(await line.live.caller.post("/v1/agents", operator)).json["id"])
+    return await bought(
+        line, area_code, inbound_agent_id=(await line.live.caller.post("/v1/agents", operator)).json["id"]
+    )
 
 
 async def _were_introduced(line: Line, heard_seconds: float) -> None:
     """Of two targets of warm transfers one talks with the caller in the end; the other is busy, and that caller has stayed with the agent."""
     call = await call_from(line.live, OTHERS[3])
     spoken = await said(line.live, call["id"])
-    assert (call["status"], call["ended_reason"], call["transferred_to"]) == ("completed", "transferred", PERSON), spoken
+    assert (call["status"], call["ended_reason"], call["transferred_to"]) == ("completed", "transferred", PERSON), (
+        spoken
+    )
     assert heard_seconds > 1
     call = await call_from(line.live, OTHERS[4])
     spoken = await said(line.live, call["id"])
-    assert (call["status"], call["ended_reason"], call["transferred_to"]) == ("completed", "caller_hung_up", None), spoken
+    assert (call["status"], call["ended_reason"], call["transferred_to"]) == ("completed", "caller_hung_up", None), (
+        spoken
+    )
     assert ("agent", "I am sorry, that did not work.") in spoken
     if isinstance(line.people, Vendor):
         assert set(line.people.introductions) == {WHY}
@@ -161,7 +177,10 @@ async def test_calls_go_out(line: Line, monkeypatch: pytest.MonkeyPatch) -> None
         "30": ("completed", "voicemail"), "40": ("completed", "caller_hung_up"), "41": ("completed", "caller_hung_up"),
         "50": ("completed", "caller_hung_up"),
     }  # fmt: skip
-    placed = {digits: await line.live.place(f"+155501000{digits}", metadata={"customer": "Ada"}) for digits in (*expected, "60")}
+    placed = {
+        digits: await line.live.place(f"+155501000{digits}", metadata={"customer": "Ada"})
+        for digits in (*expected, "60")
+    }
     ended = {digits: await line.live.ended(call["id"]) for digits, call in placed.items()}
     assert {digits: (ended[digits]["status"], ended[digits]["ended_reason"]) for digits in expected} == expected
     assert {digits for digits, call in ended.items() if call["error_message"]} == {"22", "23", "24"}
@@ -185,7 +204,9 @@ async def test_a_crash_between_claim_and_answer_is_reconciled(line: Line, monkey
         crashed.set()
         raise RuntimeError("the worker has crashed")
 
-    async def apply_late(runtime: Runtime, organization_id: UUID, carrier: str, event: CallEvent, *, call_id: UUID | None) -> None:
+    async def apply_late(
+        runtime: Runtime, organization_id: UUID, carrier: str, event: CallEvent, *, call_id: UUID | None
+    ) -> None:
         await asked.wait()
         await apply(runtime, organization_id, carrier, event, call_id=call_id)
 
@@ -202,13 +223,16 @@ async def test_a_crash_between_claim_and_answer_is_reconciled(line: Line, monkey
     asked.set()
     ended = await live.ended(call_id)
     # Twilio cannot be asked: what its callbacks then tell of is nobody's call any more.
-    assert (ended["status"], ended["error_message"]) == (("failed", dialing.FORGOTTEN) if line.carrier == "twilio" else ("busy", None))
+    assert (ended["status"], ended["error_message"]) == (
+        ("failed", dialing.FORGOTTEN) if line.carrier == "twilio" else ("busy", None)
+    )
 
 
 async def test_texts_go_out_and_come_in(line: Line) -> None:
     caller, number = line.live.caller, line.live.number_id
     sent = [
-        (await caller.post("/v1/sms", {"to_number": f"+155501000{to}", "from_number_id": number, "body": "Hello"})).json for to in ("01", "80", "82")
+        (await caller.post("/v1/sms", {"to_number": f"+155501000{to}", "from_number_id": number, "body": "Hello"})).json
+        for to in ("01", "80", "82")
     ]
     assert (await text_with(line.live, sent[0], "delivered"))["error_message"] is None
     assert (await text_with(line.live, sent[1], "undelivered"))["error_message"]

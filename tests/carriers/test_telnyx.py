@@ -8,9 +8,9 @@ from uuid import UUID
 import aiohttp
 import pytest
 import pytest_asyncio
-from switchboard.calls import service as calls
-from switchboard.conversation import engine
-from switchboard.database import now
+from switchboard.engine.conversation import engine
+from switchboard.foundation.database import now
+from switchboard.resources.calls import service as calls
 from switchboard.runtime import Runtime
 
 from tests.carriers.checks import carriers_recording, is_opted_out, newest_pictures, purchase_is_repaired
@@ -68,7 +68,9 @@ async def test_webhooks_come_twice_late_and_in_any_order(at_telnyx: TelnyxLine) 
         async with live.runtime.database.tenant(live.caller.organization_id) as session:
             call_id = (await calls.get(session, UUID(str(call["id"])))).carrier_call_id or ""
         url = _call_url(live, call)
-        late = telnyx.post(CallRecord("outgoing", live.number, PERSON, telnyx.connection_id, url, client_state=states[url], id=call_id))
+        late = telnyx.post(
+            CallRecord("outgoing", live.number, PERSON, telnyx.connection_id, url, client_state=states[url], id=call_id)
+        )
         await late.tell("call.hangup", hangup_cause="normal_clearing", sip_hangup_cause="200")
         await late.tell("call.answered", state="answered")
         await late.tell("call.machine.detection.ended", result="human")
@@ -110,8 +112,16 @@ async def test_calls_come_from_browsers_and_telephones_and_are_recorded(at_telny
 
 async def test_who_cannot_be_forwarded_is_not_left_in_silence(at_telnyx: TelnyxLine) -> None:
     (line, telnyx), live = at_telnyx, at_telnyx[0].live
-    closed = {"enabled": True, "slots": [{"days": ["mon"], "start": "00:00", "end": "00:01"}], "outside_action": "forward"}
-    assert (await live.caller.send("PUT", f"/v1/phone-numbers/{live.number_id}", {"schedule": closed, "forward_number": NOBODY})).status == 200
+    closed = {
+        "enabled": True,
+        "slots": [{"days": ["mon"], "start": "00:00", "end": "00:01"}],
+        "outside_action": "forward",
+    }
+    assert (
+        await live.caller.send(
+            "PUT", f"/v1/phone-numbers/{live.number_id}", {"schedule": closed, "forward_number": NOBODY}
+        )
+    ).status == 200
     assert not (await line.ring("Hello?")).answered
     assert len(_sent(telnyx, "hangup")) == 1
     assert (await only_call(live))["transferred_to"] == NOBODY
@@ -134,8 +144,12 @@ async def test_opt_outs_that_telnyx_has_heard_count_and_pictures_keep_their_link
     (_, telnyx), live = at_telnyx, at_telnyx[0].live
     await is_opted_out(live, refused_with="STOP")
     link = "https://media.telnyx.example/1.png"
-    await telnyx.text(PERSON, live.number, "STOP", autoresponse_type="STOP", media=[{"url": link, "content_type": "image/png"}])
-    assert {sent["to"] for sent in _sent(telnyx, "messages")} == {"+15550100083"}, "Telnyx itself has confirmed the STOP"
+    await telnyx.text(
+        PERSON, live.number, "STOP", autoresponse_type="STOP", media=[{"url": link, "content_type": "image/png"}]
+    )
+    assert {sent["to"] for sent in _sent(telnyx, "messages")} == {"+15550100083"}, (
+        "Telnyx itself has confirmed the STOP"
+    )
     assert await newest_pictures(live) == [link]
 
 
@@ -153,7 +167,9 @@ async def test_what_telnyx_did_and_did_not_say_is_done_once(at_telnyx: TelnyxLin
 # --- webhooks ---
 
 
-async def test_forged_webhooks_are_answered_403_and_change_nothing(at_telnyx: TelnyxLine, organizations: Organizations) -> None:
+async def test_forged_webhooks_are_answered_403_and_change_nothing(
+    at_telnyx: TelnyxLine, organizations: Organizations
+) -> None:
     (_, telnyx), live = at_telnyx, at_telnyx[0].live
     stranger, base = await organizations.make(), live.runtime.settings.base_url
     call = CallRecord("incoming", PERSON, live.number, telnyx.connection_id, "")
@@ -176,6 +192,8 @@ async def test_forged_webhooks_are_answered_403_and_change_nothing(at_telnyx: Te
             assert answer.status in (403, 502), "that organization has no Telnyx"
         assert (await live.caller.get("/v1/calls")).json["total"] == 0
         telnyx.over.add(call.id)
-        async with http.post(base + path, data=body, headers={**genuine, "Host": "internal", "X-Forwarded-Proto": "https"}) as answer:
+        async with http.post(
+            base + path, data=body, headers={**genuine, "Host": "internal", "X-Forwarded-Proto": "https"}
+        ) as answer:
             assert answer.status == 200, "behind a proxy"
         assert (await live.caller.get("/v1/calls")).json["total"] == 1

@@ -12,15 +12,15 @@ import aiohttp
 import numpy as np
 import pytest
 import pytest_asyncio
-from switchboard.calls import dialing
-from switchboard.calls import service as calls
-from switchboard.calls.addresses import media_url
-from switchboard.calls.media import Leg
-from switchboard.calls.sweep import sweep
-from switchboard.conversation import engine
-from switchboard.conversation.dtmf import COLUMNS, ROWS
-from switchboard.database import now
-from switchboard.plugins import SimulatedCall
+from switchboard.engine.conversation import engine
+from switchboard.engine.conversation.media.dtmf import COLUMNS, ROWS
+from switchboard.foundation.database import now
+from switchboard.plugin_sdk import SimulatedCall
+from switchboard.resources.calls import dialing
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.callback_urls import media_url
+from switchboard.resources.calls.media.call_runner import Leg
+from switchboard.resources.calls.reconciler import sweep
 from switchboard.runtime import Runtime
 
 from tests.carriers.checks import carriers_recording, is_opted_out, newest_pictures, purchase_is_repaired
@@ -50,11 +50,25 @@ async def test_another_carrier_places_the_call_that_twilio_fails_to_place(at_twi
     (_, twilio), live = at_twilio, at_twilio[0].live
     twilio.failures["POST", "Calls"] = [500]
     call: Any = await live.ended((await live.place("+15550100040"))["id"])
-    assert (call["status"], call["ended_reason"], call["served_by"]["telephony"]) == ("completed", "caller_hung_up", "loopback")
+    assert (call["status"], call["ended_reason"], call["served_by"]["telephony"]) == (
+        "completed",
+        "caller_hung_up",
+        "loopback",
+    )
     assert sum(path.endswith("/Calls.json") for _, path, _ in twilio.requests) == 1
-    stray = CallRecord(new_sid("CA"), "outbound-api", live.number, PERSON, status_callback=_status_url(live, call), status_events=("ringing",))
+    stray = CallRecord(
+        new_sid("CA"),
+        "outbound-api",
+        live.number,
+        PERSON,
+        status_callback=_status_url(live, call),
+        status_events=("ringing",),
+    )
     await twilio.post(stray).status("ringing")
-    assert (twilio.requests[-1][1].rpartition("/")[2], twilio.requests[-1][2]) == (f"{stray.sid}.json", [("Status", "completed")]), "hung up there"
+    assert (twilio.requests[-1][1].rpartition("/")[2], twilio.requests[-1][2]) == (
+        f"{stray.sid}.json",
+        [("Status", "completed")],
+    ), "hung up there"
     target = CallRecord(new_sid("CA"), "outbound-api", live.number, PERSON)
     url = f"{_status_url(live, call).rpartition('/')[0]}/introduced"
     await twilio.post(target).form_post(url, target.form(twilio.account_sid, "in-progress"))
@@ -106,7 +120,9 @@ async def test_a_call_that_was_named_after_its_socket_was_opened_can_be_hung_up(
     async with live.runtime.providers.telephony(live.caller.organization_id, "twilio") as provider:
         await Leg(live.runtime, unnamed, provider).hang_up()
     assert (await live.ended(placed["id"]))["status"] == "completed"
-    assert [("Status", "completed")] in [form for _, path, form in twilio.requests if str(unnamed.carrier_call_id) in path]
+    assert [("Status", "completed")] in [
+        form for _, path, form in twilio.requests if str(unnamed.carrier_call_id) in path
+    ]
 
 
 async def test_callbacks_come_twice_late_and_in_any_order(at_twilio: TwilioLine) -> None:
@@ -119,8 +135,17 @@ async def test_callbacks_come_twice_late_and_in_any_order(at_twilio: TwilioLine)
         async with live.runtime.database.tenant(live.caller.organization_id) as session:
             sid = (await calls.get(session, UUID(str(call["id"])))).carrier_call_id or ""
         events = ("completed", "answered", "ringing", "initiated")
-        late = twilio.post(CallRecord(sid, "outbound-api", live.number, PERSON, status_callback=_status_url(live, call), status_events=events))
-        for state, event in (("completed", "completed"), ("in-progress", "answered"), ("ringing", "ringing"), ("initiated", "initiated")):
+        late = twilio.post(
+            CallRecord(
+                sid, "outbound-api", live.number, PERSON, status_callback=_status_url(live, call), status_events=events
+            )
+        )
+        for state, event in (
+            ("completed", "completed"),
+            ("in-progress", "answered"),
+            ("ringing", "ringing"),
+            ("initiated", "initiated"),
+        ):
             await late.status(state, event=event)
         assert (await live.ended(call["id"]))["status"] == status
         names = await events_of(live, call["id"])
@@ -157,7 +182,9 @@ async def test_calls_from_a_browser_reach_our_agents_and_dial_out_with_our_numbe
 # --- media and recordings ---
 
 
-async def test_a_media_socket_needs_its_calls_address_and_the_streams_token(at_twilio: TwilioLine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_media_socket_needs_its_calls_address_and_the_streams_token(
+    at_twilio: TwilioLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (line, twilio), live = at_twilio, at_twilio[0].live
     monkeypatch.setattr(engine, "START_SECONDS", 0.5)
     monkeypatch.setattr(dialing, "RING_SECONDS", 1)
@@ -171,7 +198,9 @@ async def test_a_media_socket_needs_its_calls_address_and_the_streams_token(at_t
         for path in ("", "x", "WyIwIiwiMCJd.AAAA"):
             with pytest.raises(aiohttp.WSServerHandshakeError):
                 await http.ws_connect(f"{base}/media/{path}")
-        async with http.ws_connect(media_url(live.runtime.settings, live.runtime.keyring, handed_on)) as of_another_carrier:
+        async with http.ws_connect(
+            media_url(live.runtime.settings, live.runtime.keyring, handed_on)
+        ) as of_another_carrier:
             assert (await of_another_carrier.receive()).type is aiohttp.WSMsgType.CLOSE
     assert (await live.ended(rings["id"]))["status"] == "no-answer"
     twilio.stream_parameters = {"token": "0" * 64}
@@ -189,7 +218,10 @@ async def test_a_call_whose_audio_cannot_be_connected_has_failed_and_says_why(at
     await line.ring("Hello")
     calls_: Any = (await live.caller.get("/v1/calls")).json["items"]
     for call in [await live.ended(call["id"]) for call in calls_]:
-        assert (call["status"], call["error_message"]) == ("failed", f"Twilio could not stream the call's audio: {UNREACHABLE}"), call
+        assert (call["status"], call["error_message"]) == (
+            "failed",
+            f"Twilio could not stream the call's audio: {UNREACHABLE}",
+        ), call
     assert {call["id"] for call in calls_} >= {placed["id"]}
     assert len(calls_) == 2
 
@@ -205,7 +237,9 @@ async def test_twilios_recording_is_streamed_through_and_has_the_keys_as_tones(a
         assert (file.getnchannels(), file.getframerate()) == (2, 8000)
         heard = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2").reshape(-1, 2)[:, 1].astype(np.float64)
     windows = [np.abs(np.fft.rfft(heard[at : at + 800] * np.hanning(800))) for at in range(0, len(heard) - 800, 400)]
-    found = {tuple(sorted(int(peak) * 10 for peak in np.argsort(window)[-2:])) for window in windows if window.max() > 1e5}
+    found = {
+        tuple(sorted(int(peak) * 10 for peak in np.argsort(window)[-2:])) for window in windows if window.max() > 1e5
+    }
     for low, high in ((ROWS[1], COLUMNS[1]), (ROWS[3], COLUMNS[2])):
         assert any(abs(pair[0] - low) <= 10 and abs(pair[1] - high) <= 10 for pair in found), (low, high, found)
 
@@ -240,7 +274,9 @@ async def test_a_purchase_that_succeeded_there_and_failed_here_is_repaired(at_tw
 # --- callbacks ---
 
 
-async def test_forged_callbacks_are_answered_403_and_change_nothing(at_twilio: TwilioLine, organizations: Organizations) -> None:
+async def test_forged_callbacks_are_answered_403_and_change_nothing(
+    at_twilio: TwilioLine, organizations: Organizations
+) -> None:
     (_, twilio), live = at_twilio, at_twilio[0].live
     stranger, base = await organizations.make(), live.runtime.settings.base_url
     form = {"CallSid": new_sid("CA"), "From": PERSON, "To": live.number, "CallStatus": "ringing"}

@@ -12,8 +12,8 @@ from typing import Generic, TypeVar
 import aiohttp
 import numpy as np
 from aiohttp import web
-from switchboard.conversation.g711 import decode
-from switchboard.plugins import SimulatedCall
+from switchboard.engine.conversation.media.g711 import decode
+from switchboard.plugin_sdk import SimulatedCall
 from switchboard_offline.loopback.callbacks import Calling, Ended, Post
 from switchboard_offline.loopback.leg import Leg
 from switchboard_offline.loopback.persons import Directory, voice
@@ -105,7 +105,9 @@ class Vendor(ABC, Generic[LegT]):
 
     # --- requests ---
 
-    async def serve(self, key: tuple[str, str], request: web.Request, work: Callable[[], Awaitable[web.StreamResponse]]) -> web.StreamResponse:
+    async def serve(
+        self, key: tuple[str, str], request: web.Request, work: Callable[[], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
         """One request, answered as the vendor does or as planned."""
         planned = self.failures[key]
         failure = planned.pop(0) if planned else None

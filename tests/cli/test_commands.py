@@ -22,10 +22,17 @@ def test_organizations_keys_users_and_clients(operator: Operator) -> None:
     assert set(key) == {"id", "api_key"}
     assert operator.ask("keys", "revoke", key["id"])["revoked_at"]
     email = f"a{organization['id'][:8]}@example.com"
-    assert operator.ask("users", "create", "--email", email, "--password", "long enough!", "--org", organization["id"])["email"] == email
+    assert (
+        operator.ask("users", "create", "--email", email, "--password", "long enough!", "--org", organization["id"])[
+            "email"
+        ]
+        == email
+    )
     client = operator.ask("oauth-clients", "create", "--name", "App", "--redirect-uri", "https://app.example.com/cb")
     assert set(client) == {"client_id", "client_secret"}
-    public = operator.ask("oauth-clients", "create", "--name", "App", "--redirect-uri", "http://localhost:3000/cb", "--public")
+    public = operator.ask(
+        "oauth-clients", "create", "--name", "App", "--redirect-uri", "http://localhost:3000/cb", "--public"
+    )
     assert public["client_secret"] is None
 
 
@@ -40,8 +47,25 @@ def test_knowledge_is_reindexed(operator: Operator) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["keys", "create", "--org", "00000000-0000-0000-0000-000000000000", "--name", "x", "--scope", "agents:read"], 1, "no organization"),
-        (["keys", "create", "--org", "00000000-0000-0000-0000-000000000000", "--name", "x", "--scope", "agents:fly"], 1, "no scope agents:fly"),
+        (
+            [
+                "keys",
+                "create",
+                "--org",
+                "00000000-0000-0000-0000-000000000000",
+                "--name",
+                "x",
+                "--scope",
+                "agents:read",
+            ],
+            1,
+            "no organization",
+        ),
+        (
+            ["keys", "create", "--org", "00000000-0000-0000-0000-000000000000", "--name", "x", "--scope", "agents:fly"],
+            1,
+            "no scope agents:fly",
+        ),
         (["users", "create", "--email", "nobody", "--password", "long enough!"], 1, "not an e-mail"),
         (["users", "create", "--email", "a@b.co", "--password", "short"], 1, "at least 10"),
         (["oauth-clients", "create", "--name", "x", "--redirect-uri", "http://evil.example.com/"], 1, "redirect URI"),
@@ -51,7 +75,9 @@ def test_knowledge_is_reindexed(operator: Operator) -> None:
         (["no-such-command"], 2, "No such command"),
     ],
 )
-def test_errors_are_one_line_with_their_status(operator: Operator, arguments: list[str], status: int, message: str) -> None:
+def test_errors_are_one_line_with_their_status(
+    operator: Operator, arguments: list[str], status: int, message: str
+) -> None:
     done = operator.run(*arguments)
     assert done.returncode == status
     assert message in done.stderr
@@ -70,7 +96,10 @@ def test_a_worker_shows_its_metrics_and_stops_when_told(operator: Operator) -> N
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command, environment = [sys.executable, "-m", "switchboard", "worker"], {**operator.environment, "SWITCHBOARD_WORKER_PORT": str(port)}
+    command, environment = (
+        [sys.executable, "-m", "switchboard", "worker"],
+        {**operator.environment, "SWITCHBOARD_WORKER_PORT": str(port)},
+    )
     worker = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
     try:
         for _ in range(200):
@@ -91,7 +120,10 @@ def test_a_worker_shows_its_metrics_and_stops_when_told(operator: Operator) -> N
 
 def test_a_balance_is_credited_and_shown(operator: Operator) -> None:
     made = operator.ask("orgs", "create", "--name", "Prepaid")["id"]
-    assert operator.ask("billing", "credit", "--org", made, "--amount", "25.5", "--note", "first") == {"id": made, "balance": 25.5}
+    assert operator.ask("billing", "credit", "--org", made, "--amount", "25.5", "--note", "first") == {
+        "id": made,
+        "balance": 25.5,
+    }
     assert operator.ask("billing", "credit", "--org", made, "--amount", "-0.5") == {"id": made, "balance": 25}
     assert operator.ask("billing", "balance", "--org", made) == {"id": made, "balance": 25}
     for amount in ("x", "0", "nan", "1e30"):
@@ -105,4 +137,11 @@ def test_voices_are_listed_by_provider(operator: Operator) -> None:
     assert done.returncode == 0
     listed = json.loads(done.stdout)
     assert listed["faults"] == []
-    assert {"organization_id": made, "provider": "espeak", "id": "de", "name": "German", "language": "de", "gender": "male"} in listed["voices"]
+    assert {
+        "organization_id": made,
+        "provider": "espeak",
+        "id": "de",
+        "name": "German",
+        "language": "de",
+        "gender": "male",
+    } in listed["voices"]

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import click
 import pytest
-from switchboard.cli.simulate import read
+from switchboard.apps.cli.simulate import read
 
 from tests.fixtures.app import Caller
 from tests.fixtures.command_line import Done, Operator
@@ -18,7 +18,8 @@ from tests.fixtures.servers import REPOSITORY
 Simulate: TypeAlias = Callable[..., Awaitable[Done]]
 
 PROMPT = (
-    'When the caller says "opening hours": say "We are open from seven to six."\nWhen the caller says "goodbye": say "Goodbye." and call end_call'
+    'When the caller says "opening hours": say "We are open from seven to six."\n'
+    'When the caller says "goodbye": say "Goodbye." and call end_call'
 )
 
 
@@ -29,7 +30,9 @@ def simulate(caller: Caller, operator: Operator, tmp_path: Path) -> Simulate:
     async def run(suite: str, *options: str) -> Done:
         file = tmp_path / "suite.toml"
         file.write_text(suite)
-        return await asyncio.to_thread(operator.run, "simulate", str(file), "--org", str(caller.organization_id), *options)
+        return await asyncio.to_thread(
+            operator.run, "simulate", str(file), "--org", str(caller.organization_id), *options
+        )
 
     return run
 
@@ -39,7 +42,9 @@ async def test_the_example_passes_and_fails_with_the_agent(caller: Caller, simul
     agent = (await caller.post("/v1/agents", {"name": "Bakery", "system_prompt": PROMPT})).json["id"]
     done = await simulate(example)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "1 of 1 passed"), done.stderr
-    await caller.send("PUT", f"/v1/agents/{agent}", {"system_prompt": PROMPT.replace("open from seven", "closed from seven")})
+    await caller.send(
+        "PUT", f"/v1/agents/{agent}", {"system_prompt": PROMPT.replace("open from seven", "closed from seven")}
+    )
     done = await simulate(example, "--json")
     assert done.returncode == 1, done.stderr
     found = json.loads(done.stdout)
@@ -52,8 +57,14 @@ async def test_the_example_passes_and_fails_with_the_agent(caller: Caller, simul
         ("[[simulation", "suite.toml: "),
         ("", "there is no [[simulation]]"),
         ('[[simulation]]\nname = "A"', "simulation 1: agent: "),
-        ('[[simulation]]\nagent = "A"\nname = "A"\nlines = ["B"]\nassertions = [{type = "said"}]', "simulation 1: assertions.0.said.text: "),
-        ('[[simulation]]\nagent = "A"\nname = "A"\nlines = ["B"]\nassertions = [{type = "latency_under_ms", milliseconds = 1}]', "assertions.0.type"),
+        (
+            '[[simulation]]\nagent = "A"\nname = "A"\nlines = ["B"]\nassertions = [{type = "said"}]',
+            "simulation 1: assertions.0.said.text: ",
+        ),
+        (
+            '[[simulation]]\nagent = "A"\nname = "A"\nlines = ["B"]\nassertions = [{type = "latency_under_ms", milliseconds = 1}]',
+            "assertions.0.type",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_used(tmp_path: Path, suite: str, fault: str) -> None:

@@ -8,12 +8,12 @@ from uuid import UUID, uuid4
 import numpy as np
 import pytest
 import pytest_asyncio
-from switchboard.conversation import desk as desks
-from switchboard.conversation.call import CallResult, EndedReason, LiveCall, Person, TranscriptEntry
-from switchboard.conversation.desk import Desk, DeskState, Refused
-from switchboard.conversation.engine import CallEngine
-from switchboard.conversation.g711 import decode
-from switchboard.plugins import ProviderError, SpeechToTextStream, TranscriptionRequest
+from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall, Person, TranscriptEntry
+from switchboard.engine.conversation.engine import CallEngine
+from switchboard.engine.conversation.handoff import supervision as desks
+from switchboard.engine.conversation.handoff.supervision import Desk, DeskState, Refused
+from switchboard.engine.conversation.media.g711 import decode
+from switchboard.plugin_sdk import ProviderError, SpeechToTextStream, TranscriptionRequest
 
 from tests.fixtures.conversation import Log, Model, Socket, Speech, Transcriber, call, voice
 
@@ -108,7 +108,9 @@ def said(result: CallResult) -> list[tuple[str, str, bool]]:
     return [(entry.role, entry.content, entry.by_person) for entry in result.transcript if entry.role != "system"]
 
 
-async def test_a_takeover_silences_the_agent_at_once_and_the_agent_goes_on_knowing_what_was_said(engine: CallEngine) -> None:
+async def test_a_takeover_silences_the_agent_at_once_and_the_agent_goes_on_knowing_what_was_said(
+    engine: CallEngine,
+) -> None:
     model = Model("As my colleague said.")
     one = await held(engine, call(model, Transcriber("let me help you", "thank you"), greeting_message=GREETING))
     await one.socket.spoke.wait()
@@ -126,7 +128,11 @@ async def test_a_takeover_silences_the_agent_at_once_and_the_agent_goes_on_knowi
     result = await one.ends()
     greeting, *rest = said(result)
     assert GREETING.startswith(greeting[1])
-    assert rest == [("agent", "let me help you", True), ("user", "thank you", False), ("agent", "As my colleague said.", False)]
+    assert rest == [
+        ("agent", "let me help you", True),
+        ("user", "thank you", False),
+        ("agent", "As my colleague said.", False),
+    ]
     told = [(message.role, message.content) for message in model.asked[0].messages]
     assert told[-4:-1] == [("system", desks.TELL_TAKEN_OVER), ("assistant", "let me help you"), ("user", "thank you")]
     assert told[-1] == ("system", desks.TELL_HANDED_BACK)
@@ -145,7 +151,9 @@ async def test_a_whisper_reaches_the_model_and_never_the_caller(engine: CallEngi
     await one.socket.say(voice("How much is it then?"))
     await one.socket.spoke.wait()
     await one.ends()
-    assert any("Offer ten percent off." in message.content for message in model.asked[0].messages if message.role == "system")
+    assert any(
+        "Offer ten percent off." in message.content for message in model.asked[0].messages if message.role == "system"
+    )
     assert [request.text for request in speech.asked] == ["Gladly."]
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import pytest_asyncio
-from switchboard.conversation import listening, transferring
-from switchboard.conversation.call import CallResult, EndedReason, LiveCall, TargetTold
-from switchboard.conversation.engine import CallEngine
-from switchboard.plugins import AgentTool, JsonObject, ProviderError, ToolCall, ToolContext, ToolParameters
+from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall, TargetTold
+from switchboard.engine.conversation.engine import CallEngine
+from switchboard.engine.conversation.handoff import transfer as transferring
+from switchboard.engine.conversation.speech import transcription
+from switchboard.plugin_sdk import AgentTool, JsonObject, ProviderError, ToolCall, ToolContext, ToolParameters
 
 from tests.fixtures.conversation import Leg, Model, Socket, Speech, Transcriber, call, voice
 
@@ -84,7 +85,13 @@ async def test_knowledge_is_looked_for_before_the_final_transcript_comes_and_onc
 async def test_what_is_written_is_read_aloud_in_words_and_kept_as_written(engine: CallEngine) -> None:
     socket, speech = Socket(), Speech()
     live = replace(
-        call(Model(), Transcriber(), greeting_message="That is **$5**. Ask Siobhan.", pronunciations={"siobhan": "Shivawn"}), text_to_speech=speech
+        call(
+            Model(),
+            Transcriber(),
+            greeting_message="That is **$5**. Ask Siobhan.",
+            pronunciations={"siobhan": "Shivawn"},
+        ),
+        text_to_speech=speech,
     )
     holding = asyncio.create_task(hold(engine, live, socket))
     await socket.spoke.wait()
@@ -107,11 +114,22 @@ async def test_prompts_are_filled_with_the_calls_variables(engine: CallEngine) -
 
 @pytest.mark.parametrize(
     ("allowed", "words", "text", "stops"),
-    [(True, 0, "stop please", True), (True, 2, "stop please", True), (True, 3, "mhm", False), (False, 0, "stop", False)],
+    [
+        (True, 0, "stop please", True),
+        (True, 2, "stop please", True),
+        (True, 3, "mhm", False),
+        (False, 0, "stop", False),
+    ],
 )
 async def test_barge_in(engine: CallEngine, allowed: bool, words: int, text: str, stops: bool) -> None:
     socket = Socket()
-    live = call(Model("All right."), Transcriber(text), greeting_message=GREETING, allow_interruptions=allowed, interruption_min_words=words)
+    live = call(
+        Model("All right."),
+        Transcriber(text),
+        greeting_message=GREETING,
+        allow_interruptions=allowed,
+        interruption_min_words=words,
+    )
     holding = asyncio.create_task(hold(engine, live, socket))
     await socket.spoke.wait()
     await socket.say(b"\xff" * 8000 + voice("Stop it please, stop it"))
@@ -169,7 +187,9 @@ async def test_a_tool_that_is_broken_into_leaves_no_call_without_a_result(engine
 async def test_silence_and_length_end_a_call(engine: CallEngine) -> None:
     for reason, silence, longest in ((EndedReason.SILENCE, 1, 60), (EndedReason.MAX_DURATION, 60, 1)):
         socket, leg = Socket(), Leg()
-        live = call(Model(), Transcriber(), leg=leg, end_call_silence_seconds=silence, max_call_duration_seconds=longest)
+        live = call(
+            Model(), Transcriber(), leg=leg, end_call_silence_seconds=silence, max_call_duration_seconds=longest
+        )
         result = await hold(engine, live, socket)
         assert result.ended_reason is reason
         assert leg.done == ["hang_up"]
@@ -242,9 +262,14 @@ async def test_a_caller_who_does_not_wait_for_it_takes_the_target_along(engine: 
 
 
 @pytest.mark.parametrize("how", ["busy", "silent", "refused"])
-async def test_a_warm_transfer_that_fails_leaves_the_caller_with_the_agent(engine: CallEngine, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_warm_transfer_that_fails_leaves_the_caller_with_the_agent(
+    engine: CallEngine, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(transferring, "INTRODUCING_SECONDS", 0.2 if how == "silent" else 60)
-    leg, model = Leg(refuses_transfer=how == "refused"), Model(WARM, "One moment.", ToolCall("2", "end_call", {}), "They are not there.")
+    leg, model = (
+        Leg(refuses_transfer=how == "refused"),
+        Model(WARM, "One moment.", ToolCall("2", "end_call", {}), "They are not there."),
+    )
     _, live, holding = await warm(engine, leg, model)
     if how != "silent":
         await tell(engine, live, TargetTold("target", "busy" if how == "busy" else None))
@@ -252,7 +277,10 @@ async def test_a_warm_transfer_that_fails_leaves_the_caller_with_the_agent(engin
     assert (result.ended_reason, result.transferred_to) == (EndedReason.AGENT_HUNG_UP, None)
     assert leg.done[1:] == (["hang_up"] if how == "busy" else ["hang_up target", "hang_up"])
     told = {"busy": "they did not answer (busy)", "silent": "nobody answered", "refused": "busy"}[how]
-    assert any(message.content == f"The transfer did not work: {told}. Tell the caller." for message in model.asked[-1].messages)
+    assert any(
+        message.content == f"The transfer did not work: {told}. Tell the caller."
+        for message in model.asked[-1].messages
+    )
 
 
 async def test_digits_are_a_turn_and_can_be_pressed(engine: CallEngine) -> None:
@@ -293,8 +321,10 @@ async def test_a_lost_transcription_stream_is_reopened_and_nothing_is_lost(engin
     assert ("user", "still here") in said(await holding)
 
 
-async def test_a_stream_that_worked_in_between_may_be_lost_again(engine: CallEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening, "BACKOFF_SECONDS", (0.0,))
+async def test_a_stream_that_worked_in_between_may_be_lost_again(
+    engine: CallEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transcription, "BACKOFF_SECONDS", (0.0,))
     socket, transcriber = Socket(), Transcriber("first", "second")
     holding = asyncio.create_task(hold(engine, call(Model("Go on."), transcriber), socket))
     for _ in range(2):
@@ -365,7 +395,10 @@ async def test_a_call_told_to_end_before_its_stream_starts_ends(engine: CallEngi
 
 async def test_draining_ends_every_call_in_a_defined_way(engine: CallEngine) -> None:
     sockets = [Socket() for _ in range(5)]
-    holding = [asyncio.create_task(hold(engine, call(Model(), Transcriber(), greeting_message=GREETING), socket)) for socket in sockets]
+    holding = [
+        asyncio.create_task(hold(engine, call(Model(), Transcriber(), greeting_message=GREETING), socket))
+        for socket in sockets
+    ]
     await asyncio.gather(*(socket.spoke.wait() for socket in sockets))
     await engine.drain(EndedReason.SHUTDOWN)
     assert {result.ended_reason for result in await asyncio.gather(*holding)} == {EndedReason.SHUTDOWN}

@@ -9,12 +9,12 @@ from typing import Final, Literal
 import pytest
 import pytest_asyncio
 from pydantic import HttpUrl, SecretStr
-from switchboard.conversation.call import CallResult, LiveCall
-from switchboard.conversation.engine import CallEngine
-from switchboard.conversation.thinking import APOLOGY
-from switchboard.plugins import ChatRequest, Message
-from switchboard.providers import failover
-from switchboard.providers.failover import PATIENCE, FailoverLLM, FailoverTextToSpeech, ServiceRecord
+from switchboard.engine.conversation.call import CallResult, LiveCall
+from switchboard.engine.conversation.engine import CallEngine
+from switchboard.engine.conversation.response_generator import APOLOGY
+from switchboard.engine.providers import failover
+from switchboard.engine.providers.failover import PATIENCE, FailoverLLM, FailoverTextToSpeech, ServiceRecord
+from switchboard.plugin_sdk import ChatRequest, Message
 from switchboard_llm.client import VendorSettings
 from switchboard_llm.models import MODELS, VendorModel
 from switchboard_speech.deepgram import DeepgramTextToSpeech, DeepgramVoiceSettings
@@ -28,7 +28,10 @@ from tests.speech.elevenlabs import ElevenLabs
 from tests.speech.vendor import KEY, in_use
 
 # LiteLLM and the libraries under it warn of their own future; none of it is ours to mend.
-pytestmark = [pytest.mark.usefixtures("litellm_clients"), pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")]
+pytestmark = [
+    pytest.mark.usefixtures("litellm_clients"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning"),
+]
 
 Trouble = Fault | Literal["unreachable"] | None
 QUESTION: Final = voice("Can you help me please?")
@@ -103,29 +106,45 @@ async def test_a_model_in_trouble(engine: CallEngine, monkeypatch: pytest.Monkey
     monkeypatch.setattr(failover, "SILENT_SECONDS", 1.0)
     async with two_models(None) as (_, models):
         assert [event async for event in models.chat(ChatRequest((Message("user", "warm up"),)))]
-    await asyncio.gather(_is_replaced_within_a_second(engine), _breaks_off(engine, "drop"), _breaks_off(engine, "hang"), _calls_a_tool(engine))
+    await asyncio.gather(
+        _is_replaced_within_a_second(engine),
+        _breaks_off(engine, "drop"),
+        _breaks_off(engine, "hang"),
+        _calls_a_tool(engine),
+    )
 
 
 async def _is_replaced_within_a_second(engine: CallEngine) -> None:
     """A refusal sooner than that: it is not waited out."""
     troubles: Sequence[Trouble] = (None, "limited", "overloaded", "unreachable", "silent", "mute")
     for _ in range(ROUNDS):
-        heard = dict(zip(troubles, await asyncio.gather(*(_ask_models(engine, trouble) for trouble in troubles)), strict=True))
+        heard = dict(
+            zip(troubles, await asyncio.gather(*(_ask_models(engine, trouble) for trouble in troubles)), strict=True)
+        )
         assert {tuple(answer.said) for answer in heard.values()} == {("You said help.",)}
         longer = {trouble: answer.waited - heard[None].waited for trouble, answer in heard.items()}
-        late = [trouble for trouble, seconds in longer.items() if seconds >= (1 if trouble in ("silent", "mute") else PATIENCE / 2)]
+        late = [
+            trouble
+            for trouble, seconds in longer.items()
+            if seconds >= (1 if trouble in ("silent", "mute") else PATIENCE / 2)
+        ]
         if not late:
             break
     assert not late, longer
     used = heard["silent"].result.usage.models
-    assert [(usage.input_tokens, usage.output_tokens, "overtaken_by" in usage.detail) for usage in used] == [(12, 5, False), (12, 0, True)]
+    assert [(usage.input_tokens, usage.output_tokens, "overtaken_by" in usage.detail) for usage in used] == [
+        (12, 5, False),
+        (12, 0, True),
+    ]
 
 
 async def _breaks_off(engine: CallEngine, fault: Fault) -> None:
     """What it said stays, and the caller is asked to say it again."""
     speech = Speech()
     async with two_models(fault) as (_, models):
-        heard = await ask(engine, replace(call(Model(), Transcriber("help. And more")), llm=models, text_to_speech=speech))
+        heard = await ask(
+            engine, replace(call(Model(), Transcriber("help. And more")), llm=models, text_to_speech=speech)
+        )
     assert [request.text for request in speech.asked] == ["You said help.", APOLOGY]
     assert heard.said[0].startswith("You said help.")
     assert heard.result.error_message is None
@@ -163,9 +182,13 @@ async def _ask_voices(engine: CallEngine, trouble: Literal["refuses", "hangs", "
     return heard
 
 
-async def test_a_voice_in_trouble_is_replaced_within_a_second_and_says_a_broken_sentence_again(engine: CallEngine) -> None:
+async def test_a_voice_in_trouble_is_replaced_within_a_second_and_says_a_broken_sentence_again(
+    engine: CallEngine,
+) -> None:
     for _ in range(ROUNDS):
-        usual, refused, slow, broken = await asyncio.gather(*(_ask_voices(engine, trouble) for trouble in (None, "refuses", "hangs", "breaks")))
+        usual, refused, slow, broken = await asyncio.gather(
+            *(_ask_voices(engine, trouble) for trouble in (None, "refuses", "hangs", "breaks"))
+        )
         assert [heard.said for heard in (usual, refused, slow, broken)] == [[ANSWER]] * 4
         assert broken.result.error_message is None
         longer = (slow.waited - usual.waited, refused.waited - usual.waited)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from switchboard.conversation.conversion import Converter
-from switchboard.conversation.g711 import decode, encode
-from switchboard.conversation.recording import HELD_BACK, Recording
-from switchboard.conversation.speaking import Sentence
-from switchboard.conversation.thinking import filled, split_sentences
-from switchboard.conversation.vad import WINDOW, Change, VoiceActivity, VoiceDetector
-from switchboard.conversation.wording import pieces
-from switchboard.plugins import PHONE_MULAW, AudioFormat, Encoding, Word
+from switchboard.engine.conversation.media.conversion import Converter
+from switchboard.engine.conversation.media.g711 import decode, encode
+from switchboard.engine.conversation.media.recording import HELD_BACK, Recording
+from switchboard.engine.conversation.response_generator import filled, split_sentences
+from switchboard.engine.conversation.speech.speech_output import Sentence
+from switchboard.engine.conversation.speech.text_normalization import pieces
+from switchboard.engine.conversation.speech.vad import WINDOW, Change, VoiceActivity, VoiceDetector
+from switchboard.plugin_sdk import PHONE_MULAW, AudioFormat, Encoding, Word
 from switchboard_offline.espeak import speak
 
 LOUD = 0.01
@@ -114,7 +114,9 @@ async def test_audio_that_was_delayed_is_recorded_where_it_was_said(tmp_path: Pa
     assert np.array_equal(heard, decode(said, "mulaw"))
 
 
-async def test_a_recording_is_whole_though_its_last_write_was_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_recording_is_whole_though_its_last_write_was_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recording, go_on = Recording(tmp_path / "call.wav", "mulaw"), threading.Event()
     append = recording._append
 

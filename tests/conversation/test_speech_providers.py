@@ -9,16 +9,19 @@ from dataclasses import replace
 
 import pytest
 import pytest_asyncio
-from switchboard.conversation.call import CallResult, EndedReason, LiveCall
-from switchboard.conversation.engine import CallEngine
-from switchboard.plugins import ToolCall, Word
+from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall
+from switchboard.engine.conversation.engine import CallEngine
+from switchboard.plugin_sdk import ToolCall, Word
 
 from tests.fixtures.conversation import Leg, Model, Socket, Transcriber, call
 from tests.speech.providers import Speech, speech
 from tests.speech.vendor import PHRASES, SENTENCE, spoken, synthesized
 
 # LiteLLM and the libraries under it warn of their own future; none of it is ours to mend.
-pytestmark = [pytest.mark.usefixtures("litellm_clients"), pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")]
+pytestmark = [
+    pytest.mark.usefixtures("litellm_clients"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning"),
+]
 
 LONG = "Unfortunately international telecommunications infrastructure is so big that all of us do as we can and go on and on for as long as it is on"
 """Long words first, so that a share of the time is not the same share of the words."""
@@ -91,7 +94,10 @@ async def _says_goodbye(engine: CallEngine, voices: Speech) -> None:
     await heard(socket)
     async with asyncio.timeout(20):
         result = await holding
-    assert (result.ended_reason, said(result)) == (EndedReason.AGENT_HUNG_UP, [("user", SENTENCE), ("agent", "Goodbye then.")])
+    assert (result.ended_reason, said(result)) == (
+        EndedReason.AGENT_HUNG_UP,
+        [("user", SENTENCE), ("agent", "Goodbye then.")],
+    )
     assert leg.done == ["hang_up"]
 
 
@@ -110,7 +116,9 @@ async def _presses_keys(engine: CallEngine, voices: Speech) -> None:
 
 async def _falls_silent(engine: CallEngine, voices: Speech) -> None:
     async with asyncio.timeout(20):
-        result = await engine.hold(conversation(voices, Model(), greeting_message="Hello.", end_call_silence_seconds=1), Socket())
+        result = await engine.hold(
+            conversation(voices, Model(), greeting_message="Hello.", end_call_silence_seconds=1), Socket()
+        )
     assert (result.ended_reason, said(result)) == (EndedReason.SILENCE, [("agent", "Hello.")])
 
 

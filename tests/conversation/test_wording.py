@@ -1,7 +1,7 @@
 """What agents write, as it is read aloud; and what of the writing was heard."""
 
 import pytest
-from switchboard.conversation.wording import heard_of, letters, pieces
+from switchboard.engine.conversation.speech.text_normalization import heard_of, letters, pieces
 
 
 def read(text: str, language: str = "en-US", **pronunciations: str) -> str:
@@ -26,7 +26,10 @@ def read(text: str, language: str = "en-US", **pronunciations: str) -> str:
         ("212-555-0100", "two one two, five five five, zero one zero zero"),
         ("At 9:00, 9:05 or 3:30 pm.", "At nine o’clock, nine oh five or three thirty p m."),
         ("At 3:30 p.m. sharp", "At three thirty p m. sharp"),
-        ("50% of 1,234,567.8", "fifty percent of one million two hundred thirty-four thousand five hundred sixty-seven point eight"),
+        (
+            "50% of 1,234,567.8",
+            "fifty percent of one million two hundred thirty-four thousand five hundred sixty-seven point eight",
+        ),
         ("the 1st, 2nd, 12th, 20th and 33rd", "the first, second, twelfth, twentieth and thirty-third"),
         ("in 1984, 2005 and 2026", "in nineteen eighty-four, two thousand five and twenty twenty-six"),
         ("on 2026-11-21.", "on November twenty-first, twenty twenty-six."),
@@ -53,18 +56,25 @@ def test_english_is_read_as_people_say_it(written: str, spoken: str) -> None:
         ("ja-JP", "**3時** https://a.jp", "3時 https://a.jp"),
     ],
 )
-def test_other_languages_keep_their_numbers_and_have_their_words_for_addresses(language: str, written: str, spoken: str) -> None:
+def test_other_languages_keep_their_numbers_and_have_their_words_for_addresses(
+    language: str, written: str, spoken: str
+) -> None:
     assert read(written, language) == spoken
 
 
 def test_an_agents_own_pronunciations_come_first() -> None:
-    assert read("Ask siobhan at ACME, not acmes.", Siobhan="Shivawn", Acme="Ack me") == "Ask Shivawn at Ack me, not acmes."
+    assert (
+        read("Ask siobhan at ACME, not acmes.", Siobhan="Shivawn", Acme="Ack me") == "Ask Shivawn at Ack me, not acmes."
+    )
     assert read("From 24/7 Fitness", **{"24/7": "twenty-four seven"}) == "From twenty-four seven Fitness"
 
 
 def test_what_was_heard_is_told_as_it_was_written() -> None:
     found = pieces("You pay **$1,250.50**, then call us.", "en")
     assert heard_of(found, letters("You pay one thousand two")) == "You pay **"
-    assert heard_of(found, letters("You pay one thousand two hundred fifty dollars and fifty cents, then")) == "You pay **$1,250.50**, then"
+    assert (
+        heard_of(found, letters("You pay one thousand two hundred fifty dollars and fifty cents, then"))
+        == "You pay **$1,250.50**, then"
+    )
     assert heard_of(found, 1000) == "You pay **$1,250.50**, then call us."
     assert heard_of(found, 0) == ""

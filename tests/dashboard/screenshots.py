@@ -13,24 +13,39 @@ from uuid import UUID
 
 import aiohttp
 from playwright.async_api import BrowserContext
-from switchboard import app
-from switchboard.calls.models import Call
-from switchboard.cli.demo import EMAIL, NUMBER, Demo, seed
-from switchboard.contacts import service as contacts
-from switchboard.contacts.schemas import ContactCreate
-from switchboard.database import now
-from switchboard.embedded import DataDirectory, EmbeddedServers
+from switchboard.apps.cli.demo import EMAIL, NUMBER, Demo, seed
+from switchboard.apps.embedded import DataDirectory, EmbeddedServers
+from switchboard.apps.server import app
+from switchboard.foundation.database import now
+from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
-from switchboard.phone_numbers import purchase
-from switchboard.plugins import SimulatedCarrier, SpokenLine
+from switchboard.plugin_sdk import SimulatedCarrier, SpokenLine
+from switchboard.resources.calls.models import Call
+from switchboard.resources.contacts import service as contacts
+from switchboard.resources.contacts.schemas import ContactCreate
+from switchboard.resources.phone_numbers import purchases
 from switchboard.runtime import Runtime
-from switchboard.settings import Settings
 
 from tests.fixtures.app import listening
 from tests.fixtures.dashboard import browsing
 
-PEOPLE = ("Ada Lovelace", "Grace Hopper", "Alan Turing", "Hedy Lamarr", "Claude Shannon", "Edith Clarke", "Emile Berliner", "Almon Strowger")
-ENDINGS = (("completed", "agent_hung_up"), ("completed", "caller_hung_up"), ("completed", "transferred"), ("no-answer", None), ("busy", None))
+PEOPLE = (
+    "Ada Lovelace",
+    "Grace Hopper",
+    "Alan Turing",
+    "Hedy Lamarr",
+    "Claude Shannon",
+    "Edith Clarke",
+    "Emile Berliner",
+    "Almon Strowger",
+)
+ENDINGS = (
+    ("completed", "agent_hung_up"),
+    ("completed", "caller_hung_up"),
+    ("completed", "transferred"),
+    ("no-answer", None),
+    ("busy", None),
+)
 PAGES = {
     "overview": "/dashboard", "agent": "/dashboard/agents", "knowledge": "/dashboard/knowledge/search?query=Which+cake+has+no+flour",
     "calls": "/dashboard/calls", "call": "/dashboard/calls?direction=inbound", "texts": "/dashboard/texts", "contacts": "/dashboard/contacts",
@@ -53,7 +68,9 @@ async def main(folder: Path) -> None:
         async with EmbeddedServers(directory):
             await upgrade(directory.database_url)
             settings = Settings(data_dir=Path(place) / "data", port=port, tenants_dir=Path("tenants"))
-            async with app.runtime(settings, database_url=directory.database_url, redis_url=directory.redis_url) as runtime:
+            async with app.runtime(
+                settings, database_url=directory.database_url, redis_url=directory.redis_url
+            ) as runtime:
                 demo = await seed(runtime)
                 async with listening(runtime):
                     await _make_up(runtime, demo)
@@ -67,16 +84,24 @@ async def _make_up(runtime: Runtime, demo: Demo) -> None:
     chance = random.Random(7)
     async with runtime.database.tenant(demo.organization_id) as session:
         for n, name in enumerate(PEOPLE):
-            fields = {"phone_number": f"+155501000{n:02}", "name": name, "company": chance.choice(("Bell Labs", "Bletchley Park", "MGM", None))}
+            fields = {
+                "phone_number": f"+155501000{n:02}",
+                "name": name,
+                "company": chance.choice(("Bell Labs", "Bletchley Park", "MGM", None)),
+            }
             await contacts.create(session, ContactCreate.model_validate(fields))
         for back in range(30):
             session.add_all(_call(chance, demo.organization_id, back) for _ in range(chance.randint(4, 18)))
-    async with aiohttp.ClientSession(runtime.settings.base_url, headers={"Authorization": f"Bearer {demo.api_key}"}) as client:
+    async with aiohttp.ClientSession(
+        runtime.settings.base_url, headers={"Authorization": f"Bearer {demo.api_key}"}
+    ) as client:
         await _make(client)
     async with runtime.providers.telephony(demo.organization_id) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
-        callbacks = purchase.callback_urls(runtime, demo.organization_id, "loopback")
-        await carrier.simulate_text(from_number="+15550100003", to_number=NUMBER, body="What are your opening hours?", callbacks=callbacks)
+        callbacks = purchases.callback_urls(runtime, demo.organization_id, "loopback")
+        await carrier.simulate_text(
+            from_number="+15550100003", to_number=NUMBER, body="What are your opening hours?", callbacks=callbacks
+        )
         lines = [SpokenLine(text=line) for line in LINES]
         await carrier.simulate_call(from_number="+15550100001", to_number=NUMBER, lines=lines, callbacks=callbacks)
 
@@ -94,13 +119,27 @@ async def _make(client: aiohttp.ClientSession) -> None:
     base = await post("/v1/knowledge-bases", {"name": "The bakery", "description": "What we bake, and what is in it."})
     text = "Rye bread is baked on Mondays and Thursdays. The sourdough is forty years old.\n\nThe almond cake has nuts and no flour."
     await post(f"/v1/knowledge-bases/{base}/documents", {"filename": "breads.txt", "content": text})
-    await post("/v1/webhook-endpoints", {"url": "https://example.com/hooks/switchboard", "events": ["call.completed", "sms.received"]})
+    await post(
+        "/v1/webhook-endpoints",
+        {"url": "https://example.com/hooks/switchboard", "events": ["call.completed", "sms.received"]},
+    )
     tag = {"type": "tag_contact", "params": {"phone_number": "{{ data.from_number }}", "tag": "called us"}}
-    automation = {"name": "Remember who called", "trigger_type": "call.completed", "trigger_filters": {"data.direction": "inbound"}, "actions": [tag]}
+    automation = {
+        "name": "Remember who called",
+        "trigger_type": "call.completed",
+        "trigger_filters": {"data.direction": "inbound"},
+        "actions": [tag],
+    }
     await post("/v1/automations", automation)
     people = [{"phone_number": f"+155501000{n:02}"} for n in (1, 2, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14)]
     agent, number = await first("/v1/agents"), await first("/v1/phone-numbers")
-    campaign = {"name": "Ready for collection", "agent_id": agent, "phone_number_id": number, "contacts": people, "max_concurrent": 2}
+    campaign = {
+        "name": "Ready for collection",
+        "agent_id": agent,
+        "phone_number_id": number,
+        "contacts": people,
+        "max_concurrent": 2,
+    }
     async with client.post(f"/v1/campaigns/{await post('/v1/campaigns', campaign)}/start") as answer:
         assert answer.ok, await answer.text()
 
@@ -136,7 +175,9 @@ def _call(chance: random.Random, organization_id: UUID, days_ago: int) -> Call:
         call_successful=chance.random() < 0.85,
         user_sentiment=chance.choices(("positive", "neutral", "negative"), (5, 4, 1))[0] if seconds else "unknown",
         latencies=[latency] if seconds else [],
-        call_summary="The caller asked for the opening hours and ordered a loaf of rye bread for tomorrow." if seconds else None,
+        call_summary="The caller asked for the opening hours and ordered a loaf of rye bread for tomorrow."
+        if seconds
+        else None,
     )
 
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from switchboard import app
+from switchboard.apps.server import app
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -38,7 +38,10 @@ async def test_a_changed_password_ends_every_other_session(owner: Person, runtim
 
 
 async def test_the_present_password_cannot_be_guessed_at_an_unwatched_desk(owner: Person) -> None:
-    statuses = [(await owner.post("/dashboard/account/password", {"current": f"guess number {n}", "new": NEW})).status for n in range(24)]
+    statuses = [
+        (await owner.post("/dashboard/account/password", {"current": f"guess number {n}", "new": NEW})).status
+        for n in range(24)
+    ]
     assert set(statuses[:20]) == {422}
     assert statuses[-1] == 429
     assert (await owner.post("/dashboard/account/password", {"current": PASSWORD, "new": NEW})).status == 429
@@ -56,7 +59,9 @@ async def test_other_browsers_are_seen_and_signed_out(owner: Person, runtime: Ru
     assert (await owner.get("/dashboard")).status == 200
 
 
-async def test_nobody_ends_somebody_elses_session(owner: Person, people: People, caller: Caller, runtime: Runtime) -> None:
+async def test_nobody_ends_somebody_elses_session(
+    owner: Person, people: People, caller: Caller, runtime: Runtime
+) -> None:
     await elsewhere(runtime, owner)
     theirs = re.findall(r"/dashboard/account/sessions/[\w-]+/end", (await owner.get("/dashboard/account")).html)[0]
     colleague = await people.join(caller.organization_id)

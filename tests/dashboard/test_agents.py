@@ -3,7 +3,7 @@
 from unittest.mock import AsyncMock
 
 import pytest
-from switchboard.dashboard.agents.differences import differences
+from switchboard.apps.dashboard.ui.version_diff import differences
 from switchboard.runtime import Runtime
 from switchboard_offline.scripted import ScriptedLLM
 
@@ -89,7 +89,12 @@ async def test_every_field_is_kept_and_what_is_cleared_is_empty(member: Person, 
     cleared = {**FORM, "greeting_message": "", "pronunciations": "", "timezone": "Europe/Berlin"}
     assert (await member.post(answer.location, cleared)).status == 303
     agent = await kept(caller, answer.location)
-    assert (agent["greeting_message"], agent["tools"], agent["extraction_schema"], agent["knowledge_base_ids"]) == ("", [], None, [])
+    assert (agent["greeting_message"], agent["tools"], agent["extraction_schema"], agent["knowledge_base_ids"]) == (
+        "",
+        [],
+        None,
+        [],
+    )
 
 
 WRONG: list[tuple[Fields, str, str]] = [
@@ -112,9 +117,14 @@ async def test_what_is_wrong_stands_at_its_field_and_nothing_typed_is_lost(membe
     page = await made(caller)
     for fields, field, message in WRONG:
         refused = await member.post(page, {**FORM, **empty, **fields})
-        assert (refused.status, f'id="fault-{field}"' in refused.html, message in refused.html) == (422, True, True), (field, refused.html)
+        assert (refused.status, f'id="fault-{field}"' in refused.html, message in refused.html) == (422, True, True), (
+            field,
+            refused.html,
+        )
         assert "Good &lt;day&gt;" in refused.html
-    refused = await member.post(page, {**FORM, **TOOL, "tools.0.parameters": "{", "pronunciations": "a", "voice_speed": "9", "name": ""})
+    refused = await member.post(
+        page, {**FORM, **TOOL, "tools.0.parameters": "{", "pronunciations": "a", "voice_speed": "9", "name": ""}
+    )
     for field in ("tools.0.parameters", "pronunciations", "voice_speed", "name"):
         assert f'id="fault-{field}"' in refused.html, "all at once"
     assert (await kept(caller, page))["version"] == 1
@@ -125,7 +135,11 @@ async def test_what_somebody_else_saved_meanwhile_is_not_overwritten_unseen(memb
     assert 'name="seen_version" value="1"' in (await member.get(page)).html
     await caller.send("PUT", page.replace("/dashboard", "/v1"), {"greeting_message": "Two"})
     refused = await member.post(page, {**FORM, "greeting_message": "Three", "seen_version": "1"})
-    assert (refused.status, "Version 2 was published since" in refused.html, "Three" in refused.html) == (409, True, True)
+    assert (refused.status, "Version 2 was published since" in refused.html, "Three" in refused.html) == (
+        409,
+        True,
+        True,
+    )
     assert 'name="seen_version" value="2"' in refused.html
     assert (await kept(caller, page))["greeting_message"] == "Two"
     assert (await member.post(page, {**FORM, "greeting_message": "Three", "seen_version": "2"})).status == 303
@@ -154,7 +168,12 @@ async def test_versions_say_who_made_them_and_one_comes_back_whole(member: Perso
     await member.post(f"{page}/pause")
     await member.post(f"{page}/versions/1/restore")
     agent = await kept(caller, page)
-    assert (agent["version"], agent["greeting_message"], agent["tools"], agent["knowledge_base_ids"]) == (4, "One", [], [])
+    assert (agent["version"], agent["greeting_message"], agent["tools"], agent["knowledge_base_ids"]) == (
+        4,
+        "One",
+        [],
+        [],
+    )
     assert agent["status"] == "paused"
     compared = await member.get(f"{page}/versions/4?to=2")
     assert "Version 2 to 4" in compared.html
@@ -163,9 +182,13 @@ async def test_versions_say_who_made_them_and_one_comes_back_whole(member: Perso
         assert (await member.get(f"{page}/versions/{number}")).status == 404
 
 
-async def test_voices_and_models_are_offered_by_their_provider(member: Person, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_voices_and_models_are_offered_by_their_provider(
+    member: Person, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ScriptedLLM, "models", AsyncMock(return_value=["first <model>"]))
-    assert '<option value="first &lt;model&gt;">' in (await member.get("/dashboard/agents/models?provider=scripted")).html
+    assert (
+        '<option value="first &lt;model&gt;">' in (await member.get("/dashboard/agents/models?provider=scripted")).html
+    )
     assert "<option" not in (await member.get("/dashboard/agents/models?provider=nobody")).html
     await caller.post("/v1/agents", {"name": "Other", "llm_model": "a model in use"})
     assert '<option value="a model in use">' in (await member.get("/dashboard/agents/new")).html
@@ -183,10 +206,16 @@ async def test_a_telephone_is_called(people: People, caller: Caller, runtime: Ru
     refused = await member.post(f"{page}/call", {"to_number": "12", "from_number_id": shop.number_id})
     assert refused.status == 422
     assert "must be an E.164 phone number" in refused.html
-    answer = await member.post(f"{page}/call", {"to_number": "+15550100001", "from_number_id": shop.number_id, "metadata.customer": "Ada"})
+    answer = await member.post(
+        f"{page}/call", {"to_number": "+15550100001", "from_number_id": shop.number_id, "metadata.customer": "Ada"}
+    )
     assert answer.status == 303
     call = (await caller.get(answer.location.replace("/dashboard", "/v1"))).json
-    assert (call["agent_id"], call["to_number"], call["metadata"]) == (shop.agent_id, "+15550100001", {"customer": "Ada"})
+    assert (call["agent_id"], call["to_number"], call["metadata"]) == (
+        shop.agent_id,
+        "+15550100001",
+        {"customer": "Ada"},
+    )
     await member.post(f"{page}/pause")
     paused = await member.post(f"{page}/call", {"to_number": "+15550100001", "from_number_id": shop.number_id})
     assert paused.status == 409

@@ -34,7 +34,9 @@ async def evil_site(port: int, victim: str, email: str) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-async def test_another_site_frames_nothing_posts_nothing_and_signs_nobody_in(live: LivePlatform, unused_tcp_port: int) -> None:
+async def test_another_site_frames_nothing_posts_nothing_and_signs_nobody_in(
+    live: LivePlatform, unused_tcp_port: int
+) -> None:
     base_url = live.runtime.settings.base_url
     owner = await make_person(live.runtime, live.caller.client, live.caller.organization_id)
     attacker = await make_person(live.runtime, live.caller.client, live.caller.organization_id)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from pydantic import Field
-from switchboard.automations.models import Automation
-from switchboard.dashboard.automation_forms import Kinds, read, shown
-from switchboard.plugins import ActionContext, ActionParams, AutomationAction, JsonObject, hookimpl
-from switchboard.plugins.registry import Registry
+from switchboard.apps.dashboard.forms.automation import Kinds, read, shown
+from switchboard.plugin_sdk import ActionContext, ActionParams, AutomationAction, JsonObject, hookimpl
+from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.automations.models import Automation
 from switchboard.runtime import Runtime
 from uuid_utils.compat import uuid7
 
@@ -21,7 +21,11 @@ from tests.fixtures.dashboard import People, Person, Window
 
 Fields = dict[str, str | list[str]]
 BASE: Fields = {"name": "Refunds", "description": "", "enabled": "true", "trigger_type": "sms.received"}
-TAGGING: Fields = {"actions.0.type": "tag_contact", "actions.0.params.phone_number": "{{ data.from_number }}", "actions.0.params.tag": "refund"}
+TAGGING: Fields = {
+    "actions.0.type": "tag_contact",
+    "actions.0.params.phone_number": "{{ data.from_number }}",
+    "actions.0.params.tag": "refund",
+}
 
 
 class HootParams(ActionParams):
@@ -87,7 +91,9 @@ async def test_an_automation_is_built_and_its_run_is_seen(window: Window, live: 
     await window.check_accessibility()
     await page.get_by_role("button", name="Move action 2 up").click()
     await page.get_by_role("heading", name="Tag a contact").and_(page.locator("fieldset:first-of-type h3")).wait_for()
-    assert await page.evaluate("document.activeElement.value") == "down:actions:0", "the keyboard stays with the row that moved"
+    assert await page.evaluate("document.activeElement.value") == "down:actions:0", (
+        "the keyboard stays with the row that moved"
+    )
     await page.get_by_role("button", name="Make the automation").click()
     await page.get_by_text("Refunds was made.").wait_for()
     await window.check_accessibility()
@@ -109,11 +115,22 @@ async def test_the_builder_works_without_scripts(owner: Person, caller: Caller) 
     seen = (await owner.post(draft, {**BASE, "change": "add:conditions"})).html
     assert 'name="conditions.0.operator"' in seen
     assert 'value="Refunds"' in seen
-    fields: Fields = {**BASE, "conditions.0.field": "data.body", "conditions.0.operator": "in", "conditions.0.value": "refund, money back"}
+    fields: Fields = {
+        **BASE,
+        "conditions.0.field": "data.body",
+        "conditions.0.operator": "in",
+        "conditions.0.value": "refund, money back",
+    }
     seen = (await owner.post(draft, {**fields, "change": "add:actions", "new_action": "send_sms"})).html
     assert 'value="refund, money back"' in seen
     assert 'name="actions.0.params.body"' in seen
-    two: Fields = {**fields, **TAGGING, "actions.1.type": "hoot", "actions.1.params.times": "3", "actions.1.params.loud": ""}
+    two: Fields = {
+        **fields,
+        **TAGGING,
+        "actions.1.type": "hoot",
+        "actions.1.params.times": "3",
+        "actions.1.params.loud": "",
+    }
     seen = (await owner.post(draft, {**two, "change": "up:actions:1"})).html
     assert re.search(r'name="actions.0.type" value="hoot"', seen)
     assert 'name="actions.1.params.tag"' in seen
@@ -143,7 +160,13 @@ async def test_faults_stand_at_their_rows_also_where_empty_rows_were_left_out(ow
     for field in ("name", "filters.0.field", "conditions.0.value", "actions.1.params.body"):
         assert f'id="fault-{field}"' in refused.html, field
     assert 'value="one, two"' in refused.html
-    readable: Fields = {**wrong, "name": "Refunds", "filters.1.field": "data.body", "conditions.1.value": "refund", "actions.1.params.body": ""}
+    readable: Fields = {
+        **wrong,
+        "name": "Refunds",
+        "filters.1.field": "data.body",
+        "conditions.1.value": "refund",
+        "actions.1.params.body": "",
+    }
     refused = await owner.post("/dashboard/automations/new", readable)
     for field in ("actions.0.params.tag", "actions.1.params.headers", "actions.2.params.times"):
         assert f'id="fault-{field}"' in refused.html, field
@@ -152,11 +175,20 @@ async def test_faults_stand_at_their_rows_also_where_empty_rows_were_left_out(ow
     assert "Add at least one action." in refused.html
 
 
-async def test_ids_are_chosen_from_what_there_is_and_a_template_in_their_place_stays(owner: Person, caller: Caller) -> None:
+async def test_ids_are_chosen_from_what_there_is_and_a_template_in_their_place_stays(
+    owner: Person, caller: Caller
+) -> None:
     agent = (await caller.post("/v1/agents", {"name": "Night shift"})).json
     draft: Fields = {**BASE, "change": "add:actions", "new_action": "start_call"}
-    assert f'<option value="{agent["id"]}">Night shift</option>' in (await owner.post("/dashboard/automations/new/draft", draft)).html
-    call: Json = {"agent_id": "{{ data.metadata.agent }}", "from_number_id": "{{ data.metadata.number }}", "to_number": "{{ data.from_number }}"}
+    assert (
+        f'<option value="{agent["id"]}">Night shift</option>'
+        in (await owner.post("/dashboard/automations/new/draft", draft)).html
+    )
+    call: Json = {
+        "agent_id": "{{ data.metadata.agent }}",
+        "from_number_id": "{{ data.metadata.number }}",
+        "to_number": "{{ data.from_number }}",
+    }
     automation = await make(caller, {"type": "start_call", "params": {**call, "metadata": {"order": 17}}})
     page = (await owner.get(f"/dashboard/automations/{automation['id']}")).html
     assert '<option value="{{ data.metadata.agent }}" selected>' in page
@@ -188,7 +220,9 @@ def test_what_is_shown_and_left_alone_is_saved_as_it_was(registry: Registry) -> 
     assert read(form, kinds).model_dump(mode="json") == AUTOMATION
 
 
-async def test_an_action_whose_plugin_is_gone_is_told_and_kept_until_it_is_removed(owner: Person, caller: Caller, runtime: Runtime) -> None:
+async def test_an_action_whose_plugin_is_gone_is_told_and_kept_until_it_is_removed(
+    owner: Person, caller: Caller, runtime: Runtime
+) -> None:
     automation = await make(caller, TAG, {"type": "hoot", "params": {"times": 3}})
     runtime.registry._found.pop(("automation_action", "hoot"))
     path = f"/dashboard/automations/{automation['id']}"
@@ -204,12 +238,19 @@ async def test_an_action_whose_plugin_is_gone_is_told_and_kept_until_it_is_remov
 
 
 async def test_an_automation_is_changed_switched_and_deleted(owner: Person, caller: Caller) -> None:
-    automation = await make(caller, conditions=[{"field": "data.body", "operator": "contains", "value": "refund"}], description="Old")
+    automation = await make(
+        caller, conditions=[{"field": "data.body", "operator": "contains", "value": "refund"}], description="Old"
+    )
     path = f"/dashboard/automations/{automation['id']}"
     assert 'value="Old"' in (await owner.get(path)).html
     assert (await owner.post(path, {**BASE, **TAGGING, "name": "New", "trigger_type": "call.failed"})).status == 303
     changed = await automation_now(caller, automation)
-    assert (changed["name"], changed["trigger_type"], changed["conditions"], changed["description"]) == ("New", "call.failed", [], None)
+    assert (changed["name"], changed["trigger_type"], changed["conditions"], changed["description"]) == (
+        "New",
+        "call.failed",
+        [],
+        None,
+    )
     await owner.post(f"{path}/enabled", {"enabled": "false"})
     assert (await automation_now(caller, automation))["enabled"] is False
     assert "Switch on" in (await owner.get("/dashboard/automations")).html
@@ -221,7 +262,9 @@ async def test_an_automation_is_changed_switched_and_deleted(owner: Person, call
 
 async def test_runs_are_filtered_and_each_says_what_failed(owner: Person, caller: Caller, runtime: Runtime) -> None:
     bad: Json = {"type": "tag_contact", "params": {"phone_number": "{{ data.nothing }}", "tag": "x"}}
-    automation = await make(caller, TAG, bad, TAG, conditions=[{"field": "data.body", "operator": "contains", "value": "<b>"}])
+    automation = await make(
+        caller, TAG, bad, TAG, conditions=[{"field": "data.body", "operator": "contains", "value": "<b>"}]
+    )
     await publish_text(runtime, caller, "Say <b>hello</b>")
     await publish_text(runtime, caller, "Nothing")
     await work_through(runtime, caller)

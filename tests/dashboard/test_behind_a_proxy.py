@@ -2,8 +2,8 @@
 
 import aiohttp
 import pytest
+from switchboard.foundation.settings import Settings
 from switchboard.runtime import Runtime
-from switchboard.settings import Settings
 
 from tests.fixtures.app import listening
 
@@ -27,7 +27,9 @@ class TestWithOneProxy:
         async with listening(runtime, worker=False):
             assert 429 in await guess(runtime, "fd00::1:1", 30)
             assert await guess(runtime, "fd00::1:2", 1) == [422]
-            assert await guess(runtime, "fd00::1:2, fd00::1:1", 1) == [429], "what a client writes itself is not believed"
+            assert await guess(runtime, "fd00::1:2, fd00::1:1", 1) == [429], (
+                "what a client writes itself is not believed"
+            )
 
 
 async def test_without_one_the_header_is_not_believed(runtime: Runtime) -> None:

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 
 from playwright.async_api import expect
-from switchboard.calls.models import Call, TranscriptLine
+from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform
@@ -14,7 +14,9 @@ from tests.fixtures.dashboard import People, Window
 
 async def spoken_call(runtime: Runtime, caller: Caller, **fields: object) -> Call:
     """A call with a recording of a second each, in which a tool was used."""
-    call = await add_call(runtime, caller, datetime.now(UTC), has_recording=True, ended_at=datetime.now(UTC), duration_seconds=2, **fields)
+    call = await add_call(
+        runtime, caller, datetime.now(UTC), has_recording=True, ended_at=datetime.now(UTC), duration_seconds=2, **fields
+    )
     record(runtime, call, caller=1.0, agent=1.0)
     said = (
         ("user", "Are you open <now>?", 100, 900),
@@ -76,7 +78,9 @@ async def test_a_call_shows_what_was_said_found_out_and_paid(people: People, cal
     assert "data-live" not in html
 
 
-async def test_an_ended_calls_stream_shows_the_last_word_and_ends(people: People, caller: Caller, runtime: Runtime) -> None:
+async def test_an_ended_calls_stream_shows_the_last_word_and_ends(
+    people: People, caller: Caller, runtime: Runtime
+) -> None:
     call = await spoken_call(runtime, caller)
     owner = await people.join(caller.organization_id)
     talk = await owner.get(f"/dashboard/calls/{call.id}/talk")
@@ -86,7 +90,9 @@ async def test_an_ended_calls_stream_shows_the_last_word_and_ends(people: People
     assert "Why it ended" not in (await owner.get(f"/dashboard/calls/{call.id}/about")).html
 
 
-async def test_the_waveform_has_the_caller_above_and_the_agent_below(people: People, caller: Caller, runtime: Runtime) -> None:
+async def test_the_waveform_has_the_caller_above_and_the_agent_below(
+    people: People, caller: Caller, runtime: Runtime
+) -> None:
     call = await spoken_call(runtime, caller)
     owner = await people.join(caller.organization_id)
     drawn = (await owner.get(f"/dashboard/calls/{call.id}/waveform")).html
@@ -131,13 +137,17 @@ async def test_a_contact_is_called_and_texted_from_where_it_stands(people: Peopl
 
 async def test_a_refused_call_keeps_what_was_typed(people: People, live: LivePlatform) -> None:
     owner = await people.join(live.caller.organization_id)
-    refused = await owner.post("/dashboard/calls/new", {"to_number": "555", "agent_id": live.agent_id, "from_number_id": live.number_id})
+    refused = await owner.post(
+        "/dashboard/calls/new", {"to_number": "555", "agent_id": live.agent_id, "from_number_id": live.number_id}
+    )
     assert refused.status == 422
     assert "must be an E.164 phone number" in refused.html
     assert 'value="555"' in refused.html
 
 
-async def test_nobody_sees_another_organizations_call(people: People, caller: Caller, stranger: Caller, runtime: Runtime) -> None:
+async def test_nobody_sees_another_organizations_call(
+    people: People, caller: Caller, stranger: Caller, runtime: Runtime
+) -> None:
     theirs = await spoken_call(runtime, stranger)
     owner = await people.join(caller.organization_id)
     for call_id in (theirs.id, UNKNOWN_ID):
@@ -146,11 +156,19 @@ async def test_nobody_sees_another_organizations_call(people: People, caller: Ca
     assert str(theirs.id) not in (await owner.get("/dashboard/calls")).html
 
 
-async def test_the_calls_with_a_number_are_found_in_both_directions(people: People, caller: Caller, runtime: Runtime) -> None:
+async def test_the_calls_with_a_number_are_found_in_both_directions(
+    people: People, caller: Caller, runtime: Runtime
+) -> None:
     moment = datetime.now(UTC)
-    one = await add_call(runtime, caller, moment, direction="inbound", from_number="+15550100001", to_number="+15550100200")
-    other = await add_call(runtime, caller, moment, direction="outbound", from_number="+15550100200", to_number="+15550100001")
-    third = await add_call(runtime, caller, moment, direction="outbound", from_number="+15550100200", to_number="+15550100002")
+    one = await add_call(
+        runtime, caller, moment, direction="inbound", from_number="+15550100001", to_number="+15550100200"
+    )
+    other = await add_call(
+        runtime, caller, moment, direction="outbound", from_number="+15550100200", to_number="+15550100001"
+    )
+    third = await add_call(
+        runtime, caller, moment, direction="outbound", from_number="+15550100200", to_number="+15550100002"
+    )
     owner = await people.join(caller.organization_id)
     page = (await owner.get("/dashboard/calls?number=%2B1 (555) 010-0001".replace(" ", "%20"))).html
     assert [str(call.id) in page for call in (one, other, third)] == [True, True, False]

@@ -4,7 +4,7 @@ import io
 from datetime import UTC, datetime
 
 import pytest
-from switchboard.identity.models import Organization
+from switchboard.resources.identity.models import Organization
 from switchboard.runtime import Runtime
 from werkzeug.datastructures import FileStorage
 
@@ -48,18 +48,24 @@ async def send_file(person: Person, path: str, fields: Fields, content: bytes) -
     token = (await person.get("/dashboard/campaigns/new")).html.partition('name="csrf_token" value="')[2][:64]
     single = {name: value for name, value in fields.items() if isinstance(value, str)}
     files = {"file": FileStorage(io.BytesIO(content), "people.csv")}
-    response = await person.client.post(path, form={**single, "csrf_token": token}, files=files, scope_base={"client": (person.address, 0)})
+    response = await person.client.post(
+        path, form={**single, "csrf_token": token}, files=files, scope_base={"client": (person.address, 0)}
+    )
     return Seen(response.status_code, response.headers, await response.get_data(as_text=True))
 
 
-async def test_a_campaign_is_made_of_pasted_lines_started_and_seen_to_reach_its_end(window: Window, live: LivePlatform) -> None:
+async def test_a_campaign_is_made_of_pasted_lines_started_and_seen_to_reach_its_end(
+    window: Window, live: LivePlatform
+) -> None:
     page = window.page
     await window.open("/dashboard/campaigns")
     await page.get_by_role("link", name="New campaign").first.click()
     await page.get_by_label("Name", exact=False).first.fill("Reminders")
     await page.get_by_label("Agent").select_option(label="Agent")
     await page.get_by_label("From").select_option(index=1)
-    await page.get_by_label("Lines", exact=True).fill("+15550100020, Ada\n555 010 0022, Bob\n12, Nobody\n+15550100040, Eve")
+    await page.get_by_label("Lines", exact=True).fill(
+        "+15550100020, Ada\n555 010 0022, Bob\n12, Nobody\n+15550100040, Eve"
+    )
     await page.get_by_role("button", name="Look through the list").click()
     await page.get_by_text("1 line cannot be used.").wait_for()
     await window.check_accessibility()
@@ -79,18 +85,32 @@ async def test_a_campaign_is_made_of_pasted_lines_started_and_seen_to_reach_its_
     await window.check_accessibility()
 
 
-async def test_a_preview_keeps_nothing_and_a_campaign_is_made_only_of_what_was_agreed_to(owner: Person, caller: Caller, means: Fields) -> None:
+async def test_a_preview_keeps_nothing_and_a_campaign_is_made_only_of_what_was_agreed_to(
+    owner: Person, caller: Caller, means: Fields
+) -> None:
     lines: Fields = {"people": "Phone,Who\n+15550100001,Ada\n(555) 010-0002,Bob\n77,Eve\n+15550100001,Again"}
     seen = (await owner.post("/dashboard/campaigns/new/preview", {**means, **lines})).html
     assert "No campaigns yet" in (await owner.get("/dashboard/campaigns")).html
-    for told in ("3 people, 1 of them more than once", "77 is no phone number", "<td>4</td>", '<option value="0" selected>Phone</option>', "77,Eve"):
+    for told in (
+        "3 people, 1 of them more than once",
+        "77 is no phone number",
+        "<td>4</td>",
+        '<option value="0" selected>Phone</option>',
+        "77,Eve",
+    ):
         assert told in seen
     refused = await owner.post("/dashboard/campaigns/new", {**means, **lines})
     assert refused.status == 422
     assert "1 line cannot be used. Correct" in refused.html
     assert "(555) 010-0002,Bob" in refused.html
     assert 'value="Reminders"' in refused.html
-    chosen: Fields = {"leave_out": "true", "columns.phone": "0", "columns.name": "", "columns.header": "true", "retry.attempts": "2"}
+    chosen: Fields = {
+        "leave_out": "true",
+        "columns.phone": "0",
+        "columns.name": "",
+        "columns.header": "true",
+        "retry.attempts": "2",
+    }
     assert (await owner.post("/dashboard/campaigns/new", {**means, **lines, **chosen})).status == 303
     campaign = await only_campaign(caller)
     assert (campaign["status"], campaign["max_concurrent"], campaign["skipped"]) == ("draft", 3, 1)
@@ -98,7 +118,9 @@ async def test_a_preview_keeps_nothing_and_a_campaign_is_made_only_of_what_was_a
     assert await contacts(caller, campaign) == [("+15550100001", None), ("+15550100001", None), ("+15550100002", None)]
 
 
-async def test_a_file_is_looked_through_and_then_stands_in_the_form(owner: Person, caller: Caller, means: Fields) -> None:
+async def test_a_file_is_looked_through_and_then_stands_in_the_form(
+    owner: Person, caller: Caller, means: Fields
+) -> None:
     text = "Name;Telefon\r\nZoë;+1 555 010 0001\r\n"
     for encoding in ("utf-8-sig", "cp1252", "utf-16"):
         fields: Fields = {**means, "people": "what stood here"}
@@ -110,7 +132,9 @@ async def test_a_file_is_looked_through_and_then_stands_in_the_form(owner: Perso
 
 
 async def test_a_file_that_is_no_text_is_refused_and_nothing_typed_is_lost(owner: Person, means: Fields) -> None:
-    seen = await send_file(owner, "/dashboard/campaigns/new/preview", {**means, "people": "+15550100001"}, b"PK\x03\x04\0\0\x9d\0")
+    seen = await send_file(
+        owner, "/dashboard/campaigns/new/preview", {**means, "people": "+15550100001"}, b"PK\x03\x04\0\0\x9d\0"
+    )
     assert 'id="fault-file"' in seen.html
     assert "+15550100001</textarea>" in seen.html
     assert (await send_file(owner, "/dashboard/campaigns/new", means, b"PK\x03\x04\0\0\x9d\0")).status == 422
@@ -159,8 +183,12 @@ async def test_a_draft_is_changed_by_the_organizations_clock_and_people_are_adde
     assert len(await contacts(caller, campaign)) == 2
 
 
-async def test_a_campaign_is_steered_and_what_does_not_fit_its_state_is_told(owner: Person, caller: Caller, means: Fields) -> None:
-    await owner.post("/dashboard/campaigns/new", {**means, "scheduled_at": "2031-01-15T09:30", "people": "+15550100001"})
+async def test_a_campaign_is_steered_and_what_does_not_fit_its_state_is_told(
+    owner: Person, caller: Caller, means: Fields
+) -> None:
+    await owner.post(
+        "/dashboard/campaigns/new", {**means, "scheduled_at": "2031-01-15T09:30", "people": "+15550100001"}
+    )
     path = f"/dashboard/campaigns/{(await only_campaign(caller))['id']}"
     await owner.post(f"{path}/pause")
     assert "pause needs one that is running" in (await owner.get("/dashboard")).html
@@ -176,7 +204,9 @@ async def test_a_campaign_is_steered_and_what_does_not_fit_its_state_is_told(own
     assert "No campaigns yet" in (await owner.get("/dashboard/campaigns")).html
 
 
-async def test_nobody_reaches_another_organizations_campaigns(owner: Person, people: People, stranger: Caller, means: Fields, caller: Caller) -> None:
+async def test_nobody_reaches_another_organizations_campaigns(
+    owner: Person, people: People, stranger: Caller, means: Fields, caller: Caller
+) -> None:
     await owner.post("/dashboard/campaigns/new", {**means, "people": "+15550100001, Ada"})
     mine = await only_campaign(caller)
     thief = await people.join(stranger.organization_id)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from pydantic import JsonValue
-from switchboard.plugins import SimulatedCall
-from switchboard.plugins.registry import Capability
-from switchboard.providers.configuration import Wanted, configure
+from switchboard.apps.tenant_files.defaults import embedded_providers
+from switchboard.engine.providers.configuration import Wanted, configure
+from switchboard.foundation.settings import Settings
+from switchboard.plugin_sdk import SimulatedCall
+from switchboard.plugin_sdk.registry import Capability
 from switchboard.runtime import Runtime
-from switchboard.settings import Settings
-from switchboard.tenants.defaults import embedded_providers
 
 from tests.api.test_browser_calls import TWILIO, with_twilio
 from tests.carriers.lines import telnyx_line, twilio_line
@@ -103,7 +103,9 @@ async def test_the_page_talks_over_telnyxs_sdk(runtime: Runtime, organizations: 
 
         async def ring(told: dict[str, Any]) -> SimulatedCall:
             assert told["headers"] == {"X-Switchboard-To": f"agent:{line.live.agent_id}"}
-            return await telnyx.call_from_browser("gencred", told["destinationNumber"], ["Goodbye"], headers=told["headers"])
+            return await telnyx.call_from_browser(
+                "gencred", told["destinationNumber"], ["Goodbye"], headers=told["headers"]
+            )
 
         assert await talk(window, line.live, telnyx.legs, ring) == ["muted: True", "hung up"]
         await window.page.get_by_text("It goes over Telnyx").wait_for()
@@ -130,7 +132,9 @@ async def test_only_the_talk_page_may_connect_to_the_carrier_and_only_where_its_
     assert '"sdk":"switchboard-loopback"' in (await member.post(page)).html.replace(" ", "")
 
 
-async def test_a_carrier_that_is_not_set_up_for_browsers_is_not_used(runtime: Runtime, people: People, caller: Caller) -> None:
+async def test_a_carrier_that_is_not_set_up_for_browsers_is_not_used(
+    runtime: Runtime, people: People, caller: Caller
+) -> None:
     account = {name: TWILIO[name] for name in ("account_sid", "auth_token")}
     async with runtime.database.tenant(caller.organization_id) as session:
         wanted = [Wanted(Capability.TELEPHONY, "twilio", account), *embedded_providers(runtime.registry)]
@@ -141,11 +145,16 @@ async def test_a_carrier_that_is_not_set_up_for_browsers_is_not_used(runtime: Ru
     assert (await member.post(page)).status == 200
 
 
-async def test_the_files_are_served_to_members_and_nothing_else_of_their_folder(people: People, caller: Caller, sdks: Path) -> None:
+async def test_the_files_are_served_to_members_and_nothing_else_of_their_folder(
+    people: People, caller: Caller, sdks: Path
+) -> None:
     member = await people.join(caller.organization_id, role="member")
     served = await member.get("/dashboard/client-sdks/telnyx.bundle.mjs")
     assert (served.status, served.html) == (200, (FILES / "telnyx.bundle.mjs").read_text())
-    assert (served.headers["Content-Type"].partition(";")[0], served.headers["Cache-Control"]) == ("text/javascript", "no-cache")
+    assert (served.headers["Content-Type"].partition(";")[0], served.headers["Cache-Control"]) == (
+        "text/javascript",
+        "no-cache",
+    )
     (sdks / "other.js").write_text("// none of ours")
     (sdks / "twilio.min.js").unlink()
     for name in ("other.js", "twilio.min.js", "..%2Fsdks%2Ftelnyx.bundle.mjs", "."):

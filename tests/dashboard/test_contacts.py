@@ -72,11 +72,17 @@ async def test_whom_nobody_calls_is_listed_found_and_allowed_again(window: Windo
     assert (await caller.get("/v1/do-not-call")).json["total"] == 0
 
 
-async def test_a_number_is_put_on_the_do_not_call_list_with_a_note(people: People, caller: Caller, stranger: Caller) -> None:
+async def test_a_number_is_put_on_the_do_not_call_list_with_a_note(
+    people: People, caller: Caller, stranger: Caller
+) -> None:
     member = await people.join(caller.organization_id, role="member")
     page = "/dashboard/contacts/do-not-call"
     refused = await member.post(page, {"phone_number": "12", "note": "Asked by <letter>"})
-    assert (refused.status, "must be an E.164 phone number" in refused.html, 'value="Asked by &lt;letter&gt;"' in refused.html) == (422, True, True)
+    assert (
+        refused.status,
+        "must be an E.164 phone number" in refused.html,
+        'value="Asked by &lt;letter&gt;"' in refused.html,
+    ) == (422, True, True)
     assert (await member.post(page, {"phone_number": "+15550100079", "note": "Asked by <letter>"})).status == 303
     assert "Asked by &lt;letter&gt;" in (await member.get(page)).html
     assert "This number is not on the list" in (await member.get(f"{page}?phone_number=%2B15550100080")).html

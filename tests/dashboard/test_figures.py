@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 from sqlmodel import col, select
-from switchboard.calls.models import Call
-from switchboard.database import now
+from switchboard.foundation.database import now
+from switchboard.resources.calls.models import Call
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, LivePlatform
@@ -17,7 +17,9 @@ async def test_the_overview_of_an_organization_without_calls(people: People, cal
     assert "No calls yet" in (await owner.get("/dashboard")).html
 
 
-async def test_the_overview_tells_of_the_period_and_of_nobody_elses_calls(people: People, caller: Caller, stranger: Caller, runtime: Runtime) -> None:
+async def test_the_overview_tells_of_the_period_and_of_nobody_elses_calls(
+    people: People, caller: Caller, stranger: Caller, runtime: Runtime
+) -> None:
     owner = await people.join(caller.organization_id)
     for status in ("completed", "completed", "busy"):
         await add_call(runtime, caller, now(), status=status, direction="outbound")
@@ -25,7 +27,13 @@ async def test_the_overview_tells_of_the_period_and_of_nobody_elses_calls(people
     await add_call(runtime, stranger, now(), status="completed")
     async with runtime.database.tenant(caller.organization_id) as session:
         for call in (await session.exec(select(Call).order_by(col(Call.created_at).desc()).limit(1))).all():
-            steps = {"endpoint_ms": 200, "transcript_ms": 240, "first_token_ms": 300, "first_audio_ms": 400, "first_frame_ms": 410}
+            steps = {
+                "endpoint_ms": 200,
+                "transcript_ms": 240,
+                "first_token_ms": 300,
+                "first_audio_ms": 400,
+                "first_frame_ms": 410,
+            }
             call.latencies = [{"turn": 1, **steps}, {"turn": 2, **steps, "first_audio_ms": None, "first_frame_ms": 512}]
     week = (await owner.get("/dashboard?days=7")).html
     month = (await owner.get("/dashboard?days=30")).html

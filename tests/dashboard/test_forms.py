@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from switchboard.agents.schemas import AgentUpdate
-from switchboard.dashboard.forms import parse
-from switchboard.web.errors import ValidationFailed
+from switchboard.apps.dashboard.forms.form import parse
+from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.resources.agents.schemas import AgentUpdate
 
 from tests.fixtures.app import Caller
 from tests.fixtures.dashboard import People
@@ -25,7 +25,16 @@ def test_a_name_that_is_cleared_is_refused() -> None:
 
 def test_what_is_wrong_is_said_as_one_says_it_to_people() -> None:
     with pytest.raises(ValidationFailed) as refusal:
-        parse(AgentUpdate, {"name": "", "voice_speed": "fast", "llm_temperature": "9", "max_call_duration_seconds": "1.5", "llm_model": "x" * 300})
+        parse(
+            AgentUpdate,
+            {
+                "name": "",
+                "voice_speed": "fast",
+                "llm_temperature": "9",
+                "max_call_duration_seconds": "1.5",
+                "llm_model": "x" * 300,
+            },
+        )
     told = {error["field"]: error["message"] for error in refusal.value.errors}
     assert told == {
         "name": "must be filled in",
@@ -37,13 +46,29 @@ def test_what_is_wrong_is_said_as_one_says_it_to_people() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/dashboard/agents/new", "/dashboard/automations/new", "/dashboard/automations/new/draft", "/dashboard/contacts/new"]
+    "path",
+    [
+        "/dashboard/agents/new",
+        "/dashboard/automations/new",
+        "/dashboard/automations/new/draft",
+        "/dashboard/contacts/new",
+    ],
 )
-async def test_a_form_that_no_page_of_ours_would_send_is_refused_and_does_not_crash(people: People, caller: Caller, path: str) -> None:
+async def test_a_form_that_no_page_of_ours_would_send_is_refused_and_does_not_crash(
+    people: People, caller: Caller, path: str
+) -> None:
     """NUL, which PostgreSQL does not take, in names and values; objects and lists where texts belong."""
     member = await people.join(caller.organization_id, role="member")
-    odd: dict[str, str | list[str]] = {"name": "a\0b", "a\0b": "x", "tts_provider": "a\0b", "phone_number": "1\0", "llm_model.0.x": "y"}
-    refused = await member.post(path, {**odd, "actions.0.type.0.x": "y", "actions.1.type[]": "y", "conditions.0.field.0": "z", "filters": "x"})
+    odd: dict[str, str | list[str]] = {
+        "name": "a\0b",
+        "a\0b": "x",
+        "tts_provider": "a\0b",
+        "phone_number": "1\0",
+        "llm_model.0.x": "y",
+    }
+    refused = await member.post(
+        path, {**odd, "actions.0.type.0.x": "y", "actions.1.type[]": "y", "conditions.0.field.0": "z", "filters": "x"}
+    )
     assert refused.status in (200, 422)
     assert "b" in refused.html, "what was typed is there"
 

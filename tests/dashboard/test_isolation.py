@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 from quart import Quart
-from switchboard import app
+from switchboard.apps.server import app
 from switchboard.runtime import Runtime
 from werkzeug.routing import Rule
 
@@ -50,7 +50,9 @@ async def ask(person: Person, method: str, rule: Rule, ids: dict[str, str]) -> t
     return seen.status, html, told
 
 
-async def ids_of(runtime: Runtime, victim: Caller, rule: Rule, had: dict[str, list[str]], member: Person) -> dict[str, str]:
+async def ids_of(
+    runtime: Runtime, victim: Caller, rule: Rule, had: dict[str, list[str]], member: Person
+) -> dict[str, str]:
     found = {"user_id": str(member.user_id)}
     for name in rule.arguments - {"user_id", "number", "session_id"}:
         noun = name.removesuffix("_id")
@@ -61,7 +63,9 @@ async def ids_of(runtime: Runtime, victim: Caller, rule: Rule, had: dict[str, li
 
 
 @pytest.mark.timeout(180)
-async def test_an_id_of_another_organization_is_an_unknown_id_on_every_page(live: LivePlatform, organizations: Organizations, people: People) -> None:
+async def test_an_id_of_another_organization_is_an_unknown_id_on_every_page(
+    live: LivePlatform, organizations: Organizations, people: People
+) -> None:
     victim = await populate(live)
     member = await people.join(victim.organization_id)
     await member.post("/dashboard/team", {"email": "somebody@example.com", "role": "member"})

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 from sqlalchemy import update
 from sqlmodel import col
-from switchboard.database import now
-from switchboard.identity.models import ApiKey
+from switchboard.foundation.database import now
+from switchboard.resources.identity.models import ApiKey
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -15,7 +15,9 @@ from tests.fixtures.dashboard import People, Window
 
 async def test_a_key_is_made_shown_once_used_and_revoked(people: People, caller: Caller) -> None:
     owner = await people.join(caller.organization_id)
-    made = await owner.post("/dashboard/keys/new", {"name": "Reports", "scopes[]": ["calls:read", "calls:write"], "days": "30"})
+    made = await owner.post(
+        "/dashboard/keys/new", {"name": "Reports", "scopes[]": ["calls:read", "calls:write"], "days": "30"}
+    )
     key = re.search(r'<code id="key">(svc_live_\w+)</code>', made.html)
     assert key
     program = Caller(caller.organization_id, caller.key_id, key[1], caller.client)
@@ -38,8 +40,12 @@ async def test_a_key_is_changed_over_without_a_pause(people: People, caller: Cal
     assert (await program.get("/v1/agents")).status == 200
     assert (await caller.get("/v1/agents")).status == 200
     async with runtime.database.system() as session:
-        await session.exec(update(ApiKey).where(col(ApiKey.id) == caller.key_id).values(expires_at=now() - timedelta(seconds=1)))
-    other = Caller(caller.organization_id, caller.key_id, caller.key, (await people.join(caller.organization_id)).client)
+        await session.exec(
+            update(ApiKey).where(col(ApiKey.id) == caller.key_id).values(expires_at=now() - timedelta(seconds=1))
+        )
+    other = Caller(
+        caller.organization_id, caller.key_id, caller.key, (await people.join(caller.organization_id)).client
+    )
     assert (await other.get("/v1/agents")).status == 401, "to a process that has not cached it"
     await owner.post(f"/dashboard/keys/{caller.key_id}/rotate", {"hours": "24"})
     assert "the key was expired already" in (await owner.get("/dashboard/keys")).html

@@ -8,8 +8,8 @@ import pytest
 from quart.typing import TestClientProtocol as Client
 from sqlalchemy import update
 from sqlmodel import col
-from switchboard.knowledge_bases.formats import MAX_CONTENT_BYTES
-from switchboard.knowledge_bases.models import KnowledgeDocument
+from switchboard.resources.knowledge_bases.formats import MAX_CONTENT_BYTES
+from switchboard.resources.knowledge_bases.models import KnowledgeDocument
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller
@@ -77,7 +77,9 @@ async def test_documents_are_dropped_pasted_embedded_and_found(window: Window, t
 
 async def test_of_several_files_those_that_can_be_read_are_kept(member: Person) -> None:
     base = await made(member)
-    status, html = await sent(member, base, {"hours.md": HOURS.encode(), "menu.pdf": b"no PDF", "old.txt": "Grüße".encode("latin-1")})
+    status, html = await sent(
+        member, base, {"hours.md": HOURS.encode(), "menu.pdf": b"no PDF", "old.txt": "Grüße".encode("latin-1")}
+    )
     assert status == 422
     assert "menu.pdf" in html
     assert "old.txt is not text in UTF-8; save it as UTF-8." in html
@@ -105,17 +107,23 @@ async def test_a_refused_text_loses_nothing(member: Person) -> None:
     assert "{not &lt;json&gt;" in refused.html
 
 
-async def test_a_document_that_failed_is_tried_again(member: Person, caller: Caller, runtime: Runtime, working: None) -> None:
+async def test_a_document_that_failed_is_tried_again(
+    member: Person, caller: Caller, runtime: Runtime, working: None
+) -> None:
     base = await made(member)
     await sent(member, base, {"hours.md": HOURS.encode()})
     found = re.search(r"/dashboard/documents/[\w-]+", (await member.get(base)).html)
     assert found
-    assert 'href="/dashboard/knowledge" aria-current="page"' in (await member.get(found[0])).html, "one is still among the knowledge"
+    assert 'href="/dashboard/knowledge" aria-current="page"' in (await member.get(found[0])).html, (
+        "one is still among the knowledge"
+    )
     document = found[0]
     await becomes(member, document, "ready")
     async with runtime.database.tenant(caller.organization_id) as session:
         await session.exec(
-            update(KnowledgeDocument).where(col(KnowledgeDocument.status) == "ready").values(status="failed", error_message="No model.")
+            update(KnowledgeDocument)
+            .where(col(KnowledgeDocument.status) == "ready")
+            .values(status="failed", error_message="No model.")
         )
     assert "No model." in (await member.get(document)).html
     await member.post(f"{document}/retry")
@@ -152,9 +160,18 @@ async def test_nobody_reaches_another_organizations_knowledge(member: Person, st
     document = (await stranger.post(f"/v1/knowledge-bases/{base}/documents", made_document)).json["id"]
     for path in (f"knowledge/{base}", f"knowledge/{base}/edit", f"knowledge/{base}/documents", f"documents/{document}"):
         assert (await member.get(f"/dashboard/{path}")).status == 404
-    for path in (f"documents/{document}/status", f"documents/{document}/text", f"knowledge/search?query=recipe&knowledge_base_id={base}"):
+    for path in (
+        f"documents/{document}/status",
+        f"documents/{document}/text",
+        f"knowledge/search?query=recipe&knowledge_base_id={base}",
+    ):
         assert (await member.get(f"/dashboard/{path}")).status == 404
-    for path in (f"knowledge/{base}/delete", f"documents/{document}/delete", f"documents/{document}/retry", f"documents/{UNKNOWN_ID}/delete"):
+    for path in (
+        f"knowledge/{base}/delete",
+        f"documents/{document}/delete",
+        f"documents/{document}/retry",
+        f"documents/{UNKNOWN_ID}/delete",
+    ):
         assert (await member.post(f"/dashboard/{path}")).status == 404
     assert (await member.post(f"/dashboard/knowledge/{base}/edit", {"name": "Mine"})).status == 404
     assert (await member.post(f"/dashboard/knowledge/{base}/paste", made_document)).status == 404

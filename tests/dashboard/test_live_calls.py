@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from playwright.async_api import expect
 from sqlmodel import col, select
-from switchboard.calls.models import Call
-from switchboard.events.models import Event
+from switchboard.foundation.events.models import Event
+from switchboard.resources.calls.models import Call
 from switchboard.runtime import Runtime
 from switchboard_offline.espeak import speak
 
@@ -60,7 +60,10 @@ async def heard(caller: Telephone, text: str, *, since: int) -> None:
 
 
 async def test_a_person_listens_takes_over_speaks_and_hands_back(live: LivePlatform, tmp_path: Path) -> None:
-    async with owners_window(live, microphone=spoken(tmp_path / "person.wav", PERSON)) as window, telephone(live) as caller:
+    async with (
+        owners_window(live, microphone=spoken(tmp_path / "person.wav", PERSON)) as window,
+        telephone(live) as caller,
+    ):
         page = window.page
         await window.open("/dashboard/live")
         await page.get_by_role("link", name="Listen to").wait_for()
@@ -93,8 +96,13 @@ async def test_a_person_listens_takes_over_speaks_and_hands_back(live: LivePlatf
         assert (await session.exec(select(Event).where(col(Event.name) == "call.takeover"))).one()
 
 
-async def test_who_has_the_call_keeps_it_when_the_connection_breaks_and_hangs_up(live: LivePlatform, tmp_path: Path) -> None:
-    async with owners_window(live, microphone=spoken(tmp_path / "person.wav", PERSON)) as window, telephone(live) as caller:
+async def test_who_has_the_call_keeps_it_when_the_connection_breaks_and_hangs_up(
+    live: LivePlatform, tmp_path: Path
+) -> None:
+    async with (
+        owners_window(live, microphone=spoken(tmp_path / "person.wav", PERSON)) as window,
+        telephone(live) as caller,
+    ):
         page = window.page
         await page.add_init_script(
             "window.sockets = []; window.WebSocket = class extends WebSocket { constructor(url) { super(url); window.sockets.push(this); } }"
@@ -124,7 +132,9 @@ async def test_a_call_that_is_not_on_the_line_is_shown_as_any(people: People, ca
     assert "Nobody is on the line" in (await owner.get("/dashboard/live")).html
 
 
-async def test_nobody_follows_another_organizations_call(people: People, caller: Caller, stranger: Caller, runtime: Runtime) -> None:
+async def test_nobody_follows_another_organizations_call(
+    people: People, caller: Caller, stranger: Caller, runtime: Runtime
+) -> None:
     theirs = await _over(runtime, stranger)
     owner = await people.join(caller.organization_id)
     for call_id in (theirs.id, UNKNOWN_ID):
@@ -133,8 +143,13 @@ async def test_nobody_follows_another_organizations_call(people: People, caller:
         assert (await owner.post(f"/dashboard/live/{call_id}/ticket")).status == 404
 
 
-async def test_signing_out_or_leaving_the_organization_ends_what_one_listens_to(live: LivePlatform, people: People) -> None:
-    colleague, leaver = await people.join(live.caller.organization_id), await people.join(live.caller.organization_id, role="member")
+async def test_signing_out_or_leaving_the_organization_ends_what_one_listens_to(
+    live: LivePlatform, people: People
+) -> None:
+    colleague, leaver = (
+        await people.join(live.caller.organization_id),
+        await people.join(live.caller.organization_id, role="member"),
+    )
     async with telephone(live) as caller, aiohttp.ClientSession() as http:
         for person in (colleague, leaver):
             url = json.loads((await person.post(f"/dashboard/live/{caller.call_id}/ticket")).html)["url"]

@@ -15,7 +15,18 @@ async def test_long_words_widen_no_page(window: Window, live: LivePlatform) -> N
     assert agent.status == endpoint.status == contact.status == 201
     await window.page.set_viewport_size({"width": 390, "height": 844})
     own = (f"/agents/{agent.json['id']}", f"/webhooks/{endpoint.json['id']}", f"/contacts/{contact.json['id']}")
-    for path in ("/calls", "/calls/new", "/agents", "/contacts", "/webhooks", "/webhooks/deliveries", "/campaigns/new", "/usage", "/audit", *own):
+    for path in (
+        "/calls",
+        "/calls/new",
+        "/agents",
+        "/contacts",
+        "/webhooks",
+        "/webhooks/deliveries",
+        "/campaigns/new",
+        "/usage",
+        "/audit",
+        *own,
+    ):
         await window.open(f"/dashboard{path}")
         wide = await window.page.evaluate("document.documentElement.scrollWidth")
         assert wide <= 390, f"{path} is {wide} wide"

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 from sqlmodel import col, select
-from switchboard.identity.models import Membership
-from switchboard.oauth import clients
-from switchboard.oauth.models import OAuthGrant
+from switchboard.resources.identity.models import Membership
+from switchboard.resources.oauth import clients
+from switchboard.resources.oauth.models import OAuthGrant
 
 from tests.fixtures.app import Caller
 from tests.fixtures.dashboard import People, Person, Seen, make_person
@@ -32,7 +32,9 @@ class Consent:
 
     async def grants(self) -> list[OAuthGrant]:
         async with self.application.runtime.database.system() as session:
-            return list((await session.exec(select(OAuthGrant).where(col(OAuthGrant.client_id) == self.application.id))).all())
+            return list(
+                (await session.exec(select(OAuthGrant).where(col(OAuthGrant.client_id) == self.application.id))).all()
+            )
 
     async def tokens(self) -> dict[str, str]:
         given = await self.application.redeem(answered((await self.allow()).location)["code"])
@@ -44,7 +46,9 @@ async def consent(application: Application, people: People, caller: Caller) -> C
     return Consent(application, await people.join(caller.organization_id, role="member"))
 
 
-async def test_a_user_signs_in_allows_and_the_application_gets_its_tokens(application: Application, caller: Caller) -> None:
+async def test_a_user_signs_in_allows_and_the_application_gets_its_tokens(
+    application: Application, caller: Caller
+) -> None:
     person = await make_person(application.runtime, application.client, caller.organization_id, role="member")
     consent = Consent(application, person)
     path = consent.path(scope="agents:read sms:write", state="a b/&?=%")
@@ -88,7 +92,9 @@ async def test_the_page_cannot_be_framed_and_tells_nobody_its_address(consent: C
     assert headers["Cache-Control"] == "no-store"
 
 
-@pytest.mark.parametrize(("uri", "reached"), [("http://localhost:3000/cb", "http://localhost:3000"), ("http://[::1]:3000/cb", "http:")])
+@pytest.mark.parametrize(
+    ("uri", "reached"), [("http://localhost:3000/cb", "http://localhost:3000"), ("http://[::1]:3000/cb", "http:")]
+)
 async def test_the_form_may_lead_to_an_application_on_this_machine(consent: Consent, uri: str, reached: str) -> None:
     await clients.update(consent.application.runtime.database, consent.application.id, name="App", redirect_uris=[uri])
     page = await consent.person.get(consent.path(redirect_uri=uri))
@@ -96,7 +102,10 @@ async def test_the_form_may_lead_to_an_application_on_this_machine(consent: Cons
 
 
 async def test_a_form_of_another_site_or_session_grants_nothing(consent: Consent) -> None:
-    fields: dict[str, str | list[str]] = {"decision": "approve", "organization_id": str(consent.application.caller.organization_id)}
+    fields: dict[str, str | list[str]] = {
+        "decision": "approve",
+        "organization_id": str(consent.application.caller.organization_id),
+    }
     for token in ({}, {"csrf_token": ""}, {"csrf_token": "0" * 64}):
         assert (await consent.person.send(consent.path(), {**fields, **token})).status == 403
     consent.person.headers["Origin"] = "https://evil.example.com"
@@ -105,7 +114,12 @@ async def test_a_form_of_another_site_or_session_grants_nothing(consent: Consent
 
 
 async def test_a_request_that_is_answered_to_nobody_is_a_page(consent: Consent) -> None:
-    for changes in ({"client_id": "nobody"}, {"redirect_uri": "https://evil.example.com/cb"}, {"redirect_uri": None}, {"state": "a\0b"}):
+    for changes in (
+        {"client_id": "nobody"},
+        {"redirect_uri": "https://evil.example.com/cb"},
+        {"redirect_uri": None},
+        {"state": "a\0b"},
+    ):
         for answer in (await consent.person.get(consent.path(**changes)), await consent.allow(**changes)):
             assert answer.status == 400
             assert "Location" not in answer.headers
@@ -153,12 +167,16 @@ async def test_a_user_without_an_organization_can_only_cancel(application: Appli
     assert (await consent.allow()).status == 400
 
 
-async def test_a_member_cannot_have_an_application_do_what_only_owners_may(consent: Consent, people: People, caller: Caller) -> None:
+async def test_a_member_cannot_have_an_application_do_what_only_owners_may(
+    consent: Consent, people: People, caller: Caller
+) -> None:
     application, scope = consent.application, "calls:read phone-numbers:write webhooks:write"
     page = (await consent.person.get(consent.path(scope=scope))).html
     assert "does not get <code>phone-numbers:write</code> and <code>webhooks:write</code>" in page
     assert "purchase, update, release numbers" not in page
-    assert "Allow" not in (await consent.person.get(consent.path(scope="webhooks:write"))).html, "nothing is left to allow"
+    assert "Allow" not in (await consent.person.get(consent.path(scope="webhooks:write"))).html, (
+        "nothing is left to allow"
+    )
     tokens = await application.redeem(answered((await consent.allow(scope=scope)).location)["code"])
     assert tokens.json["scope"] == "calls:read", "which tells the application"
     assert answered((await consent.allow(scope="webhooks:write")).location)["error"] == "access_denied"
@@ -168,7 +186,9 @@ async def test_a_member_cannot_have_an_application_do_what_only_owners_may(conse
     assert set(str(tokens.json["scope"]).split()) == set(scope.split())
 
 
-async def test_an_owner_who_becomes_a_member_has_no_application_act_as_an_owner(consent: Consent, people: People, caller: Caller) -> None:
+async def test_an_owner_who_becomes_a_member_has_no_application_act_as_an_owner(
+    consent: Consent, people: People, caller: Caller
+) -> None:
     first, second = await people.join(caller.organization_id), await people.join(caller.organization_id)
     owner, application = Consent(consent.application, first), consent.application
     tokens = await application.redeem(answered((await owner.allow(scope="calls:read webhooks:write")).location)["code"])
@@ -183,7 +203,10 @@ async def test_whoever_was_signed_out_comes_back_to_the_request(consent: Consent
     consent.person.headers["Referer"] = f"http://localhost{path}"
     consent.person.client.cookie_jar = None
     sent = await consent.person.send(path, {"decision": "approve"})
-    assert sent.location.startswith("/dashboard/sign-in?after=/oauth/authorize?") or "after=%2Foauth%2Fauthorize" in sent.location
+    assert (
+        sent.location.startswith("/dashboard/sign-in?after=/oauth/authorize?")
+        or "after=%2Foauth%2Fauthorize" in sent.location
+    )
 
 
 async def test_a_name_is_text(consent: Consent) -> None:
@@ -193,13 +216,18 @@ async def test_a_name_is_text(consent: Consent) -> None:
     assert "<script>alert" not in (await consent.person.get(consent.path())).html
 
 
-async def test_members_see_and_end_their_own_connections_and_owners_all(consent: Consent, people: People, caller: Caller, stranger: Caller) -> None:
+async def test_members_see_and_end_their_own_connections_and_owners_all(
+    consent: Consent, people: People, caller: Caller, stranger: Caller
+) -> None:
     application, page = consent.application, "/dashboard/connected-apps"
     holder = application.holder(await consent.tokens())
     assert (await holder.get("/v1/agents")).status == 200
     path = f"{page}/{application.id}/{consent.person.user_id}/disconnect"
     assert "Calendar sync" in (await consent.person.get(page)).html
-    colleague, foreigner = await people.join(caller.organization_id, role="member"), await people.join(stranger.organization_id)
+    colleague, foreigner = (
+        await people.join(caller.organization_id, role="member"),
+        await people.join(stranger.organization_id),
+    )
     assert "Calendar sync" not in (await colleague.get(page)).html
     assert (await colleague.post(path)).status == 403
     assert "Calendar sync" not in (await foreigner.get(page)).html
@@ -213,15 +241,22 @@ async def test_members_see_and_end_their_own_connections_and_owners_all(consent:
     assert ("oauth_grant.revoked") in {action for _, action, _ in await people.audit(caller.organization_id)}
 
 
-async def test_the_audit_log_says_who_did_it_through_which_application(consent: Consent, people: People, caller: Caller) -> None:
+async def test_the_audit_log_says_who_did_it_through_which_application(
+    consent: Consent, people: People, caller: Caller
+) -> None:
     given = await consent.application.redeem(answered((await consent.allow(scope="agents:write")).location)["code"])
     holder = consent.application.holder({"access_token": str(given.json["access_token"])})
     assert (await holder.post("/v1/agents", {"name": "Made by an application"})).status == 201
     owner = await people.join(caller.organization_id)
-    assert f"{consent.person.email} via Calendar sync</a>" in (await owner.get("/dashboard/audit?action=create_agent")).html
+    assert (
+        f"{consent.person.email} via Calendar sync</a>"
+        in (await owner.get("/dashboard/audit?action=create_agent")).html
+    )
 
 
-async def test_a_member_who_is_removed_takes_their_applications_along_at_once(consent: Consent, people: People, caller: Caller) -> None:
+async def test_a_member_who_is_removed_takes_their_applications_along_at_once(
+    consent: Consent, people: People, caller: Caller
+) -> None:
     holder = consent.application.holder(await consent.tokens())
     assert (await holder.get("/v1/agents")).status == 200
     owner = await people.join(caller.organization_id)
@@ -229,14 +264,18 @@ async def test_a_member_who_is_removed_takes_their_applications_along_at_once(co
     assert (await holder.get("/v1/agents")).status == 401
 
 
-async def test_a_superadmin_registers_edits_and_deletes_applications(consent: Consent, people: People, caller: Caller) -> None:
+async def test_a_superadmin_registers_edits_and_deletes_applications(
+    consent: Consent, people: People, caller: Caller
+) -> None:
     admin = await people.join(caller.organization_id, superadmin=True)
     start = "/dashboard/oauth-clients"
     uris = "https://new.example.com/cb\r\nhttp://localhost:3000/cb\r\n"
     made = await admin.post(f"{start}/new", {"name": "Fresh", "redirect_uris": uris, "public": "false"})
     assert made.status == 200
     client_id, secret = re.findall(r'<code id="client-(?:id|secret)">([^<]+)</code>', made.html)
-    (row,) = [client for client in await clients.listed(consent.application.runtime.database) if client.client_id == client_id]
+    (row,) = [
+        client for client in await clients.listed(consent.application.runtime.database) if client.client_id == client_id
+    ]
     assert row.redirect_uris == ["https://new.example.com/cb", "http://localhost:3000/cb"]
     fresh = Consent(consent.application, consent.person)
     fresh.application.client_id, fresh.application.secret, fresh.application.id = client_id, secret, row.id
@@ -272,5 +311,9 @@ async def test_nobody_else_comes_near_the_registration(consent: Consent, people:
         assert (await owner.get(path)).status == 403
     for path in (f"{start}/new", one, f"{one}/rotate-secret", f"{one}/delete"):
         assert (await owner.post(path, {"name": "Mine", "redirect_uris": "https://evil.example.com/"})).status == 403
-    (row,) = [client for client in await clients.listed(consent.application.runtime.database) if client.id == consent.application.id]
+    (row,) = [
+        client
+        for client in await clients.listed(consent.application.runtime.database)
+        if client.id == consent.application.id
+    ]
     assert (row.name, row.redirect_uris) == ("Calendar sync", ["https://app.example.com/cb"])

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import ClientSession, web
 from oauthlib.oauth2 import WebApplicationClient
 from playwright.async_api import Page
-from switchboard.oauth import clients
+from switchboard.resources.oauth import clients
 
 from tests.fixtures.app import LivePlatform
 from tests.fixtures.dashboard import PASSWORD, Window, assert_quiet, browsing, chromium, make_person
@@ -56,7 +56,8 @@ class CalendarSync:
 
     async def show(self, _request: web.Request) -> web.Response:
         return web.Response(
-            text='<!doctype html><html lang="en"><title>Connected</title><link rel="icon" href="data:,">Connected', content_type="text/html"
+            text='<!doctype html><html lang="en"><title>Connected</title><link rel="icon" href="data:,">Connected',
+            content_type="text/html",
         )
 
 
@@ -71,7 +72,9 @@ async def calendar_sync(live: LivePlatform) -> AsyncIterator[CalendarSync]:
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     sync.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    client, secret = await clients.register(live.runtime.database, name="Calendar sync", redirect_uris=[f"{sync.url}/cb"])
+    client, secret = await clients.register(
+        live.runtime.database, name="Calendar sync", redirect_uris=[f"{sync.url}/cb"]
+    )
     sync.library, sync.secret = WebApplicationClient(client.client_id), str(secret)
     try:
         yield sync
@@ -85,7 +88,9 @@ async def sign_in(page: Page, email: str) -> None:
     await page.get_by_role("button", name="Sign in").click()
 
 
-async def test_a_user_connects_an_application_and_disconnects_it(live: LivePlatform, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_user_connects_an_application_and_disconnects_it(
+    live: LivePlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chromium()
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
     owner = await make_person(live.runtime, live.caller.client, live.caller.organization_id)
@@ -111,7 +116,9 @@ async def test_a_user_connects_an_application_and_disconnects_it(live: LivePlatf
         assert_quiet([told for told in window.complaints if urlsplit(sync.url).netloc not in told])
 
 
-async def test_a_faulty_request_is_answered_right_after_the_user_signed_in(live: LivePlatform, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_faulty_request_is_answered_right_after_the_user_signed_in(
+    live: LivePlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Chromium holds the redirects after the sign-in's form to that page's policy, and the application is on another host."""
     chromium()
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")

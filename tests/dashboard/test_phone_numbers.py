@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 
 import pytest
-from switchboard.phone_numbers.schedule import Schedule, Slot, next_change
+from switchboard.resources.phone_numbers.schedule import Schedule, Slot, next_change
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform, bakery, fresh_number
@@ -69,7 +69,9 @@ async def test_a_number_is_found_bought_and_given_its_hours(window: Window, live
     await page.get_by_text("Night desk").wait_for()
 
 
-async def test_hours_are_kept_without_scripts_and_empty_rows_left_out(people: People, caller: Caller, runtime: Runtime) -> None:
+async def test_hours_are_kept_without_scripts_and_empty_rows_left_out(
+    people: People, caller: Caller, runtime: Runtime
+) -> None:
     platform = await bakery(runtime, caller, fresh_number())
     owner = await people.join(caller.organization_id, role="member")
     address = f"/dashboard/numbers/{platform.number_id}"
@@ -78,7 +80,10 @@ async def test_hours_are_kept_without_scripts_and_empty_rows_left_out(people: Pe
     assert (await kept(caller))["schedule"] == {
         "enabled": True,
         "timezone": "Europe/Berlin",
-        "slots": [{"days": ["mon", "tue"], "start": "09:00", "end": "17:00"}, {"days": ["sat"], "start": "22:00", "end": "02:00"}],
+        "slots": [
+            {"days": ["mon", "tue"], "start": "09:00", "end": "17:00"},
+            {"days": ["sat"], "start": "22:00", "end": "02:00"},
+        ],
         "holidays": ["2026-12-25"],
         "outside_action": "voicemail",
     }
@@ -120,7 +125,9 @@ async def test_hours_that_lead_nowhere_say_so(people: People, caller: Caller, ru
     assert "there is no webhook to ask" in (await owner.get(address)).html
 
 
-async def test_the_webhooks_secret_is_shown_once_to_owners_alone(people: People, caller: Caller, runtime: Runtime) -> None:
+async def test_the_webhooks_secret_is_shown_once_to_owners_alone(
+    people: People, caller: Caller, runtime: Runtime
+) -> None:
     platform = await bakery(runtime, caller, fresh_number())
     owner, member = await people.join(caller.organization_id), await people.join(caller.organization_id, role="member")
     address = f"/dashboard/numbers/{platform.number_id}"
@@ -139,12 +146,16 @@ async def test_the_webhooks_secret_is_shown_once_to_owners_alone(people: People,
     assert (await kept(caller))["forward_webhook_url"] is None
 
 
-async def test_owners_give_numbers_up_and_members_neither_buy_nor_give_up(people: People, caller: Caller, runtime: Runtime) -> None:
+async def test_owners_give_numbers_up_and_members_neither_buy_nor_give_up(
+    people: People, caller: Caller, runtime: Runtime
+) -> None:
     platform = await bakery(runtime, caller, fresh_number())
     owner, member = await people.join(caller.organization_id), await people.join(caller.organization_id, role="member")
     release = f"/dashboard/numbers/{platform.number_id}/release"
     assert (await member.get("/dashboard/numbers/buy")).status == 403
-    assert (await member.post("/dashboard/numbers/order?phone_number=%2B12125550100", {"phone_number": "+12125550100"})).status == 403
+    assert (
+        await member.post("/dashboard/numbers/order?phone_number=%2B12125550100", {"phone_number": "+12125550100"})
+    ).status == 403
     assert (await member.post(release)).status == 403
     assert (await owner.post(release)).status == 303
     assert (await kept(caller))["status"] == "pending_release"
@@ -153,7 +164,10 @@ async def test_owners_give_numbers_up_and_members_neither_buy_nor_give_up(people
 
 async def test_what_the_carrier_refuses_is_told(people: People, caller: Caller) -> None:
     owner = await people.join(caller.organization_id)
-    taken = await owner.post("/dashboard/numbers/order?phone_number=%2B12125550199", {"phone_number": "+12125550199", "friendly_name": "Mine"})
+    taken = await owner.post(
+        "/dashboard/numbers/order?phone_number=%2B12125550199",
+        {"phone_number": "+12125550199", "friendly_name": "Mine"},
+    )
     assert taken.status == 502
     assert "is taken" in taken.html
     assert 'value="Mine"' in taken.html
@@ -161,7 +175,9 @@ async def test_what_the_carrier_refuses_is_told(people: People, caller: Caller) 
     assert "no such numbers" in (await owner.get("/dashboard/numbers/buy?country=TR")).html
 
 
-async def test_nobody_sees_or_changes_another_organizations_number(people: People, caller: Caller, stranger: Caller, runtime: Runtime) -> None:
+async def test_nobody_sees_or_changes_another_organizations_number(
+    people: People, caller: Caller, stranger: Caller, runtime: Runtime
+) -> None:
     theirs = await bakery(runtime, stranger, fresh_number())
     owner = await people.join(caller.organization_id)
     for number_id in (theirs.number_id, UNKNOWN_ID):
@@ -188,7 +204,10 @@ def utc(text: str) -> datetime:
     ],
 )
 def test_the_next_change_is_when_the_hours_say(moment: str, change: str) -> None:
-    slots = [Slot(days=["mon", "tue", "fri"], start="09:00", end="17:00"), Slot(days=["sat"], start="22:00", end="02:00")]
+    slots = [
+        Slot(days=["mon", "tue", "fri"], start="09:00", end="17:00"),
+        Slot(days=["sat"], start="22:00", end="02:00"),
+    ]
     schedule = Schedule(timezone="Europe/Berlin", slots=slots, holidays=["2026-12-22", "2026-12-25"])
     assert next_change(schedule, utc(moment)) == utc(change)
 

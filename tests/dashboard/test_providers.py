@@ -9,12 +9,12 @@ from types import SimpleNamespace
 import pytest
 from pydantic import Field, SecretStr
 from sqlmodel import col, select
-from switchboard.identity.models import Organization
-from switchboard.plugins import ChatEvent, ChatRequest, LLMProvider, ProviderError, ProviderSettings, hookimpl
-from switchboard.plugins.registry import Capability, Registry
-from switchboard.providers.models import ProviderConfiguration
+from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.foundation.settings import Settings
+from switchboard.plugin_sdk import ChatEvent, ChatRequest, LLMProvider, ProviderError, ProviderSettings, hookimpl
+from switchboard.plugin_sdk.registry import Capability, Registry
+from switchboard.resources.identity.models import Organization
 from switchboard.runtime import Runtime
-from switchboard.settings import Settings
 
 from tests.fixtures.app import Caller
 from tests.fixtures.dashboard import People, Person, Window
@@ -71,7 +71,10 @@ async def kept(runtime: Runtime, caller: Caller) -> dict[str, object]:
     """The owl's settings as a call would find them, secrets in plain text."""
     async with runtime.providers.use(caller.organization_id, Capability.LLM, "owl") as provider:
         settings = provider.settings.model_dump()
-        return {name: value.get_secret_value() if isinstance(value, SecretStr) else value for name, value in settings.items()}
+        return {
+            name: value.get_secret_value() if isinstance(value, SecretStr) else value
+            for name, value in settings.items()
+        }
 
 
 async def models(runtime: Runtime, caller: Caller) -> list[str]:
@@ -98,13 +101,21 @@ async def test_a_provider_is_added_checked_and_moved_up(window: Window) -> None:
     await part.get_by_role("listitem").first.get_by_text("Night owl").wait_for()
 
 
-async def test_a_secret_is_encrypted_never_shown_and_kept_where_its_field_is_left_empty(owner: Person, caller: Caller, runtime: Runtime) -> None:
-    assert (await owner.post(OWL, {"settings.api_key": "hoot-hoot-hoot", "settings.model": "tawny", "settings.retries": "3"})).status == 303
+async def test_a_secret_is_encrypted_never_shown_and_kept_where_its_field_is_left_empty(
+    owner: Person, caller: Caller, runtime: Runtime
+) -> None:
+    assert (
+        await owner.post(
+            OWL, {"settings.api_key": "hoot-hoot-hoot", "settings.model": "tawny", "settings.retries": "3"}
+        )
+    ).status == 303
     shown = (await owner.get(OWL)).html
     assert "hoot-hoot-hoot" not in shown
     assert "Leave it empty to keep it" in shown
     assert 'value="tawny"' in shown
-    assert (await owner.post(OWL, {"settings.api_key": "", "settings.model": "", "settings.retries": "4"})).status == 303
+    assert (
+        await owner.post(OWL, {"settings.api_key": "", "settings.model": "", "settings.retries": "4"})
+    ).status == 303
     assert await kept(runtime, caller) == {"api_key": "hoot-hoot-hoot", "model": "barn", "retries": 4, "base_url": None}
     async with runtime.database.tenant(caller.organization_id) as session:
         row = (await session.exec(select(ProviderConfiguration).where(col(ProviderConfiguration.name) == "owl"))).one()
@@ -112,8 +123,12 @@ async def test_a_secret_is_encrypted_never_shown_and_kept_where_its_field_is_lef
     assert "hoot" not in json.dumps(row.model_dump(mode="json"))
 
 
-async def test_a_refused_setting_stands_at_its_field_without_the_secret(owner: Person, caller: Caller, runtime: Runtime) -> None:
-    refused = await owner.post(OWL, {"settings.api_key": "short!!", "settings.model": "tawny", "settings.retries": "nine"})
+async def test_a_refused_setting_stands_at_its_field_without_the_secret(
+    owner: Person, caller: Caller, runtime: Runtime
+) -> None:
+    refused = await owner.post(
+        OWL, {"settings.api_key": "short!!", "settings.model": "tawny", "settings.retries": "nine"}
+    )
     assert refused.status == 422
     for field in ("api_key", "retries"):
         assert f'id="fault-settings.{field}"' in refused.html
@@ -134,9 +149,13 @@ async def test_what_is_wrong_with_all_of_the_settings_together_is_told(owner: Pe
     assert "settings</a>: browser calling needs api_sid, api_secret and application_sid" in refused.html
 
 
-async def test_two_who_add_the_same_provider_at_once_both_succeed(owner: Person, people: People, caller: Caller, runtime: Runtime) -> None:
+async def test_two_who_add_the_same_provider_at_once_both_succeed(
+    owner: Person, people: People, caller: Caller, runtime: Runtime
+) -> None:
     other = await people.join(caller.organization_id)
-    both = await asyncio.gather(*(person.post(OWL, {"settings.api_key": "hoot-hoot-hoot"}) for person in (owner, other)))
+    both = await asyncio.gather(
+        *(person.post(OWL, {"settings.api_key": "hoot-hoot-hoot"}) for person in (owner, other))
+    )
     assert [answer.status for answer in both] == [303, 303]
     assert await models(runtime, caller) == ["scripted", "owl"]
 
@@ -147,13 +166,23 @@ async def test_a_check_says_what_the_provider_says(owner: Person) -> None:
     assert "owl does not work: the owl does not know this key" in (await owner.get("/dashboard/providers")).html
 
 
-async def test_only_whoever_runs_the_installation_says_where_requests_go(people: People, owner: Person, caller: Caller, runtime: Runtime) -> None:
+async def test_only_whoever_runs_the_installation_says_where_requests_go(
+    people: People, owner: Person, caller: Caller, runtime: Runtime
+) -> None:
     assert "settings.base_url" not in (await owner.get(OWL)).html
-    inward: dict[str, str | list[str]] = {"settings.api_key": "hoot-hoot-hoot", "settings.base_url": "http://169.254.169.254"}
+    inward: dict[str, str | list[str]] = {
+        "settings.api_key": "hoot-hoot-hoot",
+        "settings.base_url": "http://169.254.169.254",
+    }
     refused = await owner.post(OWL, inward)
     assert refused.status == 422
     assert "only whoever runs this installation may set it" in refused.html
-    for capability, name in (("speech_to_text", "deepgram"), ("telephony", "twilio"), ("llm", "openai"), ("vector_store", "lancedb")):
+    for capability, name in (
+        ("speech_to_text", "deepgram"),
+        ("telephony", "twilio"),
+        ("llm", "openai"),
+        ("vector_store", "lancedb"),
+    ):
         path = f"/dashboard/providers/{capability}/{name}"
         page = (await owner.get(path)).html
         assert "Only whoever runs this installation may set" in page
@@ -166,7 +195,9 @@ async def test_only_whoever_runs_the_installation_says_where_requests_go(people:
     assert (await kept(runtime, caller))["base_url"] == "http://10.0.0.7", "what an owner may not set stays as it is"
 
 
-async def test_a_provider_is_removed_with_its_secrets_unless_something_uses_it(owner: Person, caller: Caller, runtime: Runtime) -> None:
+async def test_a_provider_is_removed_with_its_secrets_unless_something_uses_it(
+    owner: Person, caller: Caller, runtime: Runtime
+) -> None:
     await owner.post(OWL, {"settings.api_key": "hoot-hoot-hoot"})
     await caller.post("/v1/agents", {"name": "Night shift", "llm_provider": "owl"})
     await owner.post(f"{OWL}/remove")
@@ -177,7 +208,9 @@ async def test_a_provider_is_removed_with_its_secrets_unless_something_uses_it(o
     assert await models(runtime, caller) == ["scripted"]
 
 
-async def test_what_a_tenant_file_says_is_only_shown(owner: Person, caller: Caller, runtime: Runtime, tmp_path: Path) -> None:
+async def test_what_a_tenant_file_says_is_only_shown(
+    owner: Person, caller: Caller, runtime: Runtime, tmp_path: Path
+) -> None:
     await owner.post(OWL, {"settings.api_key": "hoot-hoot-hoot"})
     async with runtime.database.system() as session:
         organization = await session.get_one(Organization, caller.organization_id)
@@ -198,7 +231,9 @@ async def test_what_a_tenant_file_says_is_only_shown(owner: Person, caller: Call
     assert (await kept(runtime, caller))["model"] == "barn"
 
 
-async def test_members_and_other_organizations_see_nothing_of_it(people: People, owner: Person, caller: Caller, stranger: Caller) -> None:
+async def test_members_and_other_organizations_see_nothing_of_it(
+    people: People, owner: Person, caller: Caller, stranger: Caller
+) -> None:
     await owner.post(OWL, {"settings.api_key": "hoot-hoot-hoot", "settings.model": "tawny"})
     member = await people.join(caller.organization_id, role="member")
     theirs = await people.join(stranger.organization_id)
@@ -209,4 +244,8 @@ async def test_members_and_other_organizations_see_nothing_of_it(people: People,
     assert "tawny" not in (await theirs.get(OWL)).html
     assert (await theirs.post(f"{OWL}/remove")).status == 404
     assert (await theirs.post(f"{OWL}/up")).status == 404
-    assert (await theirs.get("/dashboard/providers/llm/nothing")).status == (await theirs.get("/dashboard/providers/nothing/owl")).status == 404
+    assert (
+        (await theirs.get("/dashboard/providers/llm/nothing")).status
+        == (await theirs.get("/dashboard/providers/nothing/owl")).status
+        == 404
+    )

@@ -4,7 +4,7 @@ from typing import Literal
 
 import pytest
 from pydantic import BaseModel, Field, JsonValue, SecretStr
-from switchboard.dashboard.schema_forms import fields_of, read, shown
+from switchboard.apps.dashboard.forms.schema_form import fields_of, read, shown
 
 
 class Part(BaseModel):
@@ -34,7 +34,9 @@ FIELDS = fields_of(Model, choices={"agent_id": [("1", "Ada")]})
 
 
 def test_each_kind_of_field_is_known() -> None:
-    kinds = {field.name: (field.kind, field.label, field.required, field.secret, bool(field.options)) for field in FIELDS}
+    kinds = {
+        field.name: (field.kind, field.label, field.required, field.secret, bool(field.options)) for field in FIELDS
+    }
     assert kinds == {
         "text": ("text", "Text", True, False, False), "long": ("long", "Long", False, False, False),
         "number": ("number", "Number", False, False, False), "flag": ("flag", "Flag", False, False, True),

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import update
 from sqlmodel import col
-from switchboard.database import now
-from switchboard.identity.models import User, UserSession
-from switchboard.identity.sign_in import GUESSES, LOCKED
+from switchboard.foundation.database import now
+from switchboard.resources.identity.models import User, UserSession
+from switchboard.resources.identity.sign_in import GUESSES, LOCKED
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Client
@@ -49,13 +49,18 @@ async def test_guessing_locks_the_account_for_a_while(owner: Person, runtime: Ru
     assert refused.status == 422
     assert "Wait 15 minutes" in refused.html
     async with runtime.database.system() as session:
-        await session.exec(update(User).where(col(User.id) == owner.user_id).values(locked_until=now() - timedelta(seconds=1)))
+        await session.exec(
+            update(User).where(col(User.id) == owner.user_id).values(locked_until=now() - timedelta(seconds=1))
+        )
     assert timedelta(minutes=15) == LOCKED
     assert (await owner.sign_in()).status == 303
 
 
 async def test_an_address_that_tries_too_often_waits(owner: Person) -> None:
-    statuses = [(await owner.send("/dashboard/sign-in", {"email": f"{n}@example.com", "password": "x"})).status for n in range(30)]
+    statuses = [
+        (await owner.send("/dashboard/sign-in", {"email": f"{n}@example.com", "password": "x"})).status
+        for n in range(30)
+    ]
     assert statuses[0] == 422
     assert statuses[-1] == 429
 
@@ -129,7 +134,9 @@ async def test_a_form_of_another_site_is_refused(people: People, caller: Caller)
     assert (await owner.post("/dashboard/contacts/new", fields)).status == 303
 
 
-async def test_a_token_is_worthless_in_another_session_or_organization(people: People, caller: Caller, stranger: Caller) -> None:
+async def test_a_token_is_worthless_in_another_session_or_organization(
+    people: People, caller: Caller, stranger: Caller
+) -> None:
     one, other = await people.join(caller.organization_id), await people.join(caller.organization_id)
     token = (await one.get("/dashboard/contacts/new")).html.partition('name="csrf_token" value="')[2][:64]
     fields: dict[str, str | list[str]] = {"phone_number": "+15550100001", "csrf_token": token}
@@ -143,7 +150,9 @@ async def test_a_token_is_worthless_in_another_session_or_organization(people: P
     assert "another organization" in refused.html
 
 
-async def test_nobody_enters_an_organization_that_is_not_theirs(people: People, caller: Caller, stranger: Caller) -> None:
+async def test_nobody_enters_an_organization_that_is_not_theirs(
+    people: People, caller: Caller, stranger: Caller
+) -> None:
     owner = await people.join(caller.organization_id)
     assert (await owner.post(f"/dashboard/organizations/{stranger.organization_id}")).status == 404
     assert str(stranger.organization_id) not in (await owner.get("/dashboard/organizations")).html

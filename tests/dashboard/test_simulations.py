@@ -8,10 +8,18 @@ from tests.fixtures.app import UNKNOWN_ID, Caller
 from tests.fixtures.dashboard import People, Person, Window
 
 PROMPT = (
-    'When the caller says "opening hours": say "We are open from seven to six."\nWhen the caller says "goodbye": say "Goodbye." and call end_call'
+    'When the caller says "opening hours": say "We are open from seven to six."\n'
+    'When the caller says "goodbye": say "Goodbye." and call end_call'
 )
 Fields = dict[str, str | list[str]]
-FORM: Fields = {"name": "Hours", "mode": "text", "lines": "What are your opening hours?\n\nGoodbye", "goal": "", "persona": "", "max_turns": "20"}
+FORM: Fields = {
+    "name": "Hours",
+    "mode": "text",
+    "lines": "What are your opening hours?\n\nGoodbye",
+    "goal": "",
+    "persona": "",
+    "max_turns": "20",
+}
 
 
 @pytest.fixture
@@ -22,7 +30,9 @@ async def member(people: People, caller: Caller) -> Person:
 @pytest.fixture
 async def page(caller: Caller) -> str:
     """The address of an agent's simulations."""
-    made = await caller.post("/v1/agents", {"name": "Front desk", "system_prompt": PROMPT, "greeting_message": "Hello."})
+    made = await caller.post(
+        "/v1/agents", {"name": "Front desk", "system_prompt": PROMPT, "greeting_message": "Hello."}
+    )
     return f"/dashboard/agents/{made.json['id']}/simulations"
 
 
@@ -68,7 +78,8 @@ async def test_each_kind_of_criterion_is_taken_and_shown_again(member: Person, c
     assert answer.status == 303, answer.html
     simulation = (await caller.get(answer.location.replace("/dashboard", "/v1"))).json
     assert simulation["lines"] == ["What are your opening hours?", "Goodbye"]
-    assert [one["type"] for one in simulation["assertions"]] == ["said", "never_said", "tool_called", "ended_by", "judge"]  # type: ignore[index,union-attr,call-overload]
+    types = [one["type"] for one in simulation["assertions"]]  # type: ignore[index,union-attr,call-overload]
+    assert types == ["said", "never_said", "tool_called", "ended_by", "judge"]
     again = (await member.get(f"{page}/new?like={simulation['id']}")).html
     for told in ('value="Says when"', 'value="Friendly?"', "{&#34;a&#34;: 1}", "What are your opening hours?\nGoodbye"):
         assert told in again
@@ -76,7 +87,10 @@ async def test_each_kind_of_criterion_is_taken_and_shown_again(member: Person, c
 
 WRONG: list[tuple[Fields, str]] = [
     ({"assertions.1.type": "ended_by", "assertions.1.value": "nobody"}, "assertions.1.value"),
-    ({"assertions.1.type": "tool_called", "assertions.1.value": "x", "assertions.1.arguments": "[1"}, "assertions.1.arguments"),
+    (
+        {"assertions.1.type": "tool_called", "assertions.1.value": "x", "assertions.1.arguments": "[1"},
+        "assertions.1.arguments",
+    ),
     ({"assertions.1.type": "latency_under_ms", "assertions.1.value": "soon"}, "assertions.1.value"),
     ({"assertions.1.type": "said", "assertions.1.value": "x", "lines": ""}, "lines"),
     ({"assertions.1.type": "said", "assertions.1.value": "x", "name": ""}, "name"),
@@ -87,12 +101,16 @@ WRONG: list[tuple[Fields, str]] = [
 async def test_what_is_wrong_stands_at_its_field(member: Person, page: str) -> None:
     """The row before the faulty one is empty."""
     for fields, field in WRONG:
-        refused = await member.post(f"{page}/new", {**FORM, "assertions.0.type": "said", "assertions.0.value": "", **fields})
+        refused = await member.post(
+            f"{page}/new", {**FORM, "assertions.0.type": "said", "assertions.0.value": "", **fields}
+        )
         assert (refused.status, f'id="fault-{field}"' in refused.html) == (422, True), field
 
 
 async def test_a_spoken_one_needs_a_number_and_says_so(member: Person, page: str) -> None:
-    refused = await member.post(f"{page}/new", {**FORM, "mode": "audio", "assertions.0.type": "said", "assertions.0.value": "seven"})
+    refused = await member.post(
+        f"{page}/new", {**FORM, "mode": "audio", "assertions.0.type": "said", "assertions.0.value": "seven"}
+    )
     assert refused.status == 409
     assert "give it one of the loopback carrier" in refused.html
 
@@ -102,8 +120,16 @@ async def test_nobody_reaches_another_organizations_simulations(member: Person, 
     data = {"name": "Theirs", "lines": ["Hello"], "assertions": [{"type": "said", "text": "x"}]}
     simulation = (await stranger.post(f"/v1/agents/{agent}/simulations", data)).json["id"]
     theirs = f"/dashboard/agents/{agent}/simulations"
-    for path in (f"{theirs}/{simulation}", f"{theirs}/{simulation}/result", f"{theirs}/new", f"{page}/{simulation}", f"{page}/new?like={simulation}"):
+    for path in (
+        f"{theirs}/{simulation}",
+        f"{theirs}/{simulation}/result",
+        f"{theirs}/new",
+        f"{page}/{simulation}",
+        f"{page}/new?like={simulation}",
+    ):
         assert (await member.get(path)).status == 404
     for path in (f"{theirs}/{simulation}/again", f"{page}/{simulation}/again", f"{page}/{UNKNOWN_ID}/again"):
         assert (await member.post(path)).status == 404
-    assert (await member.post(f"{theirs}/new", {**FORM, "assertions.0.type": "said", "assertions.0.value": "x"})).status == 404
+    assert (
+        await member.post(f"{theirs}/new", {**FORM, "assertions.0.type": "said", "assertions.0.value": "x"})
+    ).status == 404

@@ -13,9 +13,9 @@ import pytest
 from aiohttp import web
 from joserfc import jwt
 from joserfc.jwk import RSAKey
-from switchboard import app
+from switchboard.apps.server import app
+from switchboard.foundation.settings import Settings
 from switchboard.runtime import Runtime
-from switchboard.settings import Settings
 
 from tests.fixtures.app import UNKNOWN_ID, Caller
 from tests.fixtures.dashboard import People, Person
@@ -35,7 +35,13 @@ class Provider:
     async def metadata(self, request: web.Request) -> web.Response:
         names = ("authorization", "token", "jwks")
         places = {f"{name}_endpoint" if name != "jwks" else "jwks_uri": f"{self.issuer}/{name}" for name in names}
-        return web.json_response({"issuer": self.wrong.get("name", self.issuer), **places, "id_token_signing_alg_values_supported": ["RS256"]})
+        return web.json_response(
+            {
+                "issuer": self.wrong.get("name", self.issuer),
+                **places,
+                "id_token_signing_alg_values_supported": ["RS256"],
+            }
+        )
 
     async def jwks(self, request: web.Request) -> web.Response:
         return web.json_response({"keys": [self.key.as_dict(private=False)]})
@@ -50,7 +56,9 @@ class Provider:
     async def token(self, request: web.Request) -> web.Response:
         form = await request.post()
         asked = self.asked.pop(str(form["code"]), None)
-        challenge = urlsafe_b64encode(hashlib.sha256(str(form.get("code_verifier")).encode()).digest()).rstrip(b"=").decode()
+        challenge = (
+            urlsafe_b64encode(hashlib.sha256(str(form.get("code_verifier")).encode()).digest()).rstrip(b"=").decode()
+        )
         if asked is None or asked["code_challenge"] != challenge or asked["redirect_uri"] != form["redirect_uri"]:
             return web.json_response({"error": "invalid_grant"}, status=400)
         moment = int(time.time())
@@ -59,7 +67,13 @@ class Provider:
             "email": self.email, "email_verified": True, **self.wrong,
         }  # fmt: skip
         header = {"alg": "RS256", "kid": "one"}
-        return web.json_response({"access_token": "a", "token_type": "Bearer", "id_token": jwt.encode(header, claims, self.signing_key or self.key)})
+        return web.json_response(
+            {
+                "access_token": "a",
+                "token_type": "Bearer",
+                "id_token": jwt.encode(header, claims, self.signing_key or self.key),
+            }
+        )
 
 
 @asynccontextmanager
@@ -97,7 +111,9 @@ def somebody(runtime: Runtime) -> Person:
     return Person(UNKNOWN_ID, "", app.create_app(runtime).test_client())  # type: ignore[arg-type]
 
 
-async def test_somebody_signs_in_and_goes_on(people: People, caller: Caller, runtime: Runtime, provider: Provider) -> None:
+async def test_somebody_signs_in_and_goes_on(
+    people: People, caller: Caller, runtime: Runtime, provider: Provider
+) -> None:
     owner, browser = await people.join(caller.organization_id), somebody(runtime)
     provider.email = owner.email.upper()
     assert "/dashboard/sign-in/single-sign-on" in (await browser.get("/dashboard/sign-in")).html
@@ -109,14 +125,18 @@ async def test_somebody_signs_in_and_goes_on(people: People, caller: Caller, run
     assert (await browser.get(back)).status == 422, "a code and its state work once"
 
 
-async def test_who_was_invited_joins_and_who_was_not_is_refused(people: People, caller: Caller, runtime: Runtime, provider: Provider) -> None:
+async def test_who_was_invited_joins_and_who_was_not_is_refused(
+    people: People, caller: Caller, runtime: Runtime, provider: Provider
+) -> None:
     owner, browser = await people.join(caller.organization_id), somebody(runtime)
     provider.email = "newcomer@example.com"
     refused = await browser.get(provider.consent((await browser.get("/dashboard/sign-in/single-sign-on")).location))
     assert refused.status == 422
     assert "Ask an owner to invite you" in refused.html
     await owner.post("/dashboard/team", {"email": "newcomer@example.com", "role": "member"})
-    assert (await browser.get(provider.consent((await browser.get("/dashboard/sign-in/single-sign-on")).location))).status == 303
+    assert (
+        await browser.get(provider.consent((await browser.get("/dashboard/sign-in/single-sign-on")).location))
+    ).status == 303
     assert (await browser.get("/dashboard")).status == 200
     browser.email = "newcomer@example.com"
     assert (await browser.sign_in("")).status == 422, "no password, no way in by one"
@@ -139,13 +159,19 @@ async def test_what_the_provider_says_must_hold(
     assert (await browser.get("/dashboard")).status == 303
 
 
-async def test_a_token_that_somebody_else_signed_is_refused(people: People, caller: Caller, runtime: Runtime, provider: Provider) -> None:
+async def test_a_token_that_somebody_else_signed_is_refused(
+    people: People, caller: Caller, runtime: Runtime, provider: Provider
+) -> None:
     owner, browser = await people.join(caller.organization_id), somebody(runtime)
     provider.email, provider.signing_key = owner.email, RSAKey.generate_key(2048, parameters={"kid": "one"})
-    assert (await browser.get(provider.consent((await browser.get("/dashboard/sign-in/single-sign-on")).location))).status == 422
+    assert (
+        await browser.get(provider.consent((await browser.get("/dashboard/sign-in/single-sign-on")).location))
+    ).status == 422
 
 
-async def test_only_the_browser_that_was_sent_comes_back(people: People, caller: Caller, runtime: Runtime, provider: Provider) -> None:
+async def test_only_the_browser_that_was_sent_comes_back(
+    people: People, caller: Caller, runtime: Runtime, provider: Provider
+) -> None:
     owner, browser, victim = await people.join(caller.organization_id), somebody(runtime), somebody(runtime)
     provider.email = owner.email
     back = provider.consent((await browser.get("/dashboard/sign-in/single-sign-on")).location)

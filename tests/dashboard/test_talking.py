@@ -6,7 +6,7 @@ import wave
 from pathlib import Path
 
 import numpy as np
-from switchboard.providers.configuration import configure
+from switchboard.engine.providers.configuration import configure
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, LivePlatform
@@ -31,7 +31,9 @@ def microphone(path: Path, said: str) -> Path:
 
 async def test_somebody_talks_to_an_agent_by_microphone(live: LivePlatform, tmp_path: Path) -> None:
     chromium()
-    async with owners_window(live, microphone=microphone(tmp_path / "said.wav", "What are your opening hours?")) as window:
+    async with owners_window(
+        live, microphone=microphone(tmp_path / "said.wav", "What are your opening hours?")
+    ) as window:
         page = window.page
         await window.open(f"/dashboard/agents/{live.agent_id}/talk")
         await page.get_by_role("button", name="Talk", exact=True).click()
@@ -49,10 +51,17 @@ async def test_somebody_talks_to_an_agent_by_microphone(live: LivePlatform, tmp_
         address = await page.get_by_role("link", name="The call with its recording").get_attribute("href")
     assert address
     call = await live.ended(address.rsplit("/", 1)[1])
-    assert (call["status"], call["agent_id"], call["to_number"], call["ended_reason"]) == ("completed", live.agent_id, live.number, "caller_hung_up")
+    assert (call["status"], call["agent_id"], call["to_number"], call["ended_reason"]) == (
+        "completed",
+        live.agent_id,
+        live.number,
+        "caller_hung_up",
+    )
 
 
-async def test_without_a_carrier_for_it_the_page_is_told_what_is_missing(people: People, caller: Caller, runtime: Runtime) -> None:
+async def test_without_a_carrier_for_it_the_page_is_told_what_is_missing(
+    people: People, caller: Caller, runtime: Runtime
+) -> None:
     member = await people.join(caller.organization_id, role="member")
     page = f"/dashboard/agents/{(await caller.post('/v1/agents', {'name': 'Front desk'})).json['id']}/talk"
     assert (await member.post(page)).status == 200
@@ -70,7 +79,9 @@ async def test_a_paused_agent_is_not_called(people: People, live: LivePlatform) 
     assert (await member.post(f"/dashboard/agents/{live.agent_id}/talk")).status == 409
 
 
-async def test_nobody_talks_to_or_follows_another_organizations_agent(people: People, live: LivePlatform, stranger: Caller) -> None:
+async def test_nobody_talks_to_or_follows_another_organizations_agent(
+    people: People, live: LivePlatform, stranger: Caller
+) -> None:
     outsider = await people.join(stranger.organization_id)
     insider = await people.join(live.caller.organization_id)
     page = f"/dashboard/agents/{live.agent_id}/talk"
@@ -82,4 +93,6 @@ async def test_nobody_talks_to_or_follows_another_organizations_agent(people: Pe
     assert (await insider.post(f"{page}/transcript", fields)).status == 409
     other = (await live.caller.post("/v1/agents", {"name": "Other"})).json["id"]
     assert (await insider.post(f"/dashboard/agents/{other}/talk/transcript", fields)).status == 404
-    assert (await insider.post(f"{page}/transcript", {"carrier": "loopback", "carrier_call_id": "unknown"})).status == 404
+    assert (
+        await insider.post(f"{page}/transcript", {"carrier": "loopback", "carrier_call_id": "unknown"})
+    ).status == 404

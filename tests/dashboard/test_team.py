@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 from sqlalchemy import update
-from switchboard import app
-from switchboard.database import now
-from switchboard.identity.models import Invitation
+from switchboard.apps.server import app
+from switchboard.foundation.database import now
+from switchboard.resources.identity.models import Invitation
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, Client
@@ -49,7 +49,9 @@ async def test_somebody_with_an_account_joins_as_who_they_are(people: People, ca
     assert elsewhere.email in (await owner.get("/dashboard/team")).html
 
 
-async def test_a_link_is_for_who_was_invited(people: People, caller: Caller, stranger: Caller, runtime: Runtime) -> None:
+async def test_a_link_is_for_who_was_invited(
+    people: People, caller: Caller, stranger: Caller, runtime: Runtime
+) -> None:
     owner, other = await people.join(caller.organization_id), await people.join(stranger.organization_id)
     link = await invite(owner, "somebody@example.com")
     refused = await other.post(link)

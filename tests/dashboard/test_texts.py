@@ -1,7 +1,7 @@
 """The pages of texts."""
 
+from switchboard.resources.sms import service as sms
 from switchboard.runtime import Runtime
-from switchboard.sms import service as sms
 
 from tests.fixtures.app import Caller, LivePlatform, bakery, fresh_number
 from tests.fixtures.dashboard import People, Person, Window
@@ -9,7 +9,9 @@ from tests.fixtures.dashboard import People, Person, Window
 
 async def texted(platform: LivePlatform, to_number: str = "+15550100001", body: str = "Your bread is ready.") -> str:
     """A text that a client of the API has sent; answers its conversation's id."""
-    sent = await platform.caller.post("/v1/sms", {"to_number": to_number, "from_number_id": platform.number_id, "body": body})
+    sent = await platform.caller.post(
+        "/v1/sms", {"to_number": to_number, "from_number_id": platform.number_id, "body": body}
+    )
     assert sent.status == 201, sent.body
     return str(sent.json["conversation_id"])
 
@@ -40,7 +42,9 @@ async def test_somebody_is_texted_answers_and_is_answered(window: Window) -> Non
     await window.check_accessibility()
 
 
-async def test_the_latest_conversation_stands_first_with_its_last_text(people: People, caller: Caller, runtime: Runtime) -> None:
+async def test_the_latest_conversation_stands_first_with_its_last_text(
+    people: People, caller: Caller, runtime: Runtime
+) -> None:
     owner, platform = await at_the_bakery(people, runtime, caller)
     await caller.post("/v1/contacts", {"phone_number": "+15550100001", "name": "Ada"})
     await texted(platform, "+15550100001", "First.")
@@ -90,13 +94,17 @@ async def test_a_refused_text_keeps_what_was_typed(people: People, caller: Calle
     refused = await owner.post(f"/dashboard/texts/{conversation}", {"body": "x" * 1601})
     assert refused.status == 422
     assert "x" * 1601 in refused.html
-    refused = await owner.post("/dashboard/texts/new", {"to_number": "77", "from_number_id": platform.number_id, "body": "Kept."})
+    refused = await owner.post(
+        "/dashboard/texts/new", {"to_number": "77", "from_number_id": platform.number_id, "body": "Kept."}
+    )
     assert refused.status == 422
     assert "must be an E.164 phone number" in refused.html
     assert "Kept." in refused.html
 
 
-async def test_nobody_reads_or_answers_another_organizations_texts(people: People, caller: Caller, stranger: Caller, runtime: Runtime) -> None:
+async def test_nobody_reads_or_answers_another_organizations_texts(
+    people: People, caller: Caller, stranger: Caller, runtime: Runtime
+) -> None:
     owner = await people.join(caller.organization_id)
     theirs = await texted(await bakery(runtime, stranger, fresh_number()))
     assert (await owner.get(f"/dashboard/texts/{theirs}")).status == 404
@@ -105,7 +113,9 @@ async def test_nobody_reads_or_answers_another_organizations_texts(people: Peopl
     assert "Your bread" not in (await owner.get("/dashboard/texts")).html
 
 
-async def test_the_conversation_with_a_number_is_found_as_the_number_is_written(people: People, caller: Caller, runtime: Runtime) -> None:
+async def test_the_conversation_with_a_number_is_found_as_the_number_is_written(
+    people: People, caller: Caller, runtime: Runtime
+) -> None:
     owner, platform = await at_the_bakery(people, runtime, caller)
     await texted(platform, "+15550100001", "First.")
     await texted(platform, "+15550100002", "Second.")

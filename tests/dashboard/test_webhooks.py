@@ -4,8 +4,8 @@ import re
 from ipaddress import ip_network
 
 import pytest
+from switchboard.foundation.settings import Settings
 from switchboard.runtime import Runtime
-from switchboard.settings import Settings
 
 from tests.fixtures.app import UNKNOWN_ID, Caller
 from tests.fixtures.dashboard import People, Window
@@ -52,14 +52,18 @@ async def test_an_endpoint_is_added_tested_and_the_result_is_seen_to_come(window
 
 async def test_a_refused_address_stands_at_its_field_and_what_was_ticked_stays(people: People, caller: Caller) -> None:
     owner = await people.join(caller.organization_id)
-    refused = await owner.post("/dashboard/webhooks/new", {"url": "http://10.0.0.1/hook", "events": "", "events[]": ["call.failed"]})
+    refused = await owner.post(
+        "/dashboard/webhooks/new", {"url": "http://10.0.0.1/hook", "events": "", "events[]": ["call.failed"]}
+    )
     assert refused.status == 422
     assert 'id="fault-url"' in refused.html
     assert 'value="http://10.0.0.1/hook"' in refused.html
     assert re.search(r'value="call.failed" checked', refused.html)
 
 
-async def test_an_endpoint_is_changed_disabled_enabled_and_deleted(people: People, caller: Caller, receiver: Receiver) -> None:
+async def test_an_endpoint_is_changed_disabled_enabled_and_deleted(
+    people: People, caller: Caller, receiver: Receiver
+) -> None:
     owner = await people.join(caller.organization_id)
     endpoint = await make(caller, f"{receiver.url}/hook", events=["call.failed"])
     path = f"/dashboard/webhooks/{endpoint['id']}"
@@ -94,7 +98,9 @@ async def test_a_new_secret_is_shown_once(people: People, caller: Caller, receiv
         seen.add(secret[0])
 
 
-async def test_deliveries_are_filtered_and_sent_again(people: People, caller: Caller, receiver: Receiver, working: None) -> None:
+async def test_deliveries_are_filtered_and_sent_again(
+    people: People, caller: Caller, receiver: Receiver, working: None
+) -> None:
     receiver.statuses["/bad"] = [410]
     owner = await people.join(caller.organization_id)
     good, bad = await make(caller, f"{receiver.url}/good"), await make(caller, f"{receiver.url}/bad")
@@ -133,12 +139,16 @@ async def test_nobody_reaches_another_organizations_webhooks(
     delivery = await send_test(stranger, endpoint)
     owner = await people.join(caller.organization_id)
     assert "/theirs" not in (await owner.get("/dashboard/webhooks")).html
-    assert "call.completed" not in (await owner.get(f"/dashboard/webhooks/deliveries?endpoint_id={endpoint['id']}")).html
+    assert (
+        "call.completed" not in (await owner.get(f"/dashboard/webhooks/deliveries?endpoint_id={endpoint['id']}")).html
+    )
     for endpoint_id in (endpoint["id"], UNKNOWN_ID):
         path = f"/dashboard/webhooks/{endpoint_id}"
         assert (await owner.get(path)).status == 404
         for way in ("", "/enabled", "/rotate", "/test", "/delete"):
-            assert (await owner.post(path + way, {"url": "https://example.com"} if way == "" else {})).status == 404, way
+            assert (await owner.post(path + way, {"url": "https://example.com"} if way == "" else {})).status == 404, (
+                way
+            )
     for delivery_id in (delivery["id"], UNKNOWN_ID):
         path = f"/dashboard/webhooks/deliveries/{delivery_id}"
         assert (await owner.get(path)).status == (await owner.get(f"{path}/live")).status == 404
@@ -168,7 +178,11 @@ async def test_the_integration_is_set_up_and_its_secrets_are_never_shown(window:
 async def test_what_is_wrong_with_the_integration_stands_at_its_field(people: People, caller: Caller) -> None:
     owner, path = await people.join(caller.organization_id), "/dashboard/webhooks/integration"
     refused = await owner.post(path, {"webhook_url": "http://10.0.0.1/", "webhook_secret": "", "partner_api_key": "x"})
-    assert (refused.status, 'id="fault-webhook_url"' in refused.html, 'value="http://10.0.0.1/"' in refused.html) == (422, True, True)
+    assert (refused.status, 'id="fault-webhook_url"' in refused.html, 'value="http://10.0.0.1/"' in refused.html) == (
+        422,
+        True,
+        True,
+    )
     assert (await owner.post(f"{path}/forget", {"secret": "webhook_url"})).status == 303
     assert "secret: must be" in (await owner.get(path)).html
     member = await people.join(caller.organization_id, role="member")

@@ -6,12 +6,12 @@ from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import create_async_engine
-from switchboard.database import Database
-from switchboard.embedded import DataDirectory
-from switchboard.identity.service import create_organization
+from switchboard.apps.embedded import DataDirectory
+from switchboard.foundation.database import Database
 from switchboard.migrations import MigrationError, upgrade
 from switchboard.migrations.tallies import tally
 from switchboard.migrations.tenancy import protect
+from switchboard.resources.identity.service import create_organization
 
 
 async def administrate(servers: DataDirectory, *statements: str) -> None:
@@ -27,7 +27,10 @@ def url(servers: DataDirectory, login: str) -> str:
 
 async def test_an_ordinary_login_with_the_two_roles_is_enough(servers: DataDirectory) -> None:
     await administrate(
-        servers, "create role plain login", "create database plain owner plain", "grant switchboard_tenant, switchboard_system to plain"
+        servers,
+        "create role plain login",
+        "create database plain owner plain",
+        "grant switchboard_tenant, switchboard_system to plain",
     )
     await upgrade(url(servers, "plain"))
     await upgrade(url(servers, "plain"))
@@ -42,17 +45,25 @@ async def test_an_ordinary_login_with_the_two_roles_is_enough(servers: DataDirec
 
 def tally_berries(connection: Connection) -> None:
     """A protected table, older than its tally."""
-    connection.execute(text("create table berry as select gen_random_uuid() as organization_id from generate_series(1, 3)"))
+    connection.execute(
+        text("create table berry as select gen_random_uuid() as organization_id from generate_series(1, 3)")
+    )
     with Operations.context(MigrationContext.configure(connection)):
         protect("berry")
         tally("berry")
         assert connection.execute(text("select sum(rows) from row_tally where list = 'berry'")).scalar() == 3
-        assert connection.execute(text("select relforcerowsecurity from pg_class where relname = 'berry'")).scalar() is True
+        assert (
+            connection.execute(text("select relforcerowsecurity from pg_class where relname = 'berry'")).scalar()
+            is True
+        )
 
 
 async def test_an_ordinary_login_tallies_the_rows_that_are_there(servers: DataDirectory) -> None:
     await administrate(
-        servers, "create role older login", "create database older owner older", "grant switchboard_tenant, switchboard_system to older"
+        servers,
+        "create role older login",
+        "create database older owner older",
+        "grant switchboard_tenant, switchboard_system to older",
     )
     await upgrade(url(servers, "older"))
     engine = create_async_engine(url(servers, "older").replace("postgresql", "postgresql+asyncpg"))

@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlmodel import select
-from switchboard.agents.models import Agent
-from switchboard.database import Database
-from switchboard.embedded import DataDirectory
+from switchboard.apps.embedded import DataDirectory
+from switchboard.foundation.database import Database
+from switchboard.resources.agents.models import Agent
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -16,7 +16,9 @@ from tests.fixtures.app import Caller
 NOT_TENANTS = {"alembic_version", "user_account", "oauth_client"}
 
 
-async def test_a_query_without_a_filter_sees_only_its_own_rows(caller: Caller, stranger: Caller, runtime: Runtime) -> None:
+async def test_a_query_without_a_filter_sees_only_its_own_rows(
+    caller: Caller, stranger: Caller, runtime: Runtime
+) -> None:
     await caller.post("/v1/agents", {"name": "Mine"})
     await stranger.post("/v1/agents", {"name": "Theirs"})
     async with runtime.database.tenant(caller.organization_id) as session:
@@ -26,7 +28,9 @@ async def test_a_query_without_a_filter_sees_only_its_own_rows(caller: Caller, s
 
 
 async def test_a_row_for_another_organization_is_refused(caller: Caller, stranger: Caller, runtime: Runtime) -> None:
-    row = Agent(organization_id=stranger.organization_id, name="x", llm_provider="a", tts_provider="b", stt_provider="c")
+    row = Agent(
+        organization_id=stranger.organization_id, name="x", llm_provider="a", tts_provider="b", stt_provider="c"
+    )
     with pytest.raises(DBAPIError, match="row-level security"):
         async with runtime.database.tenant(caller.organization_id) as session:
             session.add(row)
@@ -44,7 +48,9 @@ async def test_nothing_of_a_transaction_is_left_for_the_next(servers: DataDirect
         pass
     async with database.system() as session:
         connection = await session.connection()
-        assert (await connection.execute(text("select current_user, current_setting('app.organization_id', true)"))).one() == (
+        assert (
+            await connection.execute(text("select current_user, current_setting('app.organization_id', true)"))
+        ).one() == (
             "switchboard_system",
             "",
         )
@@ -57,14 +63,26 @@ async def test_row_level_security_is_forced_on_every_table(servers: DataDirector
         connection = await session.connection()
         rows = (
             await connection.execute(
-                text("select relname, relforcerowsecurity from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace")
+                text(
+                    "select relname, relforcerowsecurity from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"
+                )
             )
         ).all()
         owned = (
-            await connection.execute(text("select count(*) from pg_class where relowner = (select oid from pg_roles where rolname = current_user)"))
+            await connection.execute(
+                text(
+                    "select count(*) from pg_class where relowner = (select oid from pg_roles where rolname = current_user)"
+                )
+            )
         ).scalar_one()
         columns = (
-            (await connection.execute(text("select attrelid::regclass::text from pg_attribute where attname = 'organization_id'"))).scalars().all()
+            (
+                await connection.execute(
+                    text("select attrelid::regclass::text from pg_attribute where attname = 'organization_id'")
+                )
+            )
+            .scalars()
+            .all()
         )
     await database.close()
     assert {name for name, forced in rows if not forced} == {"alembic_version"}

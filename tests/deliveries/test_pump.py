@@ -10,16 +10,16 @@ import pytest
 import stripe
 from redis.asyncio import Redis
 from sqlmodel import col, select, update
-from switchboard.database import new_id, now
-from switchboard.deliveries import pump
-from switchboard.deliveries.jobs import KEPT, WAIT, expire_deliveries, forget_deliveries
-from switchboard.deliveries.pump import DeliveryPump
-from switchboard.events.models import Delivery, DeliveryAttempt, EventTarget
-from switchboard.events.outbox import enqueue
-from switchboard.events.targets import secret_label
+from switchboard.foundation.database import new_id, now
+from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
+from switchboard.foundation.events.outbox import enqueue
+from switchboard.foundation.events.targets import secret_label
+from switchboard.foundation.jobs import Queue
+from switchboard.foundation.settings import Settings
+from switchboard.resources.deliveries import delivery_worker
+from switchboard.resources.deliveries.delivery_worker import DeliveryPump
+from switchboard.resources.deliveries.jobs import KEPT, WAIT, expire_deliveries, forget_deliveries
 from switchboard.runtime import Runtime
-from switchboard.settings import Settings
-from switchboard.work import Queue
 
 from tests.fixtures.app import Caller
 from tests.fixtures.receiver import Receiver
@@ -91,7 +91,9 @@ async def test_a_delivery_whose_wake_up_is_lost_is_found(runtime: Runtime, calle
         await row(runtime, delivery, status="delivered")
 
 
-async def test_a_worker_without_redis_delivers_and_does_not_spin(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
+async def test_a_worker_without_redis_delivers_and_does_not_spin(
+    runtime: Runtime, caller: Caller, receiver: Receiver
+) -> None:
     target = await make_target(runtime, caller, f"{receiver.url}/hook")
     nowhere = Redis.from_url("redis://127.0.0.1:9/")
     worker = Queue(nowhere).worker(jobs=(), clock=(), context=None)
@@ -108,7 +110,9 @@ async def test_a_worker_without_redis_delivers_and_does_not_spin(runtime: Runtim
     await nowhere.aclose()
 
 
-async def test_a_result_that_comes_after_its_lease_counts_for_nothing(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
+async def test_a_result_that_comes_after_its_lease_counts_for_nothing(
+    runtime: Runtime, caller: Caller, receiver: Receiver
+) -> None:
     """A frozen worker thaws: the one that took over has delivered, and the attempt is counted once."""
     target = await make_target(runtime, caller, f"{receiver.url}/hook")
     receiver.statuses["/hook"] = [200]
@@ -134,7 +138,7 @@ async def test_a_result_that_comes_after_its_lease_counts_for_nothing(runtime: R
 async def test_a_worker_that_stops_hands_its_leases_back(
     runtime: Runtime, caller: Caller, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pump, "STOP_SECONDS", 0.1)
+    monkeypatch.setattr(delivery_worker, "STOP_SECONDS", 0.1)
     delivery = await add(runtime, await make_target(runtime, caller, f"{receiver.url}/hook"))
     receiver.hangs.add("/hook")
     async with pumping(runtime):
@@ -161,7 +165,9 @@ async def test_a_workers_wrong_clock_spoils_neither_signature_nor_schedule(
         assert abs(real() - int(request.headers["X-Webhook-Timestamp"])) < 10
 
 
-async def test_signatures_verify_with_somebody_elses_library(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
+async def test_signatures_verify_with_somebody_elses_library(
+    runtime: Runtime, caller: Caller, receiver: Receiver
+) -> None:
     """Stripe's scheme is the same to the letter, and its library checks it: good ones pass, altered, foreign and old ones do not."""
     target = await make_target(runtime, caller, f"{receiver.url}/hook", secret="whsec_ours")
     await add(runtime, target)
@@ -170,7 +176,11 @@ async def test_signatures_verify_with_somebody_elses_library(runtime: Runtime, c
     verify = stripe.WebhookSignature.verify_header
     header, body = request.headers["X-Webhook-Signature"], request.body.decode()
     assert verify(body, header, "whsec_ours", 300)
-    for altered in ((body + " ", header, "whsec_ours"), (body, header, "whsec_theirs"), (body, header.replace("t=1", "t=2"), "whsec_ours")):
+    for altered in (
+        (body + " ", header, "whsec_ours"),
+        (body, header, "whsec_theirs"),
+        (body, header.replace("t=1", "t=2"), "whsec_ours"),
+    ):
         with pytest.raises(stripe.SignatureVerificationError):
             verify(*altered, 300)
 
@@ -178,7 +188,9 @@ async def test_signatures_verify_with_somebody_elses_library(runtime: Runtime, c
 async def test_a_secret_under_a_lost_key_costs_no_attempt(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
     target = await make_target(runtime, caller, f"{receiver.url}/hook")
     async with runtime.database.tenant(caller.organization_id) as session:
-        await session.exec(update(EventTarget).where(col(EventTarget.id) == target.id).values(secret="v1.00000000.AAAA"))
+        await session.exec(
+            update(EventTarget).where(col(EventTarget.id) == target.id).values(secret="v1.00000000.AAAA")
+        )
     delivery = await add(runtime, target)
     other = await add(runtime, await make_target(runtime, caller, f"{receiver.url}/other"))
     async with pumping(runtime):
@@ -188,7 +200,9 @@ async def test_a_secret_under_a_lost_key_costs_no_attempt(runtime: Runtime, call
     assert not receiver.at("/hook")
 
 
-@pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nx", b"HTTP/1.1 204 No Content\r\n\r\n"])
+@pytest.mark.parametrize(
+    "answer", [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nx", b"HTTP/1.1 204 No Content\r\n\r\n"]
+)
 async def test_a_status_decides_whatever_happens_to_the_body(runtime: Runtime, caller: Caller, answer: bytes) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -211,7 +225,9 @@ async def test_a_connection_that_was_closed_while_idle_costs_no_attempt(runtime:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connections.append(0)
         while head := await reader.readuntil(b"\r\n\r\n"):
-            length = next(int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
+            length = next(
+                int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")
+            )
             await reader.readexactly(length)
             if connections[-1]:
                 break

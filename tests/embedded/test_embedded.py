@@ -10,7 +10,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 from redis.asyncio import Redis
-from switchboard.embedded import DataDirectory, DirectoryInUse, EmbeddedServers
+from switchboard.apps.embedded import DataDirectory, DirectoryInUse, EmbeddedServers
 
 
 async def execute(directory: DataDirectory, statement: str) -> object:
@@ -59,7 +59,7 @@ def test_a_long_path_gets_its_sockets_elsewhere(tmp_path: Path) -> None:
 HOLD = """
 import asyncio, sys
 from pathlib import Path
-from switchboard.embedded import DataDirectory, EmbeddedServers
+from switchboard.apps.embedded import DataDirectory, EmbeddedServers
 
 async def hold():
     directory = DataDirectory(Path(sys.argv[1]))
@@ -74,7 +74,9 @@ asyncio.run(hold())
 
 async def test_after_kill_9_of_everything_the_next_start_recovers(tmp_path: Path) -> None:
     directory = DataDirectory(tmp_path / "data")
-    holder = await asyncio.create_subprocess_exec(sys.executable, "-c", HOLD, str(directory.path), stdout=asyncio.subprocess.PIPE)
+    holder = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", HOLD, str(directory.path), stdout=asyncio.subprocess.PIPE
+    )
     assert holder.stdout is not None
     assert await holder.stdout.readline() == b"up\n"
     await execute(directory, "create table kept as select 42 as answer")

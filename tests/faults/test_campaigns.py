@@ -10,23 +10,23 @@ from uuid import UUID
 import pytest
 from sqlalchemy import func, update
 from sqlmodel import col, select
-from switchboard.agents import service as agents
-from switchboard.agents.schemas import AgentCreate
-from switchboard.calls import callbacks
-from switchboard.calls.models import Call
-from switchboard.campaigns import service as campaigns
-from switchboard.campaigns import steering
-from switchboard.campaigns.models import Campaign, CampaignContact
-from switchboard.campaigns.schemas import CampaignCreate, ContactToCall
-from switchboard.campaigns.steering import IN_FLIGHT
-from switchboard.database import now
-from switchboard.identity import service as identity
-from switchboard.phone_numbers import purchase
-from switchboard.phone_numbers.schemas import PhoneNumberBuy
-from switchboard.plugins.telephony import CallEvent
-from switchboard.providers.configuration import configure
+from switchboard.apps.tenant_files.defaults import embedded_providers
+from switchboard.engine.providers.configuration import configure
+from switchboard.foundation.database import now
+from switchboard.plugin_sdk.telephony import CallEvent
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.schemas import AgentCreate
+from switchboard.resources.calls import callbacks
+from switchboard.resources.calls.models import Call
+from switchboard.resources.campaigns import lifecycle
+from switchboard.resources.campaigns import service as campaigns
+from switchboard.resources.campaigns.lifecycle import IN_FLIGHT
+from switchboard.resources.campaigns.models import Campaign, CampaignContact
+from switchboard.resources.campaigns.schemas import CampaignCreate, ContactToCall
+from switchboard.resources.identity import service as identity
+from switchboard.resources.phone_numbers import purchases
+from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy
 from switchboard.runtime import Runtime
-from switchboard.tenants.defaults import embedded_providers
 
 from tests.fixtures.app import fresh_number, listening
 from tests.fixtures.processes import Workers, platform
@@ -45,13 +45,17 @@ async def make_campaign(runtime: Runtime) -> tuple[UUID, UUID]:
         await configure(session, runtime.registry, runtime.keyring, embedded_providers(runtime.registry))
     async with runtime.database.tenant(organization.id) as session:
         made = AgentCreate(name="Agent", greeting_message="Good day, this is the bakery on the corner.")
-        agent = await agents.create(session, made, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices)
-    number = await purchase.buy(runtime, organization.id, PhoneNumberBuy(phone_number=fresh_number()))
+        agent = await agents.create(
+            session, made, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
+        )
+    number = await purchases.buy(runtime, organization.id, PhoneNumberBuy(phone_number=fresh_number()))
     people = [ContactToCall(phone_number=f"+1555{place:05d}{WAYS[place % len(WAYS)]}") for place in range(CONTACTS)]
-    data = CampaignCreate(name="All", agent_id=str(agent.id), phone_number_id=str(number.id), max_concurrent=AT_ONCE, contacts=people)
+    data = CampaignCreate(
+        name="All", agent_id=str(agent.id), phone_number_id=str(number.id), max_concurrent=AT_ONCE, contacts=people
+    )
     async with runtime.database.tenant(organization.id) as session:
         campaign = await campaigns.create(session, data)
-        await steering.start(session, campaign.id)
+        await lifecycle.start(session, campaign.id)
     return organization.id, campaign.id
 
 
@@ -66,7 +70,9 @@ async def finished(runtime: Runtime, organization_id: UUID, campaign_id: UUID) -
     """The campaign at its end. All along no more calls are in flight than may be, and the counters are those of the contacts."""
     while True:
         async with runtime.database.tenant(organization_id) as session:
-            statuses = select(CampaignContact.status, func.count()).where(col(CampaignContact.campaign_id) == campaign_id)
+            statuses = select(CampaignContact.status, func.count()).where(
+                col(CampaignContact.campaign_id) == campaign_id
+            )
             campaign = await campaigns.get(session, campaign_id, lock=True)
             counts = dict((await session.exec(statuses.group_by(col(CampaignContact.status)))).all())
         assert sum(counts.get(status, 0) for status in IN_FLIGHT) <= AT_ONCE
@@ -80,7 +86,9 @@ async def finished(runtime: Runtime, organization_id: UUID, campaign_id: UUID) -
 async def _let_time_pass(runtime: Runtime, organization_id: UUID) -> None:
     """Shorten the minute that a call may ring: with its worker the simulated carrier is killed too, and says nothing any more."""
     async with runtime.database.tenant(organization_id) as session:
-        silent = update(Call).where(col(Call.organization_id) == organization_id, col(Call.status).in_(("queued", "ringing")))
+        silent = update(Call).where(
+            col(Call.organization_id) == organization_id, col(Call.status).in_(("queued", "ringing"))
+        )
         patience = timedelta(seconds=5)
         await session.exec(silent.where(col(Call.watch_at) > now() + 2 * patience).values(watch_at=now() + patience))
 
@@ -89,7 +97,9 @@ async def _let_time_pass(runtime: Runtime, organization_id: UUID) -> None:
 async def test_a_campaign_survives_its_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dialled: dict[UUID | None, set[str]] = defaultdict(set)
 
-    async def note(runtime: Runtime, organization_id: UUID, carrier: str, event: CallEvent, *, call_id: UUID | None) -> None:
+    async def note(
+        runtime: Runtime, organization_id: UUID, carrier: str, event: CallEvent, *, call_id: UUID | None
+    ) -> None:
         dialled[call_id].add(event.carrier_call_id)
         await apply(runtime, organization_id, carrier, event, call_id=call_id)
 
@@ -109,6 +119,8 @@ async def test_a_campaign_survives_its_workers(tmp_path: Path, monkeypatch: pyte
             contacts = (await session.exec(campaigns.contacts(session, campaign_id))).all()
             calls = (await session.exec(select(Call).where(col(Call.organization_id) == organization_id))).all()
     assert (campaign.status, campaign.called, campaign.completed + campaign.failed) == ("completed", CONTACTS, CONTACTS)
-    assert Counter(call.to_number for call in calls) == Counter(contact.phone_number for contact in contacts), "each is called once"
+    assert Counter(call.to_number for call in calls) == Counter(contact.phone_number for contact in contacts), (
+        "each is called once"
+    )
     assert all(len(carrier_calls) == 1 for carrier_calls in dialled.values()), "no call was placed twice"
     assert all(call.ended_at is not None for call in calls)

@@ -8,11 +8,11 @@ from uuid import UUID
 import pytest
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col, select
-from switchboard.database import new_id, now
-from switchboard.events.catalog import CallCompleted
-from switchboard.events.models import Delivery, DeliveryAttempt, EventTarget
-from switchboard.events.outbox import publish
-from switchboard.identity import service as identity
+from switchboard.foundation.database import new_id, now
+from switchboard.foundation.events.catalog import CallCompleted
+from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
+from switchboard.foundation.events.outbox import publish
+from switchboard.resources.identity import service as identity
 from switchboard.runtime import Runtime
 
 from tests.fixtures.processes import Servers, Workers, platform
@@ -80,12 +80,15 @@ async def pending(runtime: Runtime, organizations: list[UUID]) -> int:
 
 
 @pytest.mark.timeout(360)
-async def test_no_event_is_lost_when_workers_die_postgres_is_cut_down_and_redis_flushed(tmp_path: Path, receiver: Receiver) -> None:
+async def test_no_event_is_lost_when_workers_die_postgres_is_cut_down_and_redis_flushed(
+    tmp_path: Path, receiver: Receiver
+) -> None:
     async with platform(tmp_path) as (runtime, servers, workers):
         organizations = await make_targets(runtime, receiver)
         seconds = 20
         await asyncio.gather(
-            publish_all(runtime, organizations, pause=0.8 * seconds * TOGETHER / EVENTS), break_things(runtime, servers, workers, seconds)
+            publish_all(runtime, organizations, pause=0.8 * seconds * TOGETHER / EVENTS),
+            break_things(runtime, servers, workers, seconds),
         )
         async with asyncio.timeout(240):
             while await pending(runtime, organizations):  # noqa: ASYNC110 - other processes do the work

@@ -19,7 +19,9 @@ async def test_a_call_whose_server_is_killed_is_failed_and_keeps_its_transcript(
         "SWITCHBOARD_PORT": "18096",
         "SWITCHBOARD_TENANTS_DIR": str(tmp_path),
     }
-    platform = await asyncio.create_subprocess_exec(sys.executable, "-m", "switchboard", "run", env=environment, stderr=asyncio.subprocess.PIPE)
+    platform = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "switchboard", "run", env=environment, stderr=asyncio.subprocess.PIPE
+    )
     assert platform.stderr is not None
     draining = None
     try:
@@ -27,7 +29,9 @@ async def test_a_call_whose_server_is_killed_is_failed_and_keeps_its_transcript(
             pass
         draining = asyncio.create_task(platform.stderr.read())
         facts = json.loads((tmp_path / "data" / "dev.json").read_text())
-        async with aiohttp.ClientSession(facts["base_url"], headers={"Authorization": f"Bearer {facts['api_key']}"}) as session:
+        async with aiohttp.ClientSession(
+            facts["base_url"], headers={"Authorization": f"Bearer {facts['api_key']}"}
+        ) as session:
             await _kill_in_mid_call(session)
     finally:
         platform.send_signal(signal.SIGTERM)

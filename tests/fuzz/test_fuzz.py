@@ -33,7 +33,9 @@ async def test_no_request_gets_a_crash_or_an_answer_outside_its_schema(tmp_path:
     (tenants / "demo.toml").write_text((REPOSITORY / "tenants" / "demo.toml").read_text() + FREE)
     settings = {"DATA_DIR": str(tmp_path / "data"), "PORT": PORT, "TENANTS_DIR": str(tenants), "LOG_LEVEL": "ERROR"}
     environment = {**os.environ, **{f"SWITCHBOARD_{name}": value for name, value in settings.items()}}
-    platform = await asyncio.create_subprocess_exec(sys.executable, "-m", "switchboard", "run", env=environment, stderr=asyncio.subprocess.PIPE)
+    platform = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "switchboard", "run", env=environment, stderr=asyncio.subprocess.PIPE
+    )
     assert platform.stderr is not None
     while b"is ready" not in await platform.stderr.readline():
         pass

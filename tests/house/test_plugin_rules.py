@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from switchboard.plugins import (
+from switchboard.plugin_sdk import (
     AgentTool,
     AutomationAction,
     EmbeddingProvider,
@@ -19,12 +19,12 @@ from switchboard.plugins import (
     TextToSpeechProvider,
     VectorStore,
 )
-from switchboard.plugins.hooks import Hooks
-from switchboard.plugins.registry import HOOKS, Capability, Registry
+from switchboard.plugin_sdk.hooks import Hooks
+from switchboard.plugin_sdk.registry import HOOKS, Capability, Registry
 
 from tests.fixtures.servers import REPOSITORY
 
-CONTRACTS = REPOSITORY / "platform" / "switchboard" / "plugins" / "testing"
+CONTRACTS = REPOSITORY / "platform" / "switchboard" / "plugin_sdk" / "testing"
 MAX_ATTRIBUTES = 15
 # What is over the limit today; the figures may only fall.
 OVERSIZED = {"CallSession": 27}
@@ -63,7 +63,10 @@ def test_every_hook_is_documented_with_its_arguments_its_time_and_its_failure(ho
 def test_the_registry_asks_every_hook() -> None:
     assert {*HOOKS, "event_published", "cli_commands"} == hooks().keys()
     assert {kind for kind, _ in HOOKS.values()} == {*Capability, "automation_action", "agent_tool"}
-    assert {kind for _, kind in HOOKS.values()} == {*(kind for _, kind in EXERCISED if kind not in (MediaCodec, SpeechToTextStream)), AgentTool}
+    assert {kind for _, kind in HOOKS.values()} == {
+        *(kind for _, kind in EXERCISED if kind not in (MediaCodec, SpeechToTextStream)),
+        AgentTool,
+    }
 
 
 @pytest.mark.parametrize(("module", "kind"), EXERCISED, ids=lambda value: getattr(value, "__name__", value))
@@ -80,13 +83,17 @@ def test_every_provider_of_our_plugins_is_held_to_its_contract() -> None:
     for capability in Capability:
         for provider in registry.providers(capability):
             package = provider.__module__.partition(".")[0]
-            if package not in {path.parent.name for path in (REPOSITORY / "plugins").glob("*/switchboard_*/__init__.py")}:
+            if package not in {
+                path.parent.name for path in (REPOSITORY / "plugins").glob("*/switchboard_*/__init__.py")
+            }:
                 continue
             folder = REPOSITORY / "plugins" / package.removeprefix("switchboard_") / "tests"
             tests = "\n".join(path.read_text() for path in folder.glob("test_*.py"))
             suites = re.findall(r"^class Test\w+\(\w+Contract\b.*?(?=^class |\Z)", tests, re.MULTILINE | re.DOTALL)
             held = {name for suite in suites for name in re.findall(r"def provider\(.*?\) -> (\w+)", suite)}
-            assert held & {base.__name__ for base in provider.__mro__}, f"{folder}: no contract test of {provider.__name__}"
+            assert held & {base.__name__ for base in provider.__mro__}, (
+                f"{folder}: no contract test of {provider.__name__}"
+            )
 
 
 def test_every_contract_can_be_imported_from_one_place() -> None:
@@ -94,7 +101,10 @@ def test_every_contract_can_be_imported_from_one_place() -> None:
     for path in CONTRACTS.glob("*.py"):
         for name in re.findall(r"^class (\w+Contract)\b", path.read_text(), re.MULTILINE):
             assert f'"{name}"' in offered, f"{name}: add it to testing/__init__.py"
-            assert name == "ProviderContract" or f"`{name}`" in (REPOSITORY / "docs" / "plugins" / "testing.md").read_text()
+            assert (
+                name == "ProviderContract"
+                or f"`{name}`" in (REPOSITORY / "docs" / "plugins" / "testing.md").read_text()
+            )
 
 
 def test_no_test_is_left_out_without_a_reason() -> None:
@@ -114,7 +124,11 @@ def test_classes_keep_few_attributes() -> None:
             stored = {
                 node.attr
                 for node in ast.walk(kind)
-                if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self"
+                if isinstance(node, ast.Attribute)
+                and isinstance(node.ctx, ast.Store)
+                and ast.unparse(node.value) == "self"
             }
             allowed = OVERSIZED.get(kind.name, MAX_ATTRIBUTES)
-            assert len(stored) <= allowed, f"{path}:{kind.lineno}: {kind.name} has {len(stored)} attributes: split it by what it does"
+            assert len(stored) <= allowed, (
+                f"{path}:{kind.lineno}: {kind.name} has {len(stored)} attributes: split it by what it does"
+            )

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from switchboard.keyring import KEY_FILE, KeyRing, SecretError, load_or_create
+from switchboard.foundation.keyring import KEY_FILE, KeyRing, SecretError, load_or_create
 
 PLACE = "provider_configuration|secrets|row-1|organization-1"
 SECRET = "sk-hunter2-grüße"
@@ -27,7 +27,9 @@ def test_the_same_secret_never_looks_the_same() -> None:
     assert len({ring.encrypt(SECRET, PLACE) for _ in range(10)}) == 10
 
 
-@pytest.mark.parametrize("place", ["", PLACE.replace("row-1", "row-2"), PLACE.replace("organization-1", "organization-2"), PLACE + "|"])
+@pytest.mark.parametrize(
+    "place", ["", PLACE.replace("row-1", "row-2"), PLACE.replace("organization-1", "organization-2"), PLACE + "|"]
+)
 def test_a_secret_that_was_moved_cannot_be_read(place: str) -> None:
     ring = KeyRing(["key"])
     with pytest.raises(SecretError, match="altered or moved"):
@@ -62,7 +64,10 @@ def test_every_altered_byte_is_noticed() -> None:
             ring.decrypt(f"{version}.{key_id}.{base64.urlsafe_b64encode(altered).decode()}", PLACE)
 
 
-@pytest.mark.parametrize("sealed", ["", ".", "..", "v1", "v1..", "v2.{id}.AAAA", "v1.{id}.", "v1.{id}.AAAA", "v1.{id}.é", "v1.{id}.A", "plain text"])
+@pytest.mark.parametrize(
+    "sealed",
+    ["", ".", "..", "v1", "v1..", "v2.{id}.AAAA", "v1.{id}.", "v1.{id}.AAAA", "v1.{id}.é", "v1.{id}.A", "plain text"],
+)
 def test_garbage_is_a_secret_error(sealed: str) -> None:
     ring = KeyRing(["key"])
     with pytest.raises(SecretError):

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from switchboard.knowledge_bases.chunking import SIZE, passages
+from switchboard.resources.knowledge_bases.chunking import SIZE, passages
 
 SENTENCE = "The quick brown fox number {} jumps over the lazy dog by the river. "
 

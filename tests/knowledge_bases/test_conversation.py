@@ -7,12 +7,12 @@ from typing import Literal
 from uuid import UUID
 
 import pytest
-from switchboard.conversation.knowledge import Question, SearchKnowledge, recalled
-from switchboard.identity.policy import Policy
-from switchboard.phone_numbers.purchase import callback_urls
-from switchboard.plugins import KNOWLEDGE, Embeddings, ProviderError, SimulatedCarrier, ToolContext, ToolError
+from switchboard.engine.conversation.knowledge import Question, SearchKnowledge, recalled
+from switchboard.plugin_sdk import KNOWLEDGE, Embeddings, ProviderError, SimulatedCarrier, ToolContext, ToolError
+from switchboard.resources.identity.policy import Policy
+from switchboard.resources.phone_numbers.purchases import callback_urls
+from switchboard.resources.simulations import runner
 from switchboard.runtime import Runtime
-from switchboard.simulations import running
 from switchboard_offline.minilm import MiniLMEmbedding
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, Json, LivePlatform, Organizations
@@ -21,7 +21,8 @@ ANSWER = "The dough of our bread rests for thirty six hours before it is baked."
 QUESTION = "How long does the bread rest?"
 DOCUMENTS = {"bread.txt": ANSWER, "parking.txt": "Behind the bakery there is room for six cars."}
 PROMPT = (
-    f'When the caller says "{QUESTION}": call search_knowledge(query="{QUESTION}")\nWhen the caller says "goodbye": say "Goodbye." and call end_call'
+    f'When the caller says "{QUESTION}": call search_knowledge(query="{QUESTION}")\n'
+    'When the caller says "goodbye": say "Goodbye." and call end_call'
 )
 
 
@@ -29,9 +30,13 @@ async def teach(live: LivePlatform, prompt: str) -> Json:
     """Give the agent a knowledge base with the answer among other things."""
     base = (await live.caller.post("/v1/knowledge-bases", {"name": "Bakery"})).json
     for filename, content in DOCUMENTS.items():
-        added = await live.caller.post(f"/v1/knowledge-bases/{base['id']}/documents", {"filename": filename, "content": content})
+        added = await live.caller.post(
+            f"/v1/knowledge-bases/{base['id']}/documents", {"filename": filename, "content": content}
+        )
         assert added.json["status"] == "ready", added.body
-    changed = await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"system_prompt": prompt, "knowledge_base_ids": [base["id"]]})
+    changed = await live.caller.send(
+        "PUT", f"/v1/agents/{live.agent_id}", {"system_prompt": prompt, "knowledge_base_ids": [base["id"]]}
+    )
     assert changed.json["knowledge_base_ids"] == [base["id"]], changed.body
     return base
 
@@ -41,7 +46,9 @@ def dear(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each request to the embedding model costs a quarter."""
     embed = MiniLMEmbedding.embed
 
-    async def asked(provider: MiniLMEmbedding, texts: Sequence[str], *, purpose: Literal["document", "query"], **more: str | None) -> Embeddings:
+    async def asked(
+        provider: MiniLMEmbedding, texts: Sequence[str], *, purpose: Literal["document", "query"], **more: str | None
+    ) -> Embeddings:
         return replace(await embed(provider, texts, purpose=purpose, **more), cost=0.25)
 
     monkeypatch.setattr(MiniLMEmbedding, "embed", asked)
@@ -53,7 +60,9 @@ async def balance(caller: Caller) -> float:
     return found
 
 
-async def test_on_the_phone_the_agent_answers_what_only_its_knowledge_base_holds(live: LivePlatform, dear: None) -> None:
+async def test_on_the_phone_the_agent_answers_what_only_its_knowledge_base_holds(
+    live: LivePlatform, dear: None
+) -> None:
     base = await teach(live, PROMPT)
     await live.ring(QUESTION, "Goodbye")
     call = (await live.caller.get("/v1/calls")).json["items"][0]  # type: ignore[index]
@@ -84,24 +93,32 @@ async def test_by_text_passages_are_there_before_the_model_asks_for_them(live: L
             await asyncio.sleep(0.05)
 
 
-async def test_what_documents_searches_and_simulations_embed_is_charged(runtime: Runtime, caller: Caller, dear: None) -> None:
+async def test_what_documents_searches_and_simulations_embed_is_charged(
+    runtime: Runtime, caller: Caller, dear: None
+) -> None:
     base = (await caller.post("/v1/knowledge-bases", {"name": "Bakery"})).json["id"]
     await caller.post(f"/v1/knowledge-bases/{base}/documents", {"filename": "bread.txt", "content": ANSWER})
     assert await balance(caller) == -0.25
     assert len((await caller.post("/v1/knowledge-bases/search", {"query": QUESTION})).json["items"]) == 1  # type: ignore[arg-type]
     assert await balance(caller) == -0.5
-    agent = (await caller.post("/v1/agents", {"name": "Agent", "system_prompt": PROMPT, "knowledge_base_ids": [base]})).json["id"]
+    agent = (
+        await caller.post("/v1/agents", {"name": "Agent", "system_prompt": PROMPT, "knowledge_base_ids": [base]})
+    ).json["id"]
     body = {"name": "Test", "lines": [QUESTION], "assertions": [{"type": "said", "text": "thirty six hours"}]}
     simulation = (await caller.post(f"/v1/agents/{agent}/simulations", body)).json["id"]
     for _ in range(2):
-        await running.run(runtime, caller.organization_id, UUID(str(agent)), UUID(str(simulation)))
+        await runner.run(runtime, caller.organization_id, UUID(str(agent)), UUID(str(simulation)))
         assert await balance(caller) == -1.0  # one for what is recalled, one for the tool
     assert (await caller.get("/v1/usage")).json["cost"] == 1.0
 
 
-async def test_who_pays_beforehand_and_owes_embeds_and_simulates_no_more(runtime: Runtime, organizations: Organizations, dear: None) -> None:
+async def test_who_pays_beforehand_and_owes_embeds_and_simulates_no_more(
+    runtime: Runtime, organizations: Organizations, dear: None
+) -> None:
     caller = await organizations.make(policy=Policy(billing_mode="prepaid"))
-    base, agent = [(await caller.post(path, {"name": "Bakery"})).json["id"] for path in ("/v1/knowledge-bases", "/v1/agents")]
+    base, agent = [
+        (await caller.post(path, {"name": "Bakery"})).json["id"] for path in ("/v1/knowledge-bases", "/v1/agents")
+    ]
     document = {"filename": "bread.txt", "content": ANSWER}
     assert (await caller.post(f"/v1/knowledge-bases/{base}/documents", document)).status == 201, "nothing is owed yet"
     simulation = {"name": "Test", "lines": [QUESTION], "assertions": [{"type": "said", "text": "x"}]}

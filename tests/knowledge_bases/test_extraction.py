@@ -7,10 +7,10 @@ import zipfile
 import zlib
 
 import pytest
-from switchboard.knowledge_bases import confined
-from switchboard.knowledge_bases.chunking import passages
-from switchboard.knowledge_bases.extraction import InvalidDocument, extract
-from switchboard.knowledge_bases.formats import DOCX, PDF
+from switchboard.resources.knowledge_bases import parser_process
+from switchboard.resources.knowledge_bases.chunking import passages
+from switchboard.resources.knowledge_bases.extraction import InvalidDocument, extract
+from switchboard.resources.knowledge_bases.formats import DOCX, PDF
 
 WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
@@ -38,7 +38,9 @@ def pdf(*pages: str, content: bytes | None = None, filters: str = "") -> bytes:
         lines = "".join(f"({line}) Tj 0 -14 Td " for line in page.split("\n"))
         stream = content if content is not None else f"BT /F1 12 Tf 72 720 Td {lines} ET".encode()
         objects.append(f"<< /Length {len(stream)} {filters} >>\nstream\n".encode() + stream + b"\nendstream")
-        objects.append(f"<< /Type /Page /Parent 2 0 R /Contents {len(objects)} 0 R /Resources << /Font << /F1 3 0 R >> >> >>".encode())
+        objects.append(
+            f"<< /Type /Page /Parent 2 0 R /Contents {len(objects)} 0 R /Resources << /Font << /F1 3 0 R >> >> >>".encode()
+        )
         kids.append(f"{len(objects)} 0 R")
     objects[1] = f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} /MediaBox [0 0 612 792] >>".encode()
     file, places = b"%PDF-1.4\n", []
@@ -75,9 +77,17 @@ async def refusal(content: str, content_type: str) -> str:
         ("a.txt", "one\r\ntwo\r", "one\ntwo"),
         ("a", "# stays", "# stays"),
         ("a.md", "# Title\n\n<!-- not for\nreaders -->\ntext", "# Title\n\n\ntext"),
-        ("a.CSV", "name;price\nRye, dark;4\n;\nOat;3;new", "name: Rye, dark; price: 4\n\nname: Oat; price: 3; column 3: new"),
+        (
+            "a.CSV",
+            "name;price\nRye, dark;4\n;\nOat;3;new",
+            "name: Rye, dark; price: 4\n\nname: Oat; price: 3; column 3: new",
+        ),
         ("a.csv", '"a","b"\n"x ""y""","line\nbreak"', 'a: x "y"; b: line\nbreak'),
-        ("a.json", '{"hours": {"monday": ["7-12", "13-18"]}, "open": true, "note": null}', "hours monday: 7-12\nhours monday: 13-18\n\nopen: yes"),
+        (
+            "a.json",
+            '{"hours": {"monday": ["7-12", "13-18"]}, "open": true, "note": null}',
+            "hours monday: 7-12\nhours monday: 13-18\n\nopen: yes",
+        ),
         ("a.json", '[{"name": "Rye", "price": 4.5}, {"name": "Oat"}]', "name: Rye\nprice: 4.5\n\nname: Oat"),
         ("a.json", '"just text"', "just text"),
     ],
@@ -102,7 +112,13 @@ async def test_a_page_is_read_as_people_see_it() -> None:
 
 
 async def test_html_without_end_tags_or_with_wild_nesting_is_text_all_the_same() -> None:
-    for page in ("<head><title>t<body><p>kept", "<p>kept<", "<b>" * 20_000 + "kept", "<p>kept</div></p></p><!--", "<table><td>kept"):
+    for page in (
+        "<head><title>t<body><p>kept",
+        "<p>kept<",
+        "<b>" * 20_000 + "kept",
+        "<p>kept</div></p></p><!--",
+        "<table><td>kept",
+    ):
         assert "kept" in (await extract("a.html", page, "text/html")).text
 
 
@@ -144,7 +160,7 @@ async def test_contents_made_to_take_long_take_seconds_at_most(content_type: str
 
 
 async def test_a_page_that_the_parser_takes_minutes_for_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confined, "SECONDS", 1)
+    monkeypatch.setattr(parser_process, "SECONDS", 1)
     assert "takes longer than 1 seconds" in await refusal("x" + "<a" * 200_000, "text/html")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from switchboard.knowledge_bases.search import Passage, search
+from switchboard.resources.knowledge_bases.search import Passage, search
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -37,7 +37,20 @@ PARAPHRASES = [
     ("how the universe and dry continents were made by a deity", "genesis"),
     ("a decapitated ghost riding at midnight", "sleepy_hollow"),
 ]
-BEGINNINGS = ["Okan", "Lindq", "March", "Tanak", "O'Har", "Schreib", "Nowick", "Delacr", "Haug", "Petrov", "Adeyem", "Castell"]
+BEGINNINGS = [
+    "Okan",
+    "Lindq",
+    "March",
+    "Tanak",
+    "O'Har",
+    "Schreib",
+    "Nowick",
+    "Delacr",
+    "Haug",
+    "Petrov",
+    "Adeyem",
+    "Castell",
+]
 ENDINGS = ["or", "vist", "etti", "aro", "an", "er", "ska", "oix", "en", "ic"]
 TOWNS = ["Leeds", "Bergen", "Lucca", "Osaka", "Cork", "Mainz", "Gdynia", "Nantes", "Varna", "Ibadan"]
 GOODS = ["rye loaves", "oat biscuits", "almond tarts", "walnut rolls", "seed crackers"]
@@ -64,12 +77,16 @@ async def library(caller: Caller) -> Caller:
     bases = [(await caller.post("/v1/knowledge-bases", {"name": name})).json["id"] for name in ("Prose", "Orders")]
     texts = [(bases[0], path.name, path.read_text()) for path in sorted(PROSE.glob("*.txt"))]
     lines = [text for _, _, text in records()]
-    texts += [(bases[1], f"orders-{start}.txt", "\n\n".join(lines[start : start + 10])) for start in range(0, len(lines), 10)]
+    texts += [
+        (bases[1], f"orders-{start}.txt", "\n\n".join(lines[start : start + 10])) for start in range(0, len(lines), 10)
+    ]
     adding = asyncio.Semaphore(4)
 
     async def add(base: object, filename: str, content: str) -> None:
         async with adding:
-            added = await caller.post(f"/v1/knowledge-bases/{base}/documents", {"filename": filename, "content": content})
+            added = await caller.post(
+                f"/v1/knowledge-bases/{base}/documents", {"filename": filename, "content": content}
+            )
         assert added.json["status"] == "ready", added.body
 
     await asyncio.gather(*(add(*text) for text in texts))
@@ -82,7 +99,9 @@ async def without_words(runtime: Runtime, caller: Caller, query: str) -> str:
         vector = (await provider.embed([query], purpose="query")).vectors[0]
     async with runtime.providers.vector_store(caller.organization_id) as store:
         model = f"minilm/all-MiniLM-L6-v2/{len(vector)}"
-        found = await store.search(caller.organization_id, model, text="", vector=vector, knowledge_base_ids=None, limit=1)
+        found = await store.search(
+            caller.organization_id, model, text="", vector=vector, knowledge_base_ids=None, limit=1
+        )
     return found[0].text
 
 

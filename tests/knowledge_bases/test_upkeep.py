@@ -13,15 +13,16 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import update
 from sqlmodel import col, select
-from switchboard.database import now
-from switchboard.knowledge_bases import adding, jobs, processing, upkeep
-from switchboard.knowledge_bases.models import KnowledgeBase, KnowledgeDocument, VectorDeletion, VectorUpkeep
-from switchboard.knowledge_bases.reindex import reindex
-from switchboard.knowledge_bases.schemas import DocumentCreate
-from switchboard.knowledge_bases.search import search
-from switchboard.plugins import Chunk, EmbeddingProvider, Embeddings, ProviderError, ProviderSettings, hookimpl
-from switchboard.plugins.registry import Capability, Registry
-from switchboard.providers.configuration import Wanted, configure
+from switchboard.engine.providers.configuration import Wanted, configure
+from switchboard.foundation.database import now
+from switchboard.plugin_sdk import Chunk, EmbeddingProvider, Embeddings, ProviderError, ProviderSettings, hookimpl
+from switchboard.plugin_sdk.registry import Capability, Registry
+from switchboard.resources.knowledge_bases import indexing, jobs, vector_maintenance
+from switchboard.resources.knowledge_bases import ingestion as adding
+from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument, VectorDeletion, VectorUpkeep
+from switchboard.resources.knowledge_bases.reindex import reindex
+from switchboard.resources.knowledge_bases.schemas import DocumentCreate
+from switchboard.resources.knowledge_bases.search import search
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Json
@@ -42,7 +43,9 @@ class WordsEmbedding(EmbeddingProvider[ProviderSettings]):
     async def check(self) -> None:
         """Nothing can fail."""
 
-    async def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"], model: str | None = None) -> Embeddings:
+    async def embed(
+        self, texts: Sequence[str], *, purpose: Literal["document", "query"], model: str | None = None
+    ) -> Embeddings:
         if self.refusal is not None:
             raise ProviderError(self.refusal)
         if self.gate is not None and self.waiting is not None and len(texts[0]) > 30:
@@ -76,7 +79,9 @@ def fresh_words(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 async def use(runtime: Runtime, caller: Caller, *embeddings: str) -> None:
     """Make these the organization's embedding models."""
-    wanted = [Wanted(Capability.EMBEDDING, name, {}) for name in embeddings] + [Wanted(Capability.VECTOR_STORE, "lancedb", {})]
+    wanted = [Wanted(Capability.EMBEDDING, name, {}) for name in embeddings] + [
+        Wanted(Capability.VECTOR_STORE, "lancedb", {})
+    ]
     async with runtime.database.tenant(caller.organization_id) as session:
         await configure(session, runtime.registry, runtime.keyring, wanted)
 
@@ -94,13 +99,17 @@ async def in_store(runtime: Runtime, caller: Caller, label: str) -> list[str]:
     """What the vector store itself holds by a model, whatever the database says."""
     vector = (1.0, *(0.0 for _ in range(int(label.rsplit("/", 1)[1]) - 1)))
     async with runtime.providers.vector_store(caller.organization_id) as store:
-        matches = await store.search(caller.organization_id, label, text="", vector=vector, knowledge_base_ids=None, limit=100)
+        matches = await store.search(
+            caller.organization_id, label, text="", vector=vector, knowledge_base_ids=None, limit=100
+        )
     return sorted(match.text for match in matches)
 
 
 async def change(runtime: Runtime, caller: Caller, document: Json, **values: object) -> None:
     async with runtime.database.tenant(caller.organization_id) as session:
-        await session.exec(update(KnowledgeDocument).where(col(KnowledgeDocument.id) == UUID(str(document["id"]))).values(values))
+        await session.exec(
+            update(KnowledgeDocument).where(col(KnowledgeDocument.id) == UUID(str(document["id"]))).values(values)
+        )
 
 
 async def state(caller: Caller, document: Json) -> tuple[object, object]:
@@ -125,10 +134,14 @@ async def until_ready(caller: Caller, document: Json) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_a_document_whose_process_died_is_made_ready_by_the_sweep(runtime: Runtime, caller: Caller, working: None) -> None:
+async def test_a_document_whose_process_died_is_made_ready_by_the_sweep(
+    runtime: Runtime, caller: Caller, working: None
+) -> None:
     await use(runtime, caller, "words")
     document = await add(caller)
-    await change(runtime, caller, document, status="processing", chunk_count=0, attempts=1, process_after=now() - LONG_AGO)
+    await change(
+        runtime, caller, document, status="processing", chunk_count=0, attempts=1, process_after=now() - LONG_AGO
+    )
     await jobs.sweep_knowledge(runtime)
     await until_ready(caller, document)
     assert (await caller.get(f"/v1/documents/{document['id']}")).json == document
@@ -139,7 +152,7 @@ async def test_one_that_kills_its_processes_is_given_up_with_a_message(runtime: 
     await use(runtime, caller, "words")
     document = await add(caller)
     await change(runtime, caller, document, status="processing", attempts=3, process_after=now() - LONG_AGO)
-    assert not await processing.claim(runtime, caller.organization_id, UUID(str(document["id"])))
+    assert not await indexing.claim(runtime, caller.organization_id, UUID(str(document["id"])))
     assert await state(caller, document) == ("failed", "Processing was broken off 3 times; is the document too large?")
 
 
@@ -147,20 +160,26 @@ async def test_a_document_that_somebody_is_at_is_left_alone(runtime: Runtime, ca
     await use(runtime, caller, "words")
     document = await add(caller)
     await change(runtime, caller, document, status="processing", process_after=now() + timedelta(minutes=1))
-    assert not await processing.claim(runtime, caller.organization_id, UUID(str(document["id"])))
+    assert not await indexing.claim(runtime, caller.organization_id, UUID(str(document["id"])))
     await change(runtime, caller, document, process_after=now() - LONG_AGO)
-    claims = await asyncio.gather(*(processing.claim(runtime, caller.organization_id, UUID(str(document["id"]))) for _ in range(4)))
+    claims = await asyncio.gather(
+        *(indexing.claim(runtime, caller.organization_id, UUID(str(document["id"]))) for _ in range(4))
+    )
     assert sum(claims) == 1
 
 
-async def test_the_same_request_after_a_crash_finds_its_document(runtime: Runtime, caller: Caller, fresh_words: pytest.MonkeyPatch) -> None:
+async def test_the_same_request_after_a_crash_finds_its_document(
+    runtime: Runtime, caller: Caller, fresh_words: pytest.MonkeyPatch
+) -> None:
     await use(runtime, caller, "words")
     base = (await caller.post("/v1/knowledge-bases", {"name": "Base"})).json["id"]
     gate, waiting = asyncio.Event(), asyncio.Event()
     fresh_words.setattr(WordsEmbedding, "gate", gate)
     fresh_words.setattr(WordsEmbedding, "waiting", waiting)
     path, body = f"/v1/knowledge-bases/{base}/documents", {"filename": "a.txt", "content": TEXT}
-    request = adding.add(runtime, caller.organization_id, UUID(str(base)), DocumentCreate(**body), idempotency_key="one")
+    request = adding.add(
+        runtime, caller.organization_id, UUID(str(base)), DocumentCreate(**body), idempotency_key="one"
+    )
     dying = asyncio.create_task(request)
     await waiting.wait()
     dying.cancel()
@@ -169,7 +188,9 @@ async def test_the_same_request_after_a_crash_finds_its_document(runtime: Runtim
     again = await caller.send("POST", path, body, Idempotency_Key="one")
     assert (again.status, again.json["status"]) == (201, "ready")
     await change(runtime, caller, again.json, created_at=now() - timedelta(days=2))
-    later = await adding.add(runtime, caller.organization_id, UUID(str(base)), DocumentCreate(**body), idempotency_key="one")
+    later = await adding.add(
+        runtime, caller.organization_id, UUID(str(base)), DocumentCreate(**body), idempotency_key="one"
+    )
     assert str(later.id) != again.json["id"]
     assert (await caller.get(path)).json["total"] == 2
 
@@ -189,7 +210,9 @@ async def test_a_provider_that_fails_leaves_the_reason_and_reindex_repairs_it(
     assert await found(runtime, caller) == [TEXT]
 
 
-async def test_deleted_documents_leave_the_vector_store_even_where_the_wake_up_was_lost(runtime: Runtime, caller: Caller, working: None) -> None:
+async def test_deleted_documents_leave_the_vector_store_even_where_the_wake_up_was_lost(
+    runtime: Runtime, caller: Caller, working: None
+) -> None:
     await use(runtime, caller, "words")
     document = await add(caller)
     kept = await add(caller, "Another text which stays.", document["knowledge_base_id"])
@@ -201,21 +224,23 @@ async def test_deleted_documents_leave_the_vector_store_even_where_the_wake_up_w
     await until_stored(runtime, caller)
 
 
-async def test_what_was_put_by_one_who_did_not_know_of_the_deletion_goes_with_the_second_round(runtime: Runtime, caller: Caller) -> None:
+async def test_what_was_put_by_one_who_did_not_know_of_the_deletion_goes_with_the_second_round(
+    runtime: Runtime, caller: Caller
+) -> None:
     await use(runtime, caller, "words")
     document = await add(caller)
     organization_id, document_id = caller.organization_id, UUID(str(document["id"]))
     async with runtime.providers.vector_store(organization_id) as store:
         await caller.send("DELETE", f"/v1/documents/{document_id}")
-        await upkeep.delete_due(runtime, organization_id)
+        await vector_maintenance.delete_due(runtime, organization_id)
         late = Chunk(UUID(str(document["knowledge_base_id"])), document_id, 0, TEXT, (1.0, *[0.0] * 63))
         await store.put(organization_id, "words/words-64/64", [late])
     assert await found(runtime, caller) == []
     async with runtime.database.tenant(organization_id) as session:
         (again,) = (await session.exec(select(VectorDeletion))).all()
-        assert again.due_at == again.created_at + upkeep.SETTLED
+        assert again.due_at == again.created_at + vector_maintenance.SETTLED
         again.created_at = again.due_at = now() - LONG_AGO
-    await upkeep.delete_due(runtime, organization_id)
+    await vector_maintenance.delete_due(runtime, organization_id)
     assert await in_store(runtime, caller, "words/words-64/64") == []
     async with runtime.database.tenant(organization_id) as session:
         assert (await session.exec(select(VectorDeletion))).all() == []
@@ -258,13 +283,15 @@ async def test_a_change_of_the_model_is_a_reindex_during_which_searches_go_on(
     async with runtime.database.tenant(caller.organization_id) as session:
         (base,) = (await session.exec(select(KnowledgeBase))).all()
     assert (base.embedding_provider, base.embedding_model, base.embedding_dimension) == ("words", "words-64", 64)
-    await upkeep.delete_due(runtime, caller.organization_id)
+    await vector_maintenance.delete_due(runtime, caller.organization_id)
     assert await in_store(runtime, caller, "minilm/all-MiniLM-L6-v2/384") == []
     assert len(await in_store(runtime, caller, "words/words-64/64")) == 3
     await use(runtime, caller, "minilm", "words")
     await reindex(runtime, caller.organization_id)
     async with runtime.database.tenant(caller.organization_id) as session:
-        assert [deletion.model for deletion in (await session.exec(select(VectorDeletion))).all()] == ["words/words-64/64"]
+        assert [deletion.model for deletion in (await session.exec(select(VectorDeletion))).all()] == [
+            "words/words-64/64"
+        ]
     assert len(await found(runtime, caller)) == 3
 
 
@@ -294,7 +321,9 @@ async def test_a_model_that_changes_behind_its_name_is_refused_and_never_mixed(
     fresh_words.setattr(WordsEmbedding, "size", 32)
     second = await add(caller, "You may park behind the church.", first["knowledge_base_id"])
     assert second["status"] == "failed"
-    assert "words-64/64, but the provider answers words/words-32/32: run `switchboard knowledge reindex`" in str(second["error_message"])
+    assert "words-64/64, but the provider answers words/words-32/32: run `switchboard knowledge reindex`" in str(
+        second["error_message"]
+    )
     refused = await caller.post("/v1/knowledge-bases/search", {"query": "bakery"})
     assert (refused.status, refused.json["code"]) == (502, "provider_error")
     await reindex(runtime, caller.organization_id)

@@ -11,15 +11,15 @@ from uuid import UUID
 import asyncpg
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
-from switchboard import app
-from switchboard.embedded import DataDirectory
-from switchboard.identity import service as identity
-from switchboard.identity.policy import Policy
-from switchboard.plugins.registry import Registry
-from switchboard.providers.configuration import configure
+from switchboard.apps.embedded import DataDirectory
+from switchboard.apps.server import app
+from switchboard.apps.tenant_files.defaults import embedded_providers
+from switchboard.engine.providers.configuration import configure
+from switchboard.foundation.settings import Settings
+from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.identity import service as identity
+from switchboard.resources.identity.policy import Policy
 from switchboard.runtime import Runtime
-from switchboard.settings import Settings
-from switchboard.tenants.defaults import embedded_providers
 
 Result = TypeVar("Result")
 
@@ -46,12 +46,21 @@ class PlatformMachine(RuleBasedStateMachine):
         # A database of Redis' own: nobody must find the wake-ups.
         redis = f"{self.servers.redis_url}?db=7"
         self.runtime: Runtime = await self._stack.enter_async_context(
-            app.runtime(Settings(data_dir=Path(folder)), database_url=self.servers.database_url, redis_url=redis, registry=self.registry)
+            app.runtime(
+                Settings(data_dir=Path(folder)),
+                database_url=self.servers.database_url,
+                redis_url=redis,
+                registry=self.registry,
+            )
         )
         async with self.runtime.database.system() as session:
-            self.organization_id: UUID = (await identity.create_organization(session, name="Machine", policy=self.policy)).id
+            self.organization_id: UUID = (
+                await identity.create_organization(session, name="Machine", policy=self.policy)
+            ).id
         async with self.runtime.database.tenant(self.organization_id) as session:
-            await configure(session, self.runtime.registry, self.runtime.keyring, embedded_providers(self.runtime.registry))
+            await configure(
+                session, self.runtime.registry, self.runtime.keyring, embedded_providers(self.runtime.registry)
+            )
         await self.begin()
 
     async def begin(self) -> None:
@@ -74,5 +83,8 @@ def play(machine: type[PlatformMachine], servers: DataDirectory, registry: Regis
     machine.servers, machine.registry = servers, registry
     slow = [HealthCheck.too_slow, HealthCheck.filter_too_much]
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=examples, stateful_step_count=25, deadline=None, suppress_health_check=slow, derandomize=False)
+        machine,
+        settings=settings(
+            max_examples=examples, stateful_step_count=25, deadline=None, suppress_health_check=slow, derandomize=False
+        ),
     )

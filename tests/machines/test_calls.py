@@ -5,23 +5,23 @@ from decimal import Decimal
 from hypothesis import strategies
 from hypothesis.stateful import invariant, rule
 from sqlmodel import col, select
-from switchboard.agents import service as agents
-from switchboard.agents.schemas import AgentCreate
-from switchboard.billing import ledger
-from switchboard.billing.models import LedgerEntry, LedgerHold
-from switchboard.calls import callbacks, dialing, sweep
-from switchboard.calls import service as calls
-from switchboard.calls.models import Call
-from switchboard.calls.states import ORDER, is_over
-from switchboard.database import now
-from switchboard.embedded import DataDirectory
-from switchboard.events.models import Event
-from switchboard.identity.policy import Policy, Prices
-from switchboard.phone_numbers import purchase
-from switchboard.phone_numbers.schemas import PhoneNumberBuy
-from switchboard.plugins import CallAnswered, CallEnded, CallRinging, MachineDetected
-from switchboard.plugins.registry import Registry
-from switchboard.plugins.telephony import CallEvent
+from switchboard.apps.embedded import DataDirectory
+from switchboard.foundation.database import now
+from switchboard.foundation.events.models import Event
+from switchboard.plugin_sdk import CallAnswered, CallEnded, CallRinging, MachineDetected
+from switchboard.plugin_sdk.registry import Registry
+from switchboard.plugin_sdk.telephony import CallEvent
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.schemas import AgentCreate
+from switchboard.resources.billing import ledger
+from switchboard.resources.billing.models import LedgerEntry, LedgerHold
+from switchboard.resources.calls import callbacks, dialing, reconciler
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.states import ORDER, is_over
+from switchboard.resources.identity.policy import Policy, Prices
+from switchboard.resources.phone_numbers import purchases
+from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy
 
 from tests.fixtures.app import fresh_number
 from tests.machines.machine import PlatformMachine, play
@@ -39,8 +39,10 @@ class CallMachine(PlatformMachine):
         async with self.runtime.database.tenant(self.organization_id) as session:
             await ledger.credit(session, Decimal(10))
             made = AgentCreate(name="Agent")
-            agent = await agents.create(session, made, keyring=self.runtime.keyring, outbound=self.runtime.outbound, voices=self.runtime.voices)
-        number = await purchase.buy(self.runtime, self.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
+            agent = await agents.create(
+                session, made, keyring=self.runtime.keyring, outbound=self.runtime.outbound, voices=self.runtime.voices
+            )
+        number = await purchases.buy(self.runtime, self.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
         async with self.runtime.database.tenant(self.organization_id) as session:
             call = await calls.begin(session, agent, number, "+15550100001", metadata={})
             # Asked of the carrier already: what is tried is what the carrier tells then.
@@ -65,7 +67,7 @@ class CallMachine(PlatformMachine):
             async with self.runtime.database.tenant(self.organization_id) as session:
                 call = await calls.get(session, self.call.id, lock=True)
                 call.watch_at = call.watch_at and now().replace(year=2000)
-            await sweep.sweep(self.runtime)
+            await reconciler.sweep(self.runtime)
 
         self.run(wait())
 

@@ -8,23 +8,23 @@ from hypothesis import strategies
 from hypothesis.stateful import invariant, precondition, rule
 from sqlalchemy import update
 from sqlmodel import col, select
-from switchboard.agents import service as agents
-from switchboard.agents.schemas import AgentCreate
-from switchboard.calls import callbacks
-from switchboard.calls.models import Call
-from switchboard.campaigns import dialing, steering
-from switchboard.campaigns import service as campaigns
-from switchboard.campaigns.models import CampaignContact
-from switchboard.campaigns.schemas import CampaignCreate, ContactToCall, Retry
-from switchboard.database import now
-from switchboard.do_not_call import service as do_not_call
-from switchboard.embedded import DataDirectory
-from switchboard.phone_numbers import purchase
-from switchboard.phone_numbers.schemas import PhoneNumberBuy
-from switchboard.plugins import CallAnswered, CallEnded, CallRinging
-from switchboard.plugins.registry import Registry
-from switchboard.plugins.telephony import CallEvent
-from switchboard.web.errors import InvalidState
+from switchboard.apps.embedded import DataDirectory
+from switchboard.foundation.database import now
+from switchboard.foundation.web.errors import InvalidState
+from switchboard.plugin_sdk import CallAnswered, CallEnded, CallRinging
+from switchboard.plugin_sdk.registry import Registry
+from switchboard.plugin_sdk.telephony import CallEvent
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.schemas import AgentCreate
+from switchboard.resources.calls import callbacks
+from switchboard.resources.calls.models import Call
+from switchboard.resources.campaigns import dialer, lifecycle
+from switchboard.resources.campaigns import service as campaigns
+from switchboard.resources.campaigns.models import CampaignContact
+from switchboard.resources.campaigns.schemas import CampaignCreate, ContactToCall, Retry
+from switchboard.resources.do_not_call import service as do_not_call
+from switchboard.resources.phone_numbers import purchases
+from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy
 
 from tests.fixtures.app import fresh_number
 from tests.machines.machine import PlatformMachine, play
@@ -44,8 +44,10 @@ class CampaignMachine(PlatformMachine):
         async with self.runtime.database.tenant(self.organization_id) as session:
             parts = self.runtime
             made = AgentCreate(name="Agent")
-            agent = await agents.create(session, made, keyring=parts.keyring, outbound=parts.outbound, voices=parts.voices)
-        number = await purchase.buy(self.runtime, self.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
+            agent = await agents.create(
+                session, made, keyring=parts.keyring, outbound=parts.outbound, voices=parts.voices
+            )
+        number = await purchases.buy(self.runtime, self.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
         people = [ContactToCall(phone_number=f"+155502{place:05d}") for place in range(30)]
         data = CampaignCreate(
             name="Machine",
@@ -68,7 +70,7 @@ class CampaignMachine(PlatformMachine):
     def its_owner_acts(self, action: str) -> None:
         async def act() -> None:
             async with self.runtime.database.tenant(self.organization_id) as session:
-                await getattr(steering, action)(session, self.campaign_id)
+                await getattr(lifecycle, action)(session, self.campaign_id)
 
         if self.status in ALLOWED[action]:
             self.run(act())
@@ -78,10 +80,13 @@ class CampaignMachine(PlatformMachine):
 
     @rule()
     def the_dialer_looks(self) -> None:
-        self.run(dialing.fill(self.runtime, self.organization_id))
+        self.run(dialer.fill(self.runtime, self.organization_id))
 
     @precondition(lambda self: self.status != "draft")
-    @rule(which=strategies.integers(0, AT_ONCE - 1), what=strategies.sampled_from(("rings", "answered", "machine", *OUTCOMES)))
+    @rule(
+        which=strategies.integers(0, AT_ONCE - 1),
+        what=strategies.sampled_from(("rings", "answered", "machine", *OUTCOMES)),
+    )
     def a_call_gets_on(self, which: int, what: str) -> None:
         async def tell() -> None:
             async with self.runtime.database.tenant(self.organization_id) as session:
@@ -112,7 +117,9 @@ class CampaignMachine(PlatformMachine):
     def time_passes(self) -> None:
         async def wait() -> None:
             async with self.runtime.database.tenant(self.organization_id) as session:
-                await session.exec(update(CampaignContact).values(dial_at=col(CampaignContact.dial_at) - timedelta(minutes=2)))
+                await session.exec(
+                    update(CampaignContact).values(dial_at=col(CampaignContact.dial_at) - timedelta(minutes=2))
+                )
 
         self.run(wait())
 
@@ -133,7 +140,9 @@ class CampaignMachine(PlatformMachine):
         assert len(calls) == sum(contact.attempts for contact in contacts)
         dialled = Counter(call.to_number for call in calls.values())
         assert all(count <= 1 + RETRIES for count in dialled.values())
-        assert all(dialled[number] <= before for number, before in self.listed.items()), "whoever is listed is not called any more"
+        assert all(dialled[number] <= before for number, before in self.listed.items()), (
+            "whoever is listed is not called any more"
+        )
         for contact in contacts:
             call = calls[contact.call_id] if contact.call_id else None
             assert (call is not None and call.ended_at is None) == (contact.status in CALL_STATUSES), contact.status
@@ -142,7 +151,9 @@ class CampaignMachine(PlatformMachine):
         assert (campaign.status == "completed") <= (left == 0)
         assert left > 0 or campaign.status in ("completed", "canceled")
         assert campaign.status != "canceled" or not counts["pending"] + counts["dialing"]
-        assert campaign.status != "running" or campaign.due_at is not None or counts["dialing"] + counts["in_progress"], "it is looked at again"
+        assert (
+            campaign.status != "running" or campaign.due_at is not None or counts["dialing"] + counts["in_progress"]
+        ), "it is looked at again"
         assert campaign.due_at is None or campaign.due_at <= now() + timedelta(minutes=2)
         if campaign.status != self.status:
             self.statuses.append(campaign.status)

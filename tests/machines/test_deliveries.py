@@ -8,15 +8,15 @@ from hypothesis import strategies
 from hypothesis.stateful import invariant, precondition, rule
 from sqlalchemy import text
 from sqlmodel import select
-from switchboard.database import new_id, now
-from switchboard.deliveries import crossing
-from switchboard.deliveries.sending import Claimed, Result
-from switchboard.embedded import DataDirectory
-from switchboard.events.models import Delivery, DeliveryAttempt, EventTarget
-from switchboard.events.outbox import enqueue
-from switchboard.plugins.registry import Registry
-from switchboard.web.errors import InvalidState
-from switchboard.webhooks import deliveries
+from switchboard.apps.embedded import DataDirectory
+from switchboard.foundation.database import new_id, now
+from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
+from switchboard.foundation.events.outbox import enqueue
+from switchboard.foundation.web.errors import InvalidState
+from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.deliveries import system_queries
+from switchboard.resources.deliveries.sender import Claimed, Result
+from switchboard.resources.webhooks import deliveries
 
 from tests.machines.machine import PlatformMachine, play
 
@@ -38,7 +38,9 @@ class DeliveryMachine(PlatformMachine):
     """One endpoint, and workers that claim, answer, come too late or die."""
 
     async def begin(self) -> None:
-        self.endpoint = EventTarget(id=new_id(), organization_id=self.organization_id, kind="endpoint", url="https://example.com/")
+        self.endpoint = EventTarget(
+            id=new_id(), organization_id=self.organization_id, kind="endpoint", url="https://example.com/"
+        )
         async with self.runtime.database.tenant(self.organization_id) as session:
             session.add(self.endpoint)
         self.expected: dict[UUID, Expected] = {}
@@ -59,7 +61,7 @@ class DeliveryMachine(PlatformMachine):
     def a_worker_claims(self) -> None:
         async def claim() -> list[Claimed]:
             async with self.runtime.database.system() as session:
-                return await crossing.claim(session, {self.endpoint.id: ROOM}, token=uuid4(), lease=60)
+                return await system_queries.claim(session, {self.endpoint.id: ROOM}, token=uuid4(), lease=60)
 
         claimed = self.run(claim())
         free = [key for key, delivery in self.expected.items() if delivery.status == "pending" and not delivery.leased]
@@ -74,11 +76,12 @@ class DeliveryMachine(PlatformMachine):
     @rule(which=strategies.integers(0, 9), status=strategies.sampled_from(tuple(ANSWERS)))
     def a_receiver_answers(self, which: int, status: str) -> None:
         claimed = self.held.pop(which % len(self.held))
-        result = Result(claimed, status, 0.0 if status == "pending" else None, ANSWERS[status], None, now(), 5, slow=False)  # type: ignore[arg-type]
+        retry_in = 0.0 if status == "pending" else None
+        result = Result(claimed, status, retry_in, ANSWERS[status], None, now(), 5, slow=False)  # type: ignore[arg-type]
 
         async def record() -> None:
             async with self.runtime.database.system() as session:
-                await crossing.record(session, [result])
+                await system_queries.record(session, [result])
 
         self.run(record())
         delivery = self.expected[claimed.id]
@@ -90,13 +93,15 @@ class DeliveryMachine(PlatformMachine):
             self.failures = 0
         elif status == "failed" and self.enabled:
             self.failures += 1
-            self.enabled = self.failures < crossing.MAX_FAILURES
+            self.enabled = self.failures < system_queries.MAX_FAILURES
 
     @rule()
     def leases_lapse(self) -> None:
         async def lapse() -> None:
             async with self.runtime.database.tenant(self.organization_id) as session:
-                await (await session.connection()).execute(text("update delivery set due_at = now() where status = 'pending'"))
+                await (await session.connection()).execute(
+                    text("update delivery set due_at = now() where status = 'pending'")
+                )
 
         self.run(lapse())
         # Until somebody else claims it the slow worker's result still counts.
@@ -148,6 +153,8 @@ class DeliveryMachine(PlatformMachine):
         assert (endpoint.enabled, endpoint.consecutive_failures) == (self.enabled, self.failures)
 
 
-def test_deliveries_keep_their_rules(servers: DataDirectory, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crossing, "MAX_FAILURES", 3)
+def test_deliveries_keep_their_rules(
+    servers: DataDirectory, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(system_queries, "MAX_FAILURES", 3)
     play(DeliveryMachine, servers, registry, examples=15)

@@ -7,22 +7,24 @@ from uuid import uuid4
 import pytest
 import structlog
 from sqlmodel import col, delete, select, update
-from switchboard import housekeeping
-from switchboard.embedded import DataDirectory
-from switchboard.identity import members
-from switchboard.identity.models import AuditEntry, Membership, User
-from switchboard.oauth import clients
-from switchboard.oauth.connections import connections, disconnect
-from switchboard.oauth.models import OAuthGrant, OAuthToken
-from switchboard.observability import logs
-from switchboard.web.errors import NotFound
-from switchboard.web.principal import SCOPES
+from switchboard.apps.embedded import DataDirectory
+from switchboard.apps.worker import housekeeping
+from switchboard.foundation.observability import logs
+from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.principal import SCOPES
+from switchboard.resources.identity import members
+from switchboard.resources.identity.models import AuditEntry, Membership, User
+from switchboard.resources.oauth import clients
+from switchboard.resources.oauth.connections import connections, disconnect
+from switchboard.resources.oauth.models import OAuthGrant, OAuthToken
 
 from tests.fixtures.app import Caller
 from tests.fixtures.oauth import PROOF, Application, make_user
 
 
-async def test_a_token_may_do_what_was_granted_in_its_organization(application: Application, caller: Caller, stranger: Caller) -> None:
+async def test_a_token_may_do_what_was_granted_in_its_organization(
+    application: Application, caller: Caller, stranger: Caller
+) -> None:
     mine = (await caller.post("/v1/agents", {"name": "Mine"})).json["id"]
     theirs = (await stranger.post("/v1/agents", {"name": "Theirs"})).json["id"]
     holder = application.holder(await application.tokens(scope="agents:read"))
@@ -79,7 +81,9 @@ async def test_a_deleted_user_has_no_applications(application: Application) -> N
     assert (await application.refresh(tokens["refresh_token"])).status == 400
 
 
-async def test_a_superadmin_who_is_one_no_longer_loses_what_was_granted_where_they_are_no_member(application: Application) -> None:
+async def test_a_superadmin_who_is_one_no_longer_loses_what_was_granted_where_they_are_no_member(
+    application: Application,
+) -> None:
     application.user_id = await make_user(application.runtime, superadmin=True)
     first, second = await application.tokens(), await application.tokens()
     assert (await application.holder(first).get("/v1/agents")).status == 200
@@ -89,7 +93,9 @@ async def test_a_superadmin_who_is_one_no_longer_loses_what_was_granted_where_th
     assert (await application.refresh(second["refresh_token"])).status == 400
 
 
-async def test_connected_applications_are_listed_and_disconnected_at_once(application: Application, caller: Caller) -> None:
+async def test_connected_applications_are_listed_and_disconnected_at_once(
+    application: Application, caller: Caller
+) -> None:
     runtime, colleague = application.runtime, await make_user(application.runtime, caller.organization_id)
     mine = [await application.tokens(scope="agents:read"), await application.tokens(scope="calls:read agents:read")]
     unredeemed = await application.code()
@@ -100,7 +106,10 @@ async def test_connected_applications_are_listed_and_disconnected_at_once(applic
     assert [(await holder.get("/v1/agents")).status for holder in holders] == [200, 200, 200]
 
     found = await connections(runtime.database, caller.organization_id)
-    assert [(entry.name, entry.user_id) for entry in found] == [("Calendar sync", colleague), ("Calendar sync", user_id)]
+    assert [(entry.name, entry.user_id) for entry in found] == [
+        ("Calendar sync", colleague),
+        ("Calendar sync", user_id),
+    ]
     (entry,) = await connections(runtime.database, caller.organization_id, user_id=user_id)
     assert entry.scopes == ("agents:read", "calls:read")
     assert entry.last_used_at is not None
@@ -115,12 +124,19 @@ async def test_connected_applications_are_listed_and_disconnected_at_once(applic
         await disconnect(*parts, application=application.id, user_id=user_id, actor=f"user:{user_id}")
 
 
-async def test_one_organization_neither_sees_nor_ends_what_another_granted(application: Application, stranger: Caller) -> None:
+async def test_one_organization_neither_sees_nor_ends_what_another_granted(
+    application: Application, stranger: Caller
+) -> None:
     runtime, tokens = application.runtime, await application.tokens()
     assert not await connections(runtime.database, stranger.organization_id)
     with pytest.raises(NotFound):
         await disconnect(
-            runtime.database, runtime.limiter, stranger.organization_id, application=application.id, user_id=application.user_id, actor="x"
+            runtime.database,
+            runtime.limiter,
+            stranger.organization_id,
+            application=application.id,
+            user_id=application.user_id,
+            actor="x",
         )
     async with runtime.database.tenant(stranger.organization_id) as session:
         assert not (await session.exec(select(OAuthGrant))).all()
@@ -156,7 +172,9 @@ async def test_what_has_expired_is_deleted_and_nothing_else(application: Applica
     async with runtime.database.system() as session:
         newest = (await session.exec(select(OAuthGrant).order_by(col(OAuthGrant.created_at).desc()).limit(1))).one()
         for table, which in ((OAuthGrant, col(OAuthGrant.id)), (OAuthToken, col(OAuthToken.grant_id))):
-            await session.exec(update(table).where(which == newest.id).values(expires_at=newest.created_at - timedelta(seconds=1)))
+            await session.exec(
+                update(table).where(which == newest.id).values(expires_at=newest.created_at - timedelta(seconds=1))
+            )
     await housekeeping.forget_grants(runtime)
     async with runtime.database.system() as session:
         mine = select(OAuthGrant.id).where(col(OAuthGrant.client_id) == application.id)
@@ -176,7 +194,12 @@ async def test_no_secret_is_in_the_database_or_the_logs(
             secrets.append(await one.code(**proof))
             tokens = await one.tokens(**proof)
             fresh = await one.refresh(tokens["refresh_token"])
-            secrets += [tokens["access_token"], tokens["refresh_token"], str(fresh.json["access_token"]), str(fresh.json["refresh_token"])]
+            secrets += [
+                tokens["access_token"],
+                tokens["refresh_token"],
+                str(fresh.json["access_token"]),
+                str(fresh.json["refresh_token"]),
+            ]
             await one.refresh(tokens["refresh_token"])
             await one.holder(tokens).get("/v1/agents")
             await one.revoke(tokens["access_token"])
@@ -204,5 +227,7 @@ async def test_a_membership_ends_while_its_applications_refresh(application: App
         answers, _ = await asyncio.gather(refreshes, removal)
         assert {answer.status for answer in answers} <= {200, 400}
         for tokens in families:
-            assert not await connections(application.runtime.database, caller.organization_id, user_id=application.user_id)
+            assert not await connections(
+                application.runtime.database, caller.organization_id, user_id=application.user_id
+            )
             assert (await application.holder(tokens).get("/v1/agents")).status == 401

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 from sqlmodel import col, select, update
-from switchboard.identity.models import AuditEntry
-from switchboard.oauth import consent
-from switchboard.oauth.consent import RequestRefused, SentBack
-from switchboard.oauth.models import OAuthGrant, OAuthToken
+from switchboard.resources.identity.models import AuditEntry
+from switchboard.resources.oauth import consent
+from switchboard.resources.oauth.consent import RequestRefused, SentBack
+from switchboard.resources.oauth.models import OAuthGrant, OAuthToken
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Answer, Caller, Client
@@ -44,9 +44,20 @@ async def aged(application: Application, **seconds: int) -> None:
     """Let this time pass for everything of the application's."""
     async with application.runtime.database.system() as session:
         mine = select(OAuthGrant.id).where(col(OAuthGrant.client_id) == application.id)
-        for table, which in ((OAuthGrant, col(OAuthGrant.id).in_(mine)), (OAuthToken, col(OAuthToken.grant_id).in_(mine))):
-            moments = [name for name in ("expires_at", "access_expires_at", "used_at", "redeemed_at") if name in table.model_fields]
-            await session.exec(update(table).where(which).values({name: getattr(table, name) - timedelta(**seconds) for name in moments}))
+        for table, which in (
+            (OAuthGrant, col(OAuthGrant.id).in_(mine)),
+            (OAuthToken, col(OAuthToken.grant_id).in_(mine)),
+        ):
+            moments = [
+                name
+                for name in ("expires_at", "access_expires_at", "used_at", "redeemed_at")
+                if name in table.model_fields
+            ]
+            await session.exec(
+                update(table)
+                .where(which)
+                .values({name: getattr(table, name) - timedelta(**seconds) for name in moments})
+            )
 
 
 async def test_a_code_works_once_and_its_replay_ends_what_it_gave(application: Application) -> None:
@@ -80,10 +91,14 @@ async def test_a_code_is_worth_nothing_to_another_application(application: Appli
     tokens = await application.redeem(code)
     assert tokens.status == 200
     refused(await another.redeem(code), "invalid_grant")
-    assert await is_live(application, {"access_token": str(tokens.json["access_token"])}), "a stranger cannot end it either"
+    assert await is_live(application, {"access_token": str(tokens.json["access_token"])}), (
+        "a stranger cannot end it either"
+    )
 
 
-async def test_a_refresh_token_is_worth_nothing_to_another_application(application: Application, another: Application) -> None:
+async def test_a_refresh_token_is_worth_nothing_to_another_application(
+    application: Application, another: Application
+) -> None:
     tokens = await application.tokens()
     refused(await another.refresh(tokens["refresh_token"]), "invalid_grant")
     assert (await application.refresh(tokens["refresh_token"])).status == 200
@@ -100,7 +115,12 @@ async def test_another_application_cannot_give_ones_token_back(application: Appl
 
 
 async def test_a_code_is_redeemed_with_the_redirect_uri_it_was_sent_to(application: Application) -> None:
-    for redirect_uri in (None, "https://app.example.com/cb2", "https://app.example.com/cb/", "https://evil.example.com/cb"):
+    for redirect_uri in (
+        None,
+        "https://app.example.com/cb2",
+        "https://app.example.com/cb/",
+        "https://evil.example.com/cb",
+    ):
         refused(await application.redeem(await application.code(), redirect_uri=redirect_uri), "invalid_grant")
 
 
@@ -238,7 +258,9 @@ async def test_a_parameter_that_comes_twice_is_refused(application: Application)
             await consent.examine(application.runtime.database, application.issuer, doubled)
 
 
-async def test_only_who_belongs_to_an_organization_grants_access_to_it(application: Application, stranger: Caller) -> None:
+async def test_only_who_belongs_to_an_organization_grants_access_to_it(
+    application: Application, stranger: Caller
+) -> None:
     parts = application.runtime.database, application.issuer, application.request()
     with pytest.raises(RequestRefused, match="not a member"):
         await consent.approve(*parts, user_id=application.user_id, organization_id=stranger.organization_id)
@@ -252,7 +274,9 @@ async def test_of_a_hundred_redemptions_at_once_one_succeeds(application: Applic
     answers = await asyncio.gather(*(application.redeem(code) for _ in range(100)))
     assert sorted(answer.status for answer in answers) == [200, *[400] * 99]
     given = next(answer for answer in answers if answer.status == 200)
-    assert not await is_live(application, {"access_token": str(given.json["access_token"])}), "and what it gave is ended"
+    assert not await is_live(application, {"access_token": str(given.json["access_token"])}), (
+        "and what it gave is ended"
+    )
 
 
 async def test_of_a_hundred_refreshes_at_once_one_succeeds_and_stays(application: Application) -> None:
@@ -264,11 +288,15 @@ async def test_of_a_hundred_refreshes_at_once_one_succeeds_and_stays(application
     assert (await application.refresh(given.json["refresh_token"])).status == 200
 
 
-async def test_a_redemption_and_a_disconnection_at_once_leave_nothing_alive(application: Application, runtime: Runtime) -> None:
+async def test_a_redemption_and_a_disconnection_at_once_leave_nothing_alive(
+    application: Application, runtime: Runtime
+) -> None:
     code = await application.code()
     tokens = await application.tokens()
     *_, given = await asyncio.gather(
-        application.revoke(tokens["access_token"]), application.redeem(code), application.refresh(tokens["refresh_token"])
+        application.revoke(tokens["access_token"]),
+        application.redeem(code),
+        application.refresh(tokens["refresh_token"]),
     )
     if given.status == 200:
         assert not await is_live(application, {"access_token": str(given.json["access_token"])})

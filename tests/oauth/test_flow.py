@@ -7,9 +7,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from oauthlib.oauth2 import WebApplicationClient
-from switchboard.identity.credentials import prefix_of
-from switchboard.oauth import consent
-from switchboard.oauth.consent import Consent
+from switchboard.resources.identity.credentials import prefix_of
+from switchboard.resources.oauth import consent
+from switchboard.resources.oauth.consent import Consent
 
 from tests.fixtures.app import Client
 from tests.fixtures.oauth import PROOF, VERIFIER, Application, answered
@@ -35,7 +35,9 @@ class LibraryUser:
             code_challenge_method="S256",
         )
         whose = {"user_id": self.application.user_id, "organization_id": self.application.caller.organization_id}
-        location = await consent.approve(self.application.runtime.database, self.application.issuer, parse_qsl(urlsplit(uri).query), **whose)
+        location = await consent.approve(
+            self.application.runtime.database, self.application.issuer, parse_qsl(urlsplit(uri).query), **whose
+        )
         self.library.parse_request_uri_response(location, state=state)
         return str(verifier)
 
@@ -67,7 +69,11 @@ async def test_a_client_library_gets_through_all_of_it(
     library = user.library
     verifier = await user.ask(["agents:read", "calls:read"], state="opaque & /+%?=state")
     body = library.prepare_request_body(
-        code=library.code, redirect_uri=application.redirect_uri, include_client_id=not basic, code_verifier=verifier, **user.secret
+        code=library.code,
+        redirect_uri=application.redirect_uri,
+        include_client_id=not basic,
+        code_verifier=verifier,
+        **user.secret,
     )
     token = library.parse_request_body_response(await user.post("/api/oauth/token", body))
     assert token["expires_in"] == 3600
@@ -78,7 +84,9 @@ async def test_a_client_library_gets_through_all_of_it(
     body = library.prepare_refresh_body(refresh_token=token["refresh_token"], **user.identity)
     again = library.parse_request_body_response(await user.post("/api/oauth/token", body))
     assert again["refresh_token"] != token["refresh_token"]
-    _, _, body = library.prepare_token_revocation_request(f"{application.issuer}/api/oauth/revoke", again["refresh_token"], **user.identity)
+    _, _, body = library.prepare_token_revocation_request(
+        f"{application.issuer}/api/oauth/revoke", again["refresh_token"], **user.identity
+    )
     await user.post("/api/oauth/revoke", body)
     _, headers, _ = library.add_token("https://x.example/v1/agents", headers={})
     assert (await client.get("/v1/agents", headers=headers)).status_code == 401
@@ -91,7 +99,11 @@ async def test_answers_have_the_specifications_fields(application: Application) 
     given = await application.redeem(told["code"])
     assert given.status == 200
     assert set(given.json) == {"access_token", "token_type", "expires_in", "refresh_token", "scope"}
-    assert (given.json["token_type"], given.json["expires_in"], given.json["scope"]) == ("Bearer", 3600, "agents:read calls:read")
+    assert (given.json["token_type"], given.json["expires_in"], given.json["scope"]) == (
+        "Bearer",
+        3600,
+        "agents:read calls:read",
+    )
     assert prefix_of(str(given.json["access_token"])) == "svca_"
     assert prefix_of(str(given.json["refresh_token"])) == "svcr_"
     assert (given.headers["Cache-Control"], given.headers["Pragma"]) == ("no-store", "no-cache")
@@ -107,7 +119,9 @@ async def test_a_public_application_proves_itself_by_its_verifier(public_applica
 
 
 async def test_the_user_is_asked_about_name_address_and_scopes(application: Application) -> None:
-    asked = await consent.examine(application.runtime.database, application.issuer, application.request(scope="sms:write agents:read agents:read"))
+    asked = await consent.examine(
+        application.runtime.database, application.issuer, application.request(scope="sms:write agents:read agents:read")
+    )
     assert asked == Consent("Calendar sync", "https://app.example.com/cb", ("agents:read", "sms:write"))
 
 

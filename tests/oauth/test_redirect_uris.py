@@ -1,9 +1,9 @@
 """Redirect URIs: matched character by character, and registered only where they cannot be misread."""
 
 import pytest
-from switchboard.identity.service import IdentityError
-from switchboard.oauth import clients, consent
-from switchboard.oauth.consent import RequestRefused
+from switchboard.resources.identity.service import IdentityError
+from switchboard.resources.oauth import clients, consent
+from switchboard.resources.oauth.consent import RequestRefused
 from switchboard.runtime import Runtime
 
 from tests.fixtures.oauth import Application, answered
@@ -104,10 +104,14 @@ MISREAD = [
 async def test_whatever_is_not_the_registered_address_is_sent_nowhere(application: Application) -> None:
     for trick in TRICKS:
         with pytest.raises(RequestRefused):
-            await consent.examine(application.runtime.database, application.issuer, application.request(redirect_uri=trick))
+            await consent.examine(
+                application.runtime.database, application.issuer, application.request(redirect_uri=trick)
+            )
         for changes in ({"scope": "everything"}, {"response_type": "token"}, {"state": None}):
             with pytest.raises(RequestRefused):
-                await consent.decline(application.runtime.database, application.issuer, application.request(redirect_uri=trick, **changes))
+                await consent.decline(
+                    application.runtime.database, application.issuer, application.request(redirect_uri=trick, **changes)
+                )
 
 
 async def test_an_address_that_could_be_misread_is_not_registered(runtime: Runtime) -> None:
@@ -136,7 +140,9 @@ async def test_an_answer_keeps_the_address_and_its_own_parameters(application: A
 
 
 async def test_an_address_taken_away_is_answered_no_more(application: Application) -> None:
-    await clients.update(application.runtime.database, application.id, name="App", redirect_uris=["https://app.example.com/new"])
+    await clients.update(
+        application.runtime.database, application.id, name="App", redirect_uris=["https://app.example.com/new"]
+    )
     with pytest.raises(RequestRefused):
         await consent.decline(application.runtime.database, application.issuer, application.request())
     application.redirect_uri = "https://app.example.com/new"

@@ -7,12 +7,12 @@ from dataclasses import replace
 from urllib.parse import urlencode
 
 import pytest
-from switchboard import app
-from switchboard.embedded import DataDirectory
-from switchboard.oauth import clients, exchange
-from switchboard.oauth.consent import RequestRefused
-from switchboard.plugins.registry import Registry
-from switchboard.web.principal import Limit
+from switchboard.apps.embedded import DataDirectory
+from switchboard.apps.server import app
+from switchboard.foundation.web.principal import Limit
+from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.oauth import clients, token_endpoint
+from switchboard.resources.oauth.consent import RequestRefused
 
 from tests.fixtures.app import Answer, Client
 from tests.fixtures.oauth import PROOF, VERIFIER, Application
@@ -58,21 +58,37 @@ def basic(client_id: str, secret: str | None) -> dict[str, str]:
 
 async def test_json_form_and_basic_are_all_read(application: Application, client: Client) -> None:
     async def fields() -> dict[str, str]:
-        return {"grant_type": "authorization_code", "code": await application.code(), "redirect_uri": application.redirect_uri}
+        return {
+            "grant_type": "authorization_code",
+            "code": await application.code(),
+            "redirect_uri": application.redirect_uri,
+        }
 
     mine = {"client_id": application.client_id, "client_secret": str(application.secret)}
     assert (await send(client, json.dumps({**await fields(), **mine}))).status == 200
     assert (await send(client, json.dumps({**await fields(), **mine, "scope": None, "audience": ["x"]}))).status == 200
     assert (await send(client, urlencode({**await fields(), **mine}), FORM)).status == 200
-    assert (await send(client, urlencode({**await fields(), **mine, "scope": ""}), f"{FORM}; charset=UTF-8")).status == 200
-    assert (await send(client, urlencode(await fields()), FORM, **basic(application.client_id, application.secret))).status == 200
+    assert (
+        await send(client, urlencode({**await fields(), **mine, "scope": ""}), f"{FORM}; charset=UTF-8")
+    ).status == 200
+    assert (
+        await send(client, urlencode(await fields()), FORM, **basic(application.client_id, application.secret))
+    ).status == 200
     named = {**await fields(), "client_id": application.client_id}
     assert (await send(client, json.dumps(named), **basic(application.client_id, application.secret))).status == 200
 
 
 async def test_a_public_application_sends_its_id_alone(public_application: Application, client: Client) -> None:
-    for headers, named in (({}, {"client_id": public_application.client_id}), (basic(public_application.client_id, ""), {})):
-        fields = {"grant_type": "authorization_code", "redirect_uri": public_application.redirect_uri, "code_verifier": VERIFIER, **named}
+    for headers, named in (
+        ({}, {"client_id": public_application.client_id}),
+        (basic(public_application.client_id, ""), {}),
+    ):
+        fields = {
+            "grant_type": "authorization_code",
+            "redirect_uri": public_application.redirect_uri,
+            "code_verifier": VERIFIER,
+            **named,
+        }
         body = json.dumps({**fields, "code": await public_application.code(**PROOF)})
         assert (await send(client, body, **headers)).status == 200
 
@@ -84,7 +100,9 @@ async def test_a_faulty_body_is_an_invalid_request(client: Client) -> None:
         assert answer.headers["Cache-Control"] == "no-store"
 
 
-async def test_a_client_must_authenticate_as_it_is_registered(application: Application, public_application: Application, client: Client) -> None:
+async def test_a_client_must_authenticate_as_it_is_registered(
+    application: Application, public_application: Application, client: Client
+) -> None:
     mine, token = application.client_id, {"grant_type": "refresh_token", "refresh_token": "x"}
     attempts: list[tuple[dict[str, str], dict[str, str]]] = [
         ({}, {}),
@@ -108,7 +126,9 @@ async def test_a_client_must_authenticate_as_it_is_registered(application: Appli
         assert answer.headers["WWW-Authenticate"].startswith("Basic realm=")
         told.add(answer.body)
     assert len(told) == 1, "nobody learns what was wrong"
-    doubled = await send(client, json.dumps({**token, "client_secret": application.secret}), **basic(mine, application.secret))
+    doubled = await send(
+        client, json.dumps({**token, "client_secret": application.secret}), **basic(mine, application.secret)
+    )
     assert (doubled.status, doubled.json["error"]) == (400, "invalid_request")
     other = await send(client, json.dumps({**token, "client_id": "other"}), **basic(mine, application.secret))
     assert (other.status, other.json["error"]) == (400, "invalid_request")
@@ -134,7 +154,11 @@ async def test_what_is_missing_or_unknown_is_named(application: Application) -> 
 
 async def test_parameters_in_the_query_are_not_read(application: Application) -> None:
     code = await application.code()
-    query = urlencode(application.authenticated({"grant_type": "authorization_code", "code": code, "redirect_uri": application.redirect_uri}))
+    query = urlencode(
+        application.authenticated(
+            {"grant_type": "authorization_code", "code": code, "redirect_uri": application.redirect_uri}
+        )
+    )
     answer = await application.post(f"/api/oauth/token?{query}", {})
     assert (answer.status, answer.json["error"]) == (401, "invalid_client")
 
@@ -149,27 +173,36 @@ async def test_every_secret_is_compared_in_constant_time_the_unknown_clients_too
         return hmac.compare_digest(given, kept)
 
     monkeypatch.setattr(clients, "compare_digest", compare)
-    guesses = [(application.client_id, "x"), (application.client_id, str(application.secret)[:-1]), ("nobody", "x"), ("nobody", "")]
+    guesses = [
+        (application.client_id, "x"),
+        (application.client_id, str(application.secret)[:-1]),
+        ("nobody", "x"),
+        ("nobody", ""),
+    ]
     for client_id, guess in guesses:
-        body = json.dumps({"grant_type": "refresh_token", "refresh_token": "x", "client_id": client_id, "client_secret": guess})
+        body = json.dumps(
+            {"grant_type": "refresh_token", "refresh_token": "x", "client_id": client_id, "client_secret": guess}
+        )
         assert (await send(client, body)).status == 401
     assert len(compared) == len(guesses)
     assert {len(side) for pair in compared for side in pair} == {32}, "hashes, of one length"
 
 
-async def test_the_token_endpoint_is_limited_by_address_and_by_client(application: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_token_endpoint_is_limited_by_address_and_by_client(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def statuses() -> list[int]:
         return [(await application.refresh("svcr_made_up")).status for _ in range(6)]
 
-    monkeypatch.setattr(exchange, "PER_ADDRESS", Limit(0.01, 5))
+    monkeypatch.setattr(token_endpoint, "PER_ADDRESS", Limit(0.01, 5))
     assert await statuses() == [*[400] * 5, 429]
     refused = await application.refresh("svcr_made_up")
     assert refused.json["error"] == "temporarily_unavailable"
     assert int(refused.headers["Retry-After"]) >= 1
     application.address = "10.1.0.1"
     assert (await application.refresh("svcr_made_up")).status == 400, "other addresses are not held up"
-    monkeypatch.setattr(exchange, "PER_ADDRESS", Limit(1000, 1000))
-    monkeypatch.setattr(exchange, "PER_CLIENT", Limit(0.01, 5))
+    monkeypatch.setattr(token_endpoint, "PER_ADDRESS", Limit(1000, 1000))
+    monkeypatch.setattr(token_endpoint, "PER_CLIENT", Limit(0.01, 5))
     application.address = "10.1.0.2"
     assert 429 in await statuses()
     secret, application.secret = application.secret, "wrong"
@@ -179,13 +212,18 @@ async def test_the_token_endpoint_is_limited_by_address_and_by_client(applicatio
 
 async def test_a_new_secret_replaces_the_old_one_and_tokens_stay(application: Application) -> None:
     tokens = await application.tokens()
-    old, (_, application.secret) = application.secret, await clients.rotate_secret(application.runtime.database, application.id)
+    old, (_, application.secret) = (
+        application.secret,
+        await clients.rotate_secret(application.runtime.database, application.id),
+    )
     assert (await application.refresh(tokens["refresh_token"])).status == 200
     application.secret = old
     assert (await application.refresh(tokens["refresh_token"])).status == 401
 
 
-async def test_without_https_nothing_is_asked_or_given(application: Application, servers: DataDirectory, registry: Registry) -> None:
+async def test_without_https_nothing_is_asked_or_given(
+    application: Application, servers: DataDirectory, registry: Registry
+) -> None:
     settings = application.runtime.settings.model_copy(update={"public_url": "http://switchboard.example.com"})
     urls = {"database_url": servers.database_url, "redis_url": servers.redis_url}
     async with app.runtime(settings, **urls, registry=registry) as runtime:

@@ -6,8 +6,8 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 import pytest_asyncio
-from switchboard.outbound import ForbiddenAddress, OutboundClient, OutboundError
-from switchboard.outbound.addresses import is_allowed
+from switchboard.foundation.outbound import ForbiddenAddress, OutboundClient, OutboundError
+from switchboard.foundation.outbound.addresses import is_allowed
 
 LITERAL = [
     "http://127.0.0.1/",
@@ -62,9 +62,20 @@ NUMERIC = [
     "http://127.0.0.1./",
     "http://127.0.0.0x1/",
 ]
-INTERNATIONAL = ["http://①②⑦.⓪.⓪.①/", "http://127。0。0。1/", "http://ⓛocalhost/", "http://١٢٧.٠.٠.١/", "http://127.0.0.1%E3%80%82/"]
+INTERNATIONAL = [
+    "http://①②⑦.⓪.⓪.①/",
+    "http://127。0。0。1/",
+    "http://ⓛocalhost/",
+    "http://١٢٧.٠.٠.١/",
+    "http://127.0.0.1%E3%80%82/",
+]
 PARSING = [
-    *["http://example.com@127.0.0.1/", "http://127.0.0.1#@example.com/", "http://example.com\\@127.0.0.1/", "http://127.0.0.1\\@example.com/"],
+    *[
+        "http://example.com@127.0.0.1/",
+        "http://127.0.0.1#@example.com/",
+        "http://example.com\\@127.0.0.1/",
+        "http://127.0.0.1\\@example.com/",
+    ],
     *[
         "http://example.com%00@127.0.0.1/",
         "http://127.0.0.1%2f@example.com/",
@@ -84,7 +95,13 @@ PARSING = [
     "http://" + "a." * 130 + "com/",
 ]
 SCHEMES = [
-    *["file:///etc/passwd", "gopher://127.0.0.1:6379/_INFO", "ftp://127.0.0.1/", "unix:///var/run/docker.sock", "javascript:alert(1)"],
+    *[
+        "file:///etc/passwd",
+        "gopher://127.0.0.1:6379/_INFO",
+        "ftp://127.0.0.1/",
+        "unix:///var/run/docker.sock",
+        "javascript:alert(1)",
+    ],
     *["ws://127.0.0.1/", "https+unix://x", "http://", "example.com"],
     "",
     "https://example.com/" + "a" * 2029,
@@ -138,7 +155,9 @@ async def test_what_is_dialled_is_seen(dialled: list[object]) -> None:
 
 
 @pytest.mark.parametrize("url", HOSTILE, ids=ascii)
-async def test_hostile_urls_are_refused_with_one_sentence_and_nothing_connects(client: OutboundClient, dialled: list[object], url: str) -> None:
+async def test_hostile_urls_are_refused_with_one_sentence_and_nothing_connects(
+    client: OutboundClient, dialled: list[object], url: str
+) -> None:
     with pytest.raises(ForbiddenAddress) as refused:
         client.check_url(url)
     assert str(refused.value) == "must be a public http or https address"
@@ -173,17 +192,24 @@ def test_public_urls_are_kept_as_they_will_be_sent(url: str, kept: str) -> None:
     assert client.check_url(kept) == kept
 
 
-@pytest.mark.parametrize("url", ["http://10.1.2.3/", "http://[::ffff:10.1.2.3]/", "http://localhost:9000/", "http://receiver/"])
+@pytest.mark.parametrize(
+    "url", ["http://10.1.2.3/", "http://[::ffff:10.1.2.3]/", "http://localhost:9000/", "http://receiver/"]
+)
 def test_allowed_networks_are_exempt(url: str) -> None:
     OutboundClient([ip_network("10.0.0.0/8")]).check_url(url)
 
 
-@pytest.mark.parametrize("url", ["http://192.168.0.1/", "http://[fd00::1]/", "ftp://10.1.2.3/", "http://user@10.1.2.3/", "http://0x0a.1.2.3/"])
+@pytest.mark.parametrize(
+    "url",
+    ["http://192.168.0.1/", "http://[fd00::1]/", "ftp://10.1.2.3/", "http://user@10.1.2.3/", "http://0x0a.1.2.3/"],
+)
 def test_an_exemption_opens_nothing_else(url: str) -> None:
     with pytest.raises(ForbiddenAddress):
         OutboundClient([ip_network("10.0.0.0/8")]).check_url(url)
 
 
-@pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "2a00::1", "::ffff:8.8.8.8"])
+@pytest.mark.parametrize(
+    "address", ["8.8.8.8", "1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "2a00::1", "::ffff:8.8.8.8"]
+)
 def test_the_table_blocks_no_public_address(address: str) -> None:
     assert is_allowed(ip_address(address), ())

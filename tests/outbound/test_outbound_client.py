@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
-from switchboard.outbound import ForbiddenAddress, OutboundClient, OutboundError
+from switchboard.foundation.outbound import ForbiddenAddress, OutboundClient, OutboundError
 
 LOOPBACK = [ip_network("127.0.0.0/8")]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -36,7 +36,14 @@ class Receiver:
         self.connections += 1
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
-                length = next((int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")), 0)
+                length = next(
+                    (
+                        int(line.split(b":")[1])
+                        for line in head.split(b"\r\n")
+                        if line.lower().startswith(b"content-length:")
+                    ),
+                    0,
+                )
                 self.requests.append(head + await reader.readexactly(length))
                 if self.answer is None:
                     await _drip(writer)
@@ -72,12 +79,21 @@ class Names(AbstractResolver):
     def __init__(self, *answers: Sequence[str]) -> None:
         self._answers = list(answers)
 
-    async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET) -> list[ResolveResult]:
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
         found = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if not found:
             raise OSError("no such name")
         return [
-            ResolveResult(hostname=host, host=text, port=port, family=socket.AF_INET6 if ":" in text else socket.AF_INET, proto=0, flags=0)
+            ResolveResult(
+                hostname=host,
+                host=text,
+                port=port,
+                family=socket.AF_INET6 if ":" in text else socket.AF_INET,
+                proto=0,
+                flags=0,
+            )
             for text in found
         ]
 
@@ -100,7 +116,9 @@ async def kind_of(client: OutboundClient, url: str, *, seconds: float = 5) -> st
 
 
 async def test_an_answer_is_its_status_and_the_start_of_its_body(client: OutboundClient, receiver: Receiver) -> None:
-    answer = await client.post(f"http://127.0.0.1:{receiver.port}/hook?a=b", b'{"a":1}', headers={"X-Name": "v"}, seconds=5)
+    answer = await client.post(
+        f"http://127.0.0.1:{receiver.port}/hook?a=b", b'{"a":1}', headers={"X-Name": "v"}, seconds=5
+    )
     assert (answer.status, answer.body) == (200, b"ok")
     (request,) = receiver.requests
     assert request.startswith(b"POST /hook?a=b HTTP/1.1\r\n")
@@ -110,10 +128,19 @@ async def test_an_answer_is_its_status_and_the_start_of_its_body(client: Outboun
 
 @pytest.mark.parametrize(
     "answers",
-    [["127.0.0.1"], ["93.184.215.14", "10.0.0.1"], ["::ffff:127.0.0.1"], ["64:ff9b::7f00:1"], ["fe80::1"], ["169.254.169.254"]],
+    [
+        ["127.0.0.1"],
+        ["93.184.215.14", "10.0.0.1"],
+        ["::ffff:127.0.0.1"],
+        ["64:ff9b::7f00:1"],
+        ["fe80::1"],
+        ["169.254.169.254"],
+    ],
     ids=str,
 )
-async def test_a_name_with_a_private_address_is_refused_and_nothing_connects(receiver: Receiver, answers: list[str]) -> None:
+async def test_a_name_with_a_private_address_is_refused_and_nothing_connects(
+    receiver: Receiver, answers: list[str]
+) -> None:
     client = OutboundClient((), resolver=Names(answers))
     assert await kind_of(client, f"http://looks-public.example.com:{receiver.port}/") == "forbidden_address"
     await client.close()
@@ -138,8 +165,12 @@ async def test_a_name_whose_allowed_address_is_one_of_several_goes_there(receive
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-@pytest.mark.parametrize("target", ["http://127.0.0.1:{port}/else", "http://169.254.169.254/", "file:///etc/passwd", "https://example.com/"])
-async def test_redirects_are_answers_and_not_followed(client: OutboundClient, receiver: Receiver, status: int, target: str) -> None:
+@pytest.mark.parametrize(
+    "target", ["http://127.0.0.1:{port}/else", "http://169.254.169.254/", "file:///etc/passwd", "https://example.com/"]
+)
+async def test_redirects_are_answers_and_not_followed(
+    client: OutboundClient, receiver: Receiver, status: int, target: str
+) -> None:
     location = target.format(port=receiver.port).encode()
     receiver.answer = b"HTTP/1.1 %d Moved\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n" % (status, location)
     assert (await client.post(f"http://127.0.0.1:{receiver.port}/", b"", headers={}, seconds=5)).status == status
@@ -175,7 +206,9 @@ async def test_cookies_are_not_kept(client: OutboundClient, receiver: Receiver) 
     assert b"cookie" not in receiver.requests[1].lower()
 
 
-async def test_a_proxy_of_the_environment_is_not_used(client: OutboundClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_proxy_of_the_environment_is_not_used(
+    client: OutboundClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     assert (await client.post(f"http://127.0.0.1:{receiver.port}/", b"", headers={}, seconds=5)).status == 200
 
@@ -193,18 +226,25 @@ async def test_failures_have_their_kinds(client: OutboundClient, receiver: Recei
 
 def self_signed(folder: Path) -> ssl.SSLContext:
     """A server whose certificate nobody vouches for."""
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    key, name = (
+        ec.generate_private_key(ec.SECP256R1()),
+        x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")]),
+    )
     now = datetime.now(UTC)
     builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(days=1), now + timedelta(days=1))
     path = folder / "server.pem"
-    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
     path.write_bytes(private + builder.sign(key, SHA256()).public_bytes(serialization.Encoding.PEM))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(path)
     return context
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_refused(client: OutboundClient, receiver: Receiver, tmp_path: Path) -> None:
+async def test_a_certificate_that_nobody_vouches_for_is_refused(
+    client: OutboundClient, receiver: Receiver, tmp_path: Path
+) -> None:
     server = await asyncio.start_server(receiver.serve, "127.0.0.1", 0, ssl=self_signed(tmp_path))
     assert await kind_of(client, f"https://localhost:{server.sockets[0].getsockname()[1]}/") == "tls"
     assert receiver.requests == []
@@ -232,7 +272,13 @@ async def test_names_whose_server_does_not_answer_hold_nobody_up(receiver: Recei
 
 
 async def test_endless_headers_are_no_answer(client: OutboundClient, receiver: Receiver) -> None:
-    receiver.answer = b"HTTP/1.1 200 OK\r\n" + b"X-Padding: " + b"x" * 4000 + b"\r\n" + b"".join(b"X-%d: y\r\n" % n for n in range(200_000))
+    receiver.answer = (
+        b"HTTP/1.1 200 OK\r\n"
+        + b"X-Padding: "
+        + b"x" * 4000
+        + b"\r\n"
+        + b"".join(b"X-%d: y\r\n" % n for n in range(200_000))
+    )
     assert await kind_of(client, f"http://127.0.0.1:{receiver.port}/") == "invalid_response"
 
 
@@ -242,7 +288,9 @@ async def test_a_body_that_nobody_wants_is_not_waited_for(client: OutboundClient
     assert (answer.status, answer.body) == (200, b"")
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:8080/x", "http://voice.example.com:8080/", "https://voice.example.com/"])
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:8080/x", "http://voice.example.com:8080/", "https://voice.example.com/"]
+)
 def test_the_platforms_own_address_is_refused(url: str) -> None:
     client = OutboundClient(LOOPBACK, own_url=url)
     with pytest.raises(ForbiddenAddress):

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from switchboard.plugins import (
+from switchboard.plugin_sdk import (
     ActionContext,
     ActionParams,
     AutomationAction,
@@ -19,7 +19,7 @@ from switchboard.plugins import (
     ProviderSettings,
     VectorStore,
 )
-from switchboard.plugins.testing import AutomationActionContract, ProviderContract, VectorStoreContract
+from switchboard.plugin_sdk.testing import AutomationActionContract, ProviderContract, VectorStoreContract
 
 
 class MemoryStore(VectorStore[ProviderSettings]):
@@ -51,7 +51,9 @@ class MemoryStore(VectorStore[ProviderSettings]):
     ) -> Sequence[ChunkMatch]:
         rows = [chunk for owner, made_by, chunk in self._rows if (owner, made_by) == (organization_id, model)]
         found = [
-            ChunkMatch(row.knowledge_base_id, row.document_id, row.index, row.text, sum(map(operator.mul, row.vector, vector)))
+            ChunkMatch(
+                row.knowledge_base_id, row.document_id, row.index, row.text, sum(map(operator.mul, row.vector, vector))
+            )
             for row in rows
             if knowledge_base_ids is None or row.knowledge_base_id in knowledge_base_ids
         ]
@@ -60,9 +62,13 @@ class MemoryStore(VectorStore[ProviderSettings]):
     async def delete_document(self, organization_id: UUID, document_id: UUID) -> None:
         self._rows = [row for row in self._rows if (row[0], row[2].document_id) != (organization_id, document_id)]
 
-    async def delete_knowledge_base(self, organization_id: UUID, knowledge_base_id: UUID, *, model: str | None = None) -> None:
+    async def delete_knowledge_base(
+        self, organization_id: UUID, knowledge_base_id: UUID, *, model: str | None = None
+    ) -> None:
         gone = (organization_id, knowledge_base_id)
-        self._rows = [row for row in self._rows if (row[0], row[2].knowledge_base_id) != gone or row[1] != (model or row[1])]
+        self._rows = [
+            row for row in self._rows if (row[0], row[2].knowledge_base_id) != gone or row[1] != (model or row[1])
+        ]
 
     async def maintain(self, organization_id: UUID) -> None:
         """Nothing grows."""
@@ -128,8 +134,8 @@ def test_a_rule_that_cannot_be_kept_is_marked_with_its_reason() -> None:
 
 STRANGER = """
 import pytest
-from switchboard.plugins import SpeechChunk, TextToSpeechProvider, Voice
-from switchboard.plugins.testing import TextToSpeechContract
+from switchboard.plugin_sdk import SpeechChunk, TextToSpeechProvider, Voice
+from switchboard.plugin_sdk.testing import TextToSpeechContract
 
 
 class Shout(TextToSpeechProvider):
@@ -154,8 +160,19 @@ class TestShout(TextToSpeechContract):
 
 def test_in_a_strangers_repository_a_broken_rule_shows_its_values(tmp_path: Path) -> None:
     (tmp_path / "test_shout.py").write_text(STRANGER)
-    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\nfilterwarnings = error\n")
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", "name or settings or check", str(tmp_path)]
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\nasyncio_default_fixture_loop_scope = function\nfilterwarnings = error\n"
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        "name or settings or check",
+        str(tmp_path),
+    ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "1 failed, 3 passed" in done.stdout, done.stdout
     assert "assert 'SHOUT' == 'shout'" in done.stdout, done.stdout

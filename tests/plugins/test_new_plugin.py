@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from switchboard.plugins.starting import TEMPLATE, new_plugin
+from switchboard.plugin_sdk.scaffold import TEMPLATE, new_plugin
 
 FIND = """
-from switchboard.plugins.registry import Capability, Registry
+from switchboard.plugin_sdk.registry import Capability, Registry
 
 registry = Registry.discover()
 (plugin,) = [plugin for plugin in registry.plugins if plugin.name == "night_owl"]
@@ -27,24 +27,35 @@ def site(made: Path) -> Path:
     """Where it is installed: a folder that only these tests look into."""
     target = made.parent / "site"
     offline = ["--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--quiet"]
-    subprocess.run([sys.executable, "-m", "pip", "install", *offline, "--target", str(target), str(made)], check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", *offline, "--target", str(target), str(made)],
+        check=True,
+        capture_output=True,
+    )
     return target
 
 
 def python(site: Path, *arguments: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(site)}
-    done = subprocess.run([sys.executable, *arguments], cwd=site, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=site, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 def test_it_passes_its_own_tests(made: Path, site: Path) -> None:
-    assert "passed" in python(site, "-m", "pytest", "-p", "no:cacheprovider", "-c", str(made / "pyproject.toml"), str(made / "tests"))
+    assert "passed" in python(
+        site, "-m", "pytest", "-p", "no:cacheprovider", "-c", str(made / "pyproject.toml"), str(made / "tests")
+    )
 
 
 def test_it_is_found_with_its_version(site: Path) -> None:
     found = python(site, "-c", FIND)
-    assert "distribution='switchboard-night-owl', version='0.1.0', provides=['text_to_speech night_owl'], faults=[]" in found
+    assert (
+        "distribution='switchboard-night-owl', version='0.1.0', provides=['text_to_speech night_owl'], faults=[]"
+        in found
+    )
     assert "switchboard_night_owl.NightOwlVoice" in found
 
 

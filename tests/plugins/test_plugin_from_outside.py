@@ -28,7 +28,7 @@ MODULE = '''"""A voice that hums."""
 import math
 import struct
 
-from switchboard.plugins import ProviderSettings, SpeechChunk, TextToSpeechProvider, Voice, hookimpl
+from switchboard.plugin_sdk import ProviderSettings, SpeechChunk, TextToSpeechProvider, Voice, hookimpl
 
 
 class Hum(TextToSpeechProvider):
@@ -74,7 +74,17 @@ def test_a_plugin_from_outside_serves_a_call(tmp_path: Path) -> None:
     (package / "pyproject.toml").write_text(PYPROJECT)
     (package / "switchboard_acme.py").write_text(MODULE)
     (tenants / "demo.toml").write_text(TENANT)
-    install = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolation", "--no-index"]
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+    ]
     subprocess.run([*install, "--target", str(target), str(package)], check=True, capture_output=True)
     environment = {
         **os.environ,
@@ -85,7 +95,12 @@ def test_a_plugin_from_outside_serves_a_call(tmp_path: Path) -> None:
     }
 
     def switchboard(*arguments: str) -> dict[str, object]:
-        done = subprocess.run([sys.executable, "-m", "switchboard", *arguments, "--json"], env=environment, capture_output=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", "switchboard", *arguments, "--json"],
+            env=environment,
+            capture_output=True,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr.decode()
         found: dict[str, object] = json.loads(done.stdout)
         return found

@@ -12,7 +12,7 @@ from uuid import uuid4
 import click
 import pytest
 from pydantic import JsonValue, SecretStr, field_validator
-from switchboard.plugins import (
+from switchboard.plugin_sdk import (
     ActionContext,
     ActionParams,
     AgentTool,
@@ -28,8 +28,8 @@ from switchboard.plugins import (
     Voice,
     hookimpl,
 )
-from switchboard.plugins.registry import Capability, InvalidSettings, Registry, parse_settings
-from switchboard.plugins.watching import MAX_LEFT_BEHIND, Watcher
+from switchboard.plugin_sdk.event_watchers import MAX_LEFT_BEHIND, Watcher
+from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Registry, parse_settings
 from switchboard_offline.espeak import EspeakTextToSpeech
 from switchboard_offline.loopback import LoopbackTelephony
 
@@ -105,7 +105,9 @@ def test_what_is_installed_is_found() -> None:
     assert EspeakTextToSpeech in registry.providers(Capability.TEXT_TO_SPEECH)
     assert registry.provider(Capability.TELEPHONY, "no-such-carrier") is None
     assert not any(plugin.faults for plugin in registry.plugins)
-    assert all(plugin.version[0].isdigit() and plugin.distribution.startswith("switchboard-") for plugin in registry.plugins)
+    assert all(
+        plugin.version[0].isdigit() and plugin.distribution.startswith("switchboard-") for plugin in registry.plugins
+    )
 
 
 def test_plugins_are_loaded_in_the_order_of_their_names_and_one_that_cannot_be_imported_is_left_out() -> None:
@@ -165,9 +167,14 @@ def test_a_plugin_whose_hooks_do_not_fit_is_left_out_whole(module: object, fault
         (None, "TypeError"),
     ],
 )
-def test_a_provider_that_cannot_be_used_is_left_out_and_the_rest_of_its_plugin_stays(answer: object, fault: str) -> None:
+def test_a_provider_that_cannot_be_used_is_left_out_and_the_rest_of_its_plugin_stays(
+    answer: object, fault: str
+) -> None:
     registry = Registry()
-    found = registry.add("wrong", plugin(text_to_speech_providers=lambda: answer, automation_actions=lambda: [Wave], agent_tools=lambda: [Clock]))
+    found = registry.add(
+        "wrong",
+        plugin(text_to_speech_providers=lambda: answer, automation_actions=lambda: [Wave], agent_tools=lambda: [Clock]),
+    )
     assert [line for line in found.faults if fault in line] == found.faults != []
     assert (registry.actions, registry.tools) == ([Wave], [Clock])
 
@@ -195,13 +202,17 @@ def test_of_two_providers_of_one_name_the_first_stays() -> None:
 def test_of_two_plugins_of_one_name_the_first_stays() -> None:
     registry = Registry()
     registry.add("twin", plugin(text_to_speech_providers=lambda: [Hum]))
-    assert registry.add("twin", plugin(automation_actions=lambda: [Wave])).faults == ["cannot be loaded: another plugin is called twin"]
+    assert registry.add("twin", plugin(automation_actions=lambda: [Wave])).faults == [
+        "cannot be loaded: another plugin is called twin"
+    ]
     assert (registry.providers(Capability.TEXT_TO_SPEECH), registry.actions) == ([Hum], [])
 
 
 def test_commands_are_collected() -> None:
     registry = Registry()
-    extra = registry.add("extra", plugin(cli_commands=lambda: [click.Command("extra"), click.Command(None), "nonsense"]))
+    extra = registry.add(
+        "extra", plugin(cli_commands=lambda: [click.Command("extra"), click.Command(None), "nonsense"])
+    )
     assert [command.name for command in registry.cli_commands] == ["extra"]
     assert len(extra.faults) == 2
     assert len(registry.add("again", plugin(cli_commands=lambda: [click.Command("extra")])).faults) == 1

@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
-from switchboard.plugins import (
+from switchboard.engine.providers import failover
+from switchboard.engine.providers.failover import FailoverLLM, FailoverSpeechToText, FailoverTextToSpeech, ServiceRecord
+from switchboard.plugin_sdk import (
     PHONE_MULAW,
     PHONE_PCM,
     AudioFormat,
@@ -22,8 +24,6 @@ from switchboard.plugins import (
     TranscriptionRequest,
     Voice,
 )
-from switchboard.providers import failover
-from switchboard.providers.failover import FailoverLLM, FailoverSpeechToText, FailoverTextToSpeech, ServiceRecord
 
 from tests.fixtures.conversation import SETTINGS, Model, Transcriber
 
@@ -108,7 +108,11 @@ async def test_a_slow_model_is_overtaken_stopped_at_once_and_accounted_for() -> 
     slow = Stalling()
     async with asyncio.timeout(5):
         events = [event async for event in models(slow, Quick(), patience=0.01).chat(ChatRequest(()))]
-    assert events == [TextDelta("Hello."), ModelUsage("quick", 70, 5), ModelUsage("model", 70, 0, detail={"overtaken_by": "model"})]
+    assert events == [
+        TextDelta("Hello."),
+        ModelUsage("quick", 70, 5),
+        ModelUsage("model", 70, 0, detail={"overtaken_by": "model"}),
+    ]
 
 
 async def test_the_chosen_model_may_still_be_first_and_is_asked_again_for_the_next_answer() -> None:
@@ -204,7 +208,9 @@ async def test_a_slow_voice_is_overtaken_and_its_characters_are_accounted_for() 
 
     record = ServiceRecord()
     async with asyncio.timeout(5):
-        assert await sound(voices(Slow("slow", PHONE_PCM), Tone("second", PHONE_PCM), patience=0.01, record=record), "Hello.")
+        assert await sound(
+            voices(Slow("slow", PHONE_PCM), Tone("second", PHONE_PCM), patience=0.01, record=record), "Hello."
+        )
     assert (record.served, record.overtaken_characters) == ({"text_to_speech": "second"}, 6)
 
 
@@ -238,7 +244,9 @@ class Opening(Transcriber):
 async def test_another_transcriber_is_opened(first: Transcriber) -> None:
     record = ServiceRecord()
     async with asyncio.timeout(5):
-        stream = await FailoverSpeechToText([first, Transcriber("hello")], record, patience=0.01).transcribe(TranscriptionRequest())
+        stream = await FailoverSpeechToText([first, Transcriber("hello")], record, patience=0.01).transcribe(
+            TranscriptionRequest()
+        )
     await stream.finalize()
     assert [transcript.text async for transcript in _first(stream)] == ["hello"]
     assert record.served == {"speech_to_text": "transcriber"}

@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from switchboard.plugins.registry import Capability
-from switchboard.providers import voices
-from switchboard.providers.configuration import Wanted, configure
+from switchboard.apps.tenant_files.defaults import embedded_providers
+from switchboard.engine.providers import voices
+from switchboard.engine.providers.configuration import Wanted, configure
+from switchboard.plugin_sdk.registry import Capability
 from switchboard.runtime import Runtime
-from switchboard.tenants.defaults import embedded_providers
 
 from tests.fixtures.app import Answer, Caller
 from tests.speech.elevenlabs import ElevenLabs
@@ -65,14 +65,18 @@ async def test_a_known_voice_is_asked_about_once(caller: Caller, vendor: ElevenL
     assert len(vendor.asked) == 1
 
 
-async def test_a_provider_that_fails_keeps_nobody_from_saving_and_is_left_alone_for_a_while(caller: Caller, vendor: ElevenLabs) -> None:
+async def test_a_provider_that_fails_keeps_nobody_from_saving_and_is_left_alone_for_a_while(
+    caller: Caller, vendor: ElevenLabs
+) -> None:
     vendor.refusals = [500]
     for _ in range(2):
         assert (await saved(caller, tts_provider="elevenlabs", tts_voice_id="perhaps")).status == 201
     assert len(vendor.asked) == 1
 
 
-async def test_a_provider_that_is_slow_keeps_nobody_from_saving(caller: Caller, vendor: ElevenLabs, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_provider_that_is_slow_keeps_nobody_from_saving(
+    caller: Caller, vendor: ElevenLabs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(voices, "ANSWER_SECONDS", 0.05)
     vendor.hangs = True
     assert (await saved(caller, tts_provider="elevenlabs", tts_voice_id="perhaps")).status == 201

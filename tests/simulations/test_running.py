@@ -10,13 +10,14 @@ import pytest
 import pytest_asyncio
 from sqlalchemy import update
 from sqlmodel import col, select
-from switchboard.database import now
-from switchboard.events.models import Event
-from switchboard.plugins import LLMProvider, ProviderError, ProviderSettings
+from switchboard.foundation.database import now
+from switchboard.foundation.events.models import Event
+from switchboard.plugin_sdk import LLMProvider, ProviderError, ProviderSettings
+from switchboard.resources.simulations import judge as judging
+from switchboard.resources.simulations import runner, system_queries, text_mode
+from switchboard.resources.simulations.judge import contains
+from switchboard.resources.simulations.models import Simulation
 from switchboard.runtime import Runtime
-from switchboard.simulations import crossing, judging, running, text
-from switchboard.simulations.judging import contains
-from switchboard.simulations.models import Simulation
 
 from tests.fixtures.app import Caller, Json
 from tests.fixtures.conversation import Model
@@ -38,7 +39,7 @@ class Bench:
 
     async def run(self, simulation_id: str) -> Json:
         """A worker is woken for it; the simulation as it is then."""
-        await running.run(self.runtime, self.caller.organization_id, UUID(self.agent_id), UUID(simulation_id))
+        await runner.run(self.runtime, self.caller.organization_id, UUID(self.agent_id), UUID(simulation_id))
         return (await self.caller.get(f"/v1/agents/{self.agent_id}/simulations/{simulation_id}")).json
 
     async def set(self, simulation_id: str, **values: object) -> None:
@@ -48,7 +49,11 @@ class Bench:
     async def due(self) -> list[str]:
         """What a sweep finds of this agent's."""
         async with self.runtime.database.system() as session:
-            return [str(simulation) for _, agent, simulation in await crossing.due(session) if str(agent) == self.agent_id]
+            return [
+                str(simulation)
+                for _, agent, simulation in await system_queries.due(session)
+                if str(agent) == self.agent_id
+            ]
 
     async def told(self) -> int:
         async with self.runtime.database.tenant(self.caller.organization_id) as session:
@@ -63,7 +68,7 @@ async def bench(runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatc
     async def agent_model(*_: object) -> AsyncIterator[LLMProvider[ProviderSettings]]:
         yield model
 
-    monkeypatch.setattr(text, "agent_model", agent_model)
+    monkeypatch.setattr(text_mode, "agent_model", agent_model)
     monkeypatch.setattr(judging, "agent_model", agent_model)
     agent = (await caller.post("/v1/agents", {"name": "Agent", "system_prompt": "Be {{mood}}kind."})).json["id"]
     return Bench(runtime, caller, str(agent), model)
@@ -72,7 +77,7 @@ async def bench(runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatc
 async def test_a_lost_wake_up_and_a_lost_worker_are_found_and_the_result_is_told_once(bench: Bench) -> None:
     simulation_id = await bench.make()
     assert await bench.due() == [simulation_id]
-    await bench.set(simulation_id, status="running", attempts=1, due_at=now() + running.LEASE)
+    await bench.set(simulation_id, status="running", attempts=1, due_at=now() + runner.LEASE)
     assert (await bench.run(simulation_id))["status"] == "running"
     assert await bench.due() == []
     await bench.set(simulation_id, due_at=now() - timedelta(seconds=1))
@@ -84,9 +89,9 @@ async def test_a_lost_wake_up_and_a_lost_worker_are_found_and_the_result_is_told
 
 async def test_one_that_loses_its_worker_each_time_is_given_up(bench: Bench) -> None:
     simulation_id = await bench.make()
-    await bench.set(simulation_id, status="running", attempts=running.MAX_ATTEMPTS, due_at=now() - timedelta(seconds=1))
+    await bench.set(simulation_id, status="running", attempts=runner.MAX_ATTEMPTS, due_at=now() - timedelta(seconds=1))
     found = await bench.run(simulation_id)
-    assert (found["status"], found["error_message"], await bench.told()) == ("error", running.LOST, 1)
+    assert (found["status"], found["error_message"], await bench.told()) == ("error", runner.LOST, 1)
 
 
 async def test_a_worker_whose_claim_has_passed_on_writes_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,13 +102,13 @@ async def test_a_worker_whose_claim_has_passed_on_writes_nothing(bench: Bench, m
         await bench.set(simulation_id, attempts=2)
         return await judge(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(running, "judge", overtaken)
+    monkeypatch.setattr(runner, "judge", overtaken)
     assert ((await bench.run(simulation_id))["status"], await bench.told()) == ("running", 0)
 
 
 async def test_what_was_said_so_far_is_shown_while_it_runs(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     simulation_id = await bench.make()
-    monkeypatch.setattr(running, "SHOWN_SECONDS", 0.02)
+    monkeypatch.setattr(runner, "SHOWN_SECONDS", 0.02)
     judge = judging.judge
 
     async def when_shown(*arguments: object) -> object:
@@ -116,14 +121,14 @@ async def test_what_was_said_so_far_is_shown_while_it_runs(bench: Bench, monkeyp
         assert (found["status"], found["transcript"][0]) == ("running", {"role": "user", "content": "Hello"})  # type: ignore[index]
         return await judge(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(running, "judge", when_shown)
+    monkeypatch.setattr(runner, "judge", when_shown)
     assert (await bench.run(simulation_id))["status"] == "passed"
 
 
 async def test_a_few_run_at_once_and_the_others_wait(bench: Bench) -> None:
-    *others, last = [await bench.make() for _ in range(running.AT_ONCE + 1)]
+    *others, last = [await bench.make() for _ in range(runner.AT_ONCE + 1)]
     for simulation_id in others:
-        await bench.set(simulation_id, status="running", due_at=now() + running.LEASE)
+        await bench.set(simulation_id, status="running", due_at=now() + runner.LEASE)
     assert (await bench.run(last))["status"] == "queued"
     await bench.set(last, due_at=now())
     await bench.set(others[0], status="passed", due_at=None)
@@ -139,7 +144,12 @@ async def test_an_agent_that_is_deleted_takes_its_simulations_along(bench: Bench
 async def test_a_provider_that_fails_is_an_error_and_no_failure(bench: Bench) -> None:
     bench.model.answers = [ProviderError("out of order")]
     found = await bench.run(await bench.make())
-    assert (found["status"], found["error_message"], found["score"], found["ended_by"]) == ("error", "out of order", None, None)
+    assert (found["status"], found["error_message"], found["score"], found["ended_by"]) == (
+        "error",
+        "out of order",
+        None,
+        None,
+    )
     assert found["transcript"] == [{"role": "user", "content": "Hello"}]
 
 
@@ -155,7 +165,14 @@ async def test_a_judge_reads_the_transcript_and_gives_its_reason(bench: Bench) -
 
 @pytest.mark.parametrize(
     ("phrase", "found"),
-    [("OPEN  from", True), ("open * six", True), ("six * open", False), ("opens", False), ("*", True), ("open*open", False)],
+    [
+        ("OPEN  from", True),
+        ("open * six", True),
+        ("six * open", False),
+        ("opens", False),
+        ("*", True),
+        ("open*open", False),
+    ],
 )
 def test_phrases(phrase: str, found: bool) -> None:
     assert contains("We are open\nfrom seven to six.", phrase) == found

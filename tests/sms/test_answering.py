@@ -9,8 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 import pytest_asyncio
 from sqlmodel import col, update
-from switchboard.phone_numbers.models import PhoneNumber
-from switchboard.plugins import (
+from switchboard.plugin_sdk import (
     AgentTool,
     ChatEvent,
     ChatRequest,
@@ -23,12 +22,13 @@ from switchboard.plugins import (
     ToolContext,
     ToolParameters,
 )
-from switchboard.plugins.registry import Registry
+from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.sms import auto_reply, inbound
+from switchboard.resources.sms import service as sms
+from switchboard.resources.sms.keywords import ANSWERS
+from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.runtime import Runtime
-from switchboard.sms import answering, inbound
-from switchboard.sms import service as sms
-from switchboard.sms.keywords import ANSWERS
-from switchboard.sms.models import SmsConversation, SmsMessage
 
 from tests.fixtures.app import Caller, fresh_number
 from tests.fixtures.conversation import Model
@@ -43,7 +43,11 @@ class Line:
 
     def __init__(self, runtime: Runtime, caller: Caller, number: JsonObject, model: Model) -> None:
         self.runtime, self.caller, self.model = runtime, caller, model
-        self.number, self.number_id, self.agent_id = str(number["phone_number"]), str(number["id"]), str(number["inbound_agent_id"])
+        self.number, self.number_id, self.agent_id = (
+            str(number["phone_number"]),
+            str(number["id"]),
+            str(number["inbound_agent_id"]),
+        )
 
     async def text(self, body: str, *, contact: str = CONTACT) -> None:
         told = TextReceived(f"in-{uuid4()}", contact, self.number, body)
@@ -62,17 +66,25 @@ class Line:
         conversation = await self.conversation()
         if conversation.reply_due_at is not None:
             await self.set(reply_due_at=datetime.now(UTC) - PAST)
-        await answering.answer(self.runtime, self.caller.organization_id, conversation.id)
+        await auto_reply.answer(self.runtime, self.caller.organization_id, conversation.id)
 
     async def sent(self) -> list[str]:
         """What was texted back, oldest first."""
         async with self.runtime.database.tenant(self.caller.organization_id) as session:
-            rows = sms.messages(session).where(col(SmsMessage.direction) == "outbound").order_by(col(SmsMessage.created_at))
+            rows = (
+                sms.messages(session)
+                .where(col(SmsMessage.direction) == "outbound")
+                .order_by(col(SmsMessage.created_at))
+            )
             return [message.body for message in (await session.exec(rows)).all()]
 
     def told(self, request: int = -1) -> list[tuple[str, str]]:
         """What the model was told in a request, but for the system's messages."""
-        return [(message.role, message.content) for message in self.model.asked[request].messages if message.role != "system"]
+        return [
+            (message.role, message.content)
+            for message in self.model.asked[request].messages
+            if message.role != "system"
+        ]
 
 
 @pytest_asyncio.fixture
@@ -83,7 +95,7 @@ async def line(runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch
     async def agent_model(*_: object) -> AsyncIterator[LLMProvider[ProviderSettings]]:
         yield model
 
-    monkeypatch.setattr(answering, "agent_model", agent_model)
+    monkeypatch.setattr(auto_reply, "agent_model", agent_model)
     agent = (await caller.post("/v1/agents", {"name": "Agent", "system_prompt": "Be {{mood}}kind."})).json["id"]
     number = await caller.post("/v1/phone-numbers", {"phone_number": fresh_number(), "inbound_agent_id": agent})
     return Line(runtime, caller, number.json, model)
@@ -96,7 +108,10 @@ async def test_the_model_is_asked_as_in_a_call_with_the_conversation_so_far(line
     await line.text("Two")
     await line.answer()
     assert await line.sent() == ["First answer.", "Second answer."]
-    assert [message.content for message in line.model.asked[0].messages if message.role == "system"] == ["Be kind.", answering.INSTRUCTION]
+    assert [message.content for message in line.model.asked[0].messages if message.role == "system"] == [
+        "Be kind.",
+        auto_reply.INSTRUCTION,
+    ]
     assert line.told() == [("user", "One"), ("assistant", "First answer."), ("user", "Two")]
 
 
@@ -109,7 +124,9 @@ async def test_texts_in_quick_succession_get_one_answer_that_sees_all(line: Line
     assert await line.sent() == ["Yes."]
 
 
-async def test_a_text_that_comes_while_the_agent_thinks_is_thought_about_first(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_text_that_comes_while_the_agent_thinks_is_thought_about_first(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
     line.model.answers = ["To the first alone.", "To both."]
     hurried: list[Callable[[], Awaitable[None]]] = [lambda: line.text("Two")]
     chat = line.model.chat
@@ -132,7 +149,9 @@ async def test_ten_workers_answer_once(line: Line) -> None:
     await line.text("Hello")
     await line.set(reply_due_at=datetime.now(UTC) - PAST)
     conversation = await line.conversation()
-    await asyncio.gather(*(answering.answer(line.runtime, line.caller.organization_id, conversation.id) for _ in range(10)))
+    await asyncio.gather(
+        *(auto_reply.answer(line.runtime, line.caller.organization_id, conversation.id) for _ in range(10))
+    )
     assert await line.sent() == ["Yes."]
     assert len(line.model.asked) == 1
 
@@ -179,7 +198,9 @@ async def test_a_model_that_fails_is_tried_again_and_then_given_up(line: Line) -
     assert await line.sent() == ["Better now."]
 
 
-async def test_tools_of_plugins_are_offered_and_told_which_conversation_it_is(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_tools_of_plugins_are_offered_and_told_which_conversation_it_is(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
     contexts: list[ToolContext] = []
 
     class Tables(AgentTool[ToolParameters]):
@@ -195,7 +216,16 @@ async def test_tools_of_plugins_are_offered_and_told_which_conversation_it_is(li
     await line.text("Is there a table?")
     await line.answer()
     conversation = await line.conversation()
-    assert contexts == [ToolContext(line.caller.organization_id, UUID(line.agent_id), None, CONTACT, line.number, conversation_id=conversation.id)]
+    assert contexts == [
+        ToolContext(
+            line.caller.organization_id,
+            UUID(line.agent_id),
+            None,
+            CONTACT,
+            line.number,
+            conversation_id=conversation.id,
+        )
+    ]
     assert line.told()[-1] == ("tool", '{"free": 3}')
     assert await line.sent() == ["Three tables are free."]
 
@@ -235,7 +265,7 @@ async def release(line: Line) -> None:
 
 
 async def test_two_machines_that_answer_each_other_stop(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answering, "MAX_ANSWERS_AN_HOUR", 2)
+    monkeypatch.setattr(auto_reply, "MAX_ANSWERS_AN_HOUR", 2)
     for _ in range(4):
         await line.text("And you?")
         await line.answer()

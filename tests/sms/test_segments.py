@@ -1,9 +1,9 @@
 """What carriers count, and which texts are keywords."""
 
 import pytest
-from switchboard.sms.answering import shortened
-from switchboard.sms.keywords import keyword
-from switchboard.sms.segments import segments
+from switchboard.resources.sms.auto_reply import shortened
+from switchboard.resources.sms.keywords import keyword
+from switchboard.resources.sms.segments import segments
 
 
 @pytest.mark.parametrize(

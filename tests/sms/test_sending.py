@@ -5,14 +5,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlmodel import col, select, update
-from switchboard.events.models import Event
-from switchboard.identity.policy import Policy, Prices
-from switchboard.plugins import ProviderError, TextOrder, TextReceived, TextStatus
-from switchboard.plugins.telephony import TelephonyCapabilities
+from switchboard.foundation.events.models import Event
+from switchboard.plugin_sdk import ProviderError, TextOrder, TextReceived, TextStatus
+from switchboard.plugin_sdk.telephony import TelephonyCapabilities
+from switchboard.resources.identity.policy import Policy, Prices
+from switchboard.resources.sms import callbacks, inbound, sender
+from switchboard.resources.sms import service as sms
+from switchboard.resources.sms.models import SmsMessage
 from switchboard.runtime import Runtime
-from switchboard.sms import callbacks, inbound, sending
-from switchboard.sms import service as sms
-from switchboard.sms.models import SmsMessage
 from switchboard_offline.loopback import LoopbackTelephony
 
 from tests.fixtures.app import Caller, Organizations, fresh_number
@@ -51,7 +51,9 @@ async def queued(caller: Caller, to_number: str = CONTACT, body: str = "Hello") 
     number = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
     accepted = await caller.post("/v1/sms", {"to_number": to_number, "from_number_id": number, "body": body})
     assert accepted.status == 201, accepted.body
-    return SmsMessage.model_validate({**accepted.json, "organization_id": caller.organization_id, "carrier": "loopback"})
+    return SmsMessage.model_validate(
+        {**accepted.json, "organization_id": caller.organization_id, "carrier": "loopback"}
+    )
 
 
 async def now_is(runtime: Runtime, message: SmsMessage) -> SmsMessage:
@@ -71,35 +73,41 @@ async def events(caller: Caller, runtime: Runtime) -> list[str]:
 
 async def test_ten_workers_send_a_text_once(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
     message = await queued(caller)
-    await asyncio.gather(*(sending.send(runtime, caller.organization_id, message.id) for _ in range(10)))
+    await asyncio.gather(*(sender.send(runtime, caller.organization_id, message.id) for _ in range(10)))
     assert [order.reference for order in carrier.orders] == [str(message.id)]
     sent = await now_is(runtime, message)
     assert (sent.status, sent.carrier_text_id, sent.watch_at) == ("sent", "lt-1", None)
     assert await events(caller, runtime) == ["sms.sent"]
 
 
-async def test_a_text_costs_its_segments_once_the_carrier_has_taken_it(organizations: Organizations, runtime: Runtime, carrier: Carrier) -> None:
+async def test_a_text_costs_its_segments_once_the_carrier_has_taken_it(
+    organizations: Organizations, runtime: Runtime, carrier: Carrier
+) -> None:
     caller = await organizations.make(policy=Policy(prices=Prices(text_segment=0.008)))
     message = await queued(caller, body="x" * 161)
     assert (message.segments, float(message.cost)) == (2, 0.0)
-    await sending.send(runtime, caller.organization_id, message.id)
+    await sender.send(runtime, caller.organization_id, message.id)
     await tell(runtime, message, "delivered")
     assert float((await now_is(runtime, message)).cost) == 0.016
 
 
-async def test_a_refusal_fails_the_text_in_the_carriers_words(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
+async def test_a_refusal_fails_the_text_in_the_carriers_words(
+    runtime: Runtime, caller: Caller, carrier: Carrier
+) -> None:
     message = await queued(caller)
     carrier.answer = ProviderError("not a mobile number", retryable=False)
-    await sending.send(runtime, caller.organization_id, message.id)
+    await sender.send(runtime, caller.organization_id, message.id)
     failed = await now_is(runtime, message)
     assert (failed.status, failed.error_message, float(failed.cost)) == ("failed", "not a mobile number", 0.0)
     assert await events(caller, runtime) == []
 
 
-async def test_a_carrier_without_texts_is_not_asked(runtime: Runtime, caller: Caller, carrier: Carrier, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_carrier_without_texts_is_not_asked(
+    runtime: Runtime, caller: Caller, carrier: Carrier, monkeypatch: pytest.MonkeyPatch
+) -> None:
     message = await queued(caller)
     monkeypatch.setattr(LoopbackTelephony, "capabilities", TelephonyCapabilities(texts=False))
-    await sending.send(runtime, caller.organization_id, message.id)
+    await sender.send(runtime, caller.organization_id, message.id)
     assert (await now_is(runtime, message)).status == "failed"
     assert carrier.orders == []
 
@@ -111,9 +119,11 @@ async def test_a_carrier_without_texts_is_not_asked(runtime: Runtime, caller: Ca
         (["undelivered", "delivered"], "undelivered"), (["delivered", "failed"], "delivered"), (["sending"], "sent"), (["sent", "failed"], "failed"),
     ],
 )  # fmt: skip
-async def test_callbacks_go_forward_only(runtime: Runtime, caller: Caller, carrier: Carrier, told: list[str], expected: str) -> None:
+async def test_callbacks_go_forward_only(
+    runtime: Runtime, caller: Caller, carrier: Carrier, told: list[str], expected: str
+) -> None:
     message = await queued(caller)
-    await sending.send(runtime, caller.organization_id, message.id)
+    await sender.send(runtime, caller.organization_id, message.id)
     for status in told:
         await tell(runtime, message, status, named=False)
     assert (await now_is(runtime, message)).status == expected
@@ -123,35 +133,45 @@ async def test_callbacks_go_forward_only(runtime: Runtime, caller: Caller, carri
 async def test_a_callback_may_overtake_the_carriers_answer(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
     message = await queued(caller)
     await tell(runtime, message, "undelivered")
-    await sending.send(runtime, caller.organization_id, message.id)
+    await sender.send(runtime, caller.organization_id, message.id)
     settled = await now_is(runtime, message)
     assert (settled.status, settled.error_message, settled.carrier_text_id) == ("undelivered", "switched off", "lt-1")
     assert await events(caller, runtime) == ["sms.sent"]
 
 
-async def test_a_crash_between_claim_and_answer_never_sends_twice(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
+async def test_a_crash_between_claim_and_answer_never_sends_twice(
+    runtime: Runtime, caller: Caller, carrier: Carrier
+) -> None:
     message = await queued(caller)
     async with runtime.database.tenant(caller.organization_id) as session:
-        await session.exec(update(SmsMessage).values(status="sending", watch_at=datetime.now(UTC) - timedelta(seconds=1)))
-    await sending.look_after(runtime, caller.organization_id, message.id)
+        await session.exec(
+            update(SmsMessage).values(status="sending", watch_at=datetime.now(UTC) - timedelta(seconds=1))
+        )
+    await sender.look_after(runtime, caller.organization_id, message.id)
     failed = await now_is(runtime, message)
-    assert (failed.status, failed.error_message) == ("failed", sending.UNKNOWN_FATE)
+    assert (failed.status, failed.error_message) == ("failed", sender.UNKNOWN_FATE)
     assert carrier.orders == []
     await tell(runtime, message, "delivered")  # the carrier had taken it after all
     delivered = await now_is(runtime, message)
     assert (delivered.status, delivered.error_message) == ("delivered", None)
 
 
-async def test_a_text_that_waits_for_the_carrier_is_left_alone_by_the_sweep(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
+async def test_a_text_that_waits_for_the_carrier_is_left_alone_by_the_sweep(
+    runtime: Runtime, caller: Caller, carrier: Carrier
+) -> None:
     message = await queued(caller)
-    await sending.look_after(runtime, caller.organization_id, message.id)
+    await sender.look_after(runtime, caller.organization_id, message.id)
     assert (await now_is(runtime, message)).status == "queued"
 
 
-async def test_who_opts_out_before_a_text_leaves_does_not_get_it(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
+async def test_who_opts_out_before_a_text_leaves_does_not_get_it(
+    runtime: Runtime, caller: Caller, carrier: Carrier
+) -> None:
     message = await queued(caller)
-    await inbound.receive(runtime, caller.organization_id, "loopback", TextReceived("in-1", CONTACT, message.from_number, "STOP"))
-    await sending.send(runtime, caller.organization_id, message.id)
+    await inbound.receive(
+        runtime, caller.organization_id, "loopback", TextReceived("in-1", CONTACT, message.from_number, "STOP")
+    )
+    await sender.send(runtime, caller.organization_id, message.id)
     failed = await now_is(runtime, message)
     assert failed.status == "failed"
     assert "opted out" in str(failed.error_message)

@@ -34,7 +34,10 @@ class AssemblyAI(Vendor):
         socket = await self.socket(request)
         if request.headers.get("Authorization") != KEY:
             self.faults.append((1008, "Unauthorized Connection: Missing or invalid API key"))
-        if "speech_model" not in request.query or (request.query["encoding"], request.query["sample_rate"]) != ("pcm_mulaw", "8000"):
+        if "speech_model" not in request.query or (request.query["encoding"], request.query["sample_rate"]) != (
+            "pcm_mulaw",
+            "8000",
+        ):
             self.faults.append((3006, "Input validation error"))
         if self.faults:
             await _fail(socket, *self.faults.pop(0))
@@ -55,12 +58,16 @@ class AssemblyAI(Vendor):
                 if len(audio) > 4000 and not told:
                     told = True
                     await socket.send_json(_turn(turns, "can", end=False))
-            elif message.type is WSMsgType.TEXT and json.loads(message.data)["type"] == "ForceEndpoint" and self.answers:
+            elif (
+                message.type is WSMsgType.TEXT and json.loads(message.data)["type"] == "ForceEndpoint" and self.answers
+            ):
                 await socket.send_json(_turn(turns, await understood(bytes(audio), keyterms), end=True))
                 audio.clear()
                 turns, told = turns + 1, False
             elif message.type is WSMsgType.TEXT and json.loads(message.data)["type"] == "Terminate":
-                await socket.send_json({"type": "Termination", "audio_duration_seconds": 1, "session_duration_seconds": 1})
+                await socket.send_json(
+                    {"type": "Termination", "audio_duration_seconds": 1, "session_duration_seconds": 1}
+                )
                 await socket.close()
 
 

@@ -9,7 +9,13 @@ from aiohttp import WSMsgType, web
 from tests.speech.vendor import KEY, Vendor, synthesized
 
 VOICES = [f"f786b574-daa5-4673-aa0c-cbe3e8534c0{digit}" for digit in (2, 3, 4)]
-TITLES = {401: "Unauthorized", 402: "Credit limit reached", 404: "Not found", 429: "Too many requests", 500: "Internal error"}
+TITLES = {
+    401: "Unauthorized",
+    402: "Credit limit reached",
+    404: "Not found",
+    429: "Too many requests",
+    500: "Internal error",
+}
 CHUNK = 2000
 PAGE = 2
 
@@ -25,7 +31,11 @@ class Cartesia(Vendor):
         self.left = asyncio.Event()
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.get("/voices", self._voices), web.get("/voices/{voice}", self._voice), web.get("/tts/websocket", self._serve)]
+        return [
+            web.get("/voices", self._voices),
+            web.get("/voices/{voice}", self._voice),
+            web.get("/tts/websocket", self._serve),
+        ]
 
     def has_key(self, request: web.Request) -> bool:
         return request.headers.get("Authorization") == f"Bearer {KEY}" and "Cartesia-Version" in request.headers
@@ -37,7 +47,9 @@ class Cartesia(Vendor):
         after = request.query.get("starting_after")
         start = VOICES.index(after) + 1 if after else 0
         page = VOICES[start : start + PAGE]
-        return web.json_response({"data": [_described(voice) for voice in page], "has_more": start + PAGE < len(VOICES)})
+        return web.json_response(
+            {"data": [_described(voice) for voice in page], "has_more": start + PAGE < len(VOICES)}
+        )
 
     async def _voice(self, request: web.Request) -> web.Response:
         voice = request.match_info["voice"]
@@ -71,7 +83,9 @@ class Cartesia(Vendor):
                     "end": [word.end_ms / 1000 for word in told],
                 }
                 await socket.send_json({"type": "timestamps", "word_timestamps": times, **shared})
-            await socket.send_json({"type": "chunk", "data": b64encode(audio[at : at + CHUNK]).decode(), "step_time": 1.0, **shared})
+            await socket.send_json(
+                {"type": "chunk", "data": b64encode(audio[at : at + CHUNK]).decode(), "step_time": 1.0, **shared}
+            )
         await socket.send_json({"type": "done", **shared, "done": True})
 
 
@@ -82,4 +96,11 @@ def _described(voice: str) -> dict[str, object]:
 def _failure(status: int) -> dict[str, object]:
     title = TITLES.get(status, "Voice not found")
     code = title.lower().replace(" ", "_")
-    return {"type": "error", "done": True, "title": title, "message": f"{title} for {KEY}.", "error_code": code, "status_code": status}
+    return {
+        "type": "error",
+        "done": True,
+        "title": title,
+        "message": f"{title} for {KEY}.",
+        "error_code": code,
+        "status_code": status,
+    }

@@ -12,7 +12,12 @@ VOICES = ("aura-2-thalia-en", "aura-2-apollo-en")
 MODELS = {
     "stt": [{"name": "general", "canonical_name": "nova-3", "languages": ["en", "en-US"]}],
     "tts": [
-        {"name": voice.split("-")[2], "canonical_name": voice, "languages": ["en", "en-US"], "metadata": {"accent": "American", "tags": [tag]}}
+        {
+            "name": voice.split("-")[2],
+            "canonical_name": voice,
+            "languages": ["en", "en-US"],
+            "metadata": {"accent": "American", "tags": [tag]},
+        }
         for voice, tag in zip(VOICES, ("feminine", "masculine"), strict=True)
     ],
 }
@@ -43,7 +48,9 @@ class Deepgram(Vendor):
     def refusal(self, status: int, message: str | None = None) -> web.Response:
         code = CODES[status]
         message = message or f"{code} with {KEY}."
-        return web.json_response({"err_code": code, "err_msg": message, "request_id": "r"}, status=status, headers={"dg-error": message})
+        return web.json_response(
+            {"err_code": code, "err_msg": message, "request_id": "r"}, status=status, headers={"dg-error": message}
+        )
 
     async def _projects(self, _: web.Request) -> web.Response:
         return web.json_response({"projects": []})
@@ -53,7 +60,11 @@ class Deepgram(Vendor):
 
     async def _speak(self, request: web.Request) -> web.StreamResponse:
         query, asked = request.query, self.asked[-1]
-        if query.get("model") not in VOICES or (query.get("encoding"), query.get("sample_rate"), query.get("container")) != ("mulaw", "8000", "none"):
+        if query.get("model") not in VOICES or (
+            query.get("encoding"),
+            query.get("sample_rate"),
+            query.get("container"),
+        ) != ("mulaw", "8000", "none"):
             return self.refusal(400, "No such model/version combination found.")
         audio, _ = await synthesized(str(asked.body["text"]), float(query.get("speed", "1")))
         response = web.StreamResponse(headers={"Content-Type": "audio/mulaw"})
@@ -103,7 +114,13 @@ class _Session:
     async def _results(self, text: str, *, is_final: bool) -> None:
         seconds = len(self._audio) / 8000
         words = [
-            {"word": word, "punctuated_word": word, "start": self._done + at * 0.1, "end": self._done + at * 0.1 + 0.1, "confidence": 0.9}
+            {
+                "word": word,
+                "punctuated_word": word,
+                "start": self._done + at * 0.1,
+                "end": self._done + at * 0.1 + 0.1,
+                "confidence": 0.9,
+            }
             for at, word in enumerate(text.split())
         ]
         start = self._done

@@ -4,7 +4,7 @@ import json
 from base64 import b64encode
 
 from aiohttp import web
-from switchboard.plugins import Word
+from switchboard.plugin_sdk import Word
 
 from tests.speech.vendor import KEY, Vendor, synthesized
 
@@ -34,8 +34,12 @@ class ElevenLabs(Vendor):
 
     def refusal(self, status: int) -> web.Response:
         if status == 422:
-            return web.json_response({"detail": [{"loc": ["body", "text"], "msg": "field required", "type": "missing"}]}, status=422)
-        return web.json_response({"detail": {"status": STATUSES[status], "message": f"{STATUSES[status]}, {KEY}"}}, status=status)
+            return web.json_response(
+                {"detail": [{"loc": ["body", "text"], "msg": "field required", "type": "missing"}]}, status=422
+            )
+        return web.json_response(
+            {"detail": {"status": STATUSES[status], "message": f"{STATUSES[status]}, {KEY}"}}, status=status
+        )
 
     async def _voices(self, request: web.Request) -> web.Response:
         assert int(request.query["page_size"]) <= 100
@@ -43,7 +47,9 @@ class ElevenLabs(Vendor):
         until = since + min(LARGEST_PAGE, int(request.query["page_size"]))
         more = until < len(VOICES)
         voices = [_described(id_, name) for id_, name in list(VOICES.items())[since:until]]
-        return web.json_response({"voices": voices, "has_more": more, "total_count": 0, "next_page_token": str(until) if more else None})
+        return web.json_response(
+            {"voices": voices, "has_more": more, "total_count": 0, "next_page_token": str(until) if more else None}
+        )
 
     async def _voice(self, request: web.Request) -> web.Response:
         known = {**VOICES, **LEGACY}
@@ -56,13 +62,18 @@ class ElevenLabs(Vendor):
         assert request.query["output_format"] == "ulaw_8000"
         body = self.asked[-1].body
         settings = body.get("voice_settings", {})
-        audio, words = await synthesized(str(body["text"]), float(settings.get("speed", 1)) if isinstance(settings, dict) else 1)
+        audio, words = await synthesized(
+            str(body["text"]), float(settings.get("speed", 1)) if isinstance(settings, dict) else 1
+        )
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
         for at in range(0, len(audio), CHUNK):
             told = [word for word in words if at <= word.start_ms * 8 < at + CHUNK]
             since = at / 8000 if self.counts_from_chunks else 0.0
-            line = {"audio_base64": b64encode(audio[at : at + CHUNK]).decode(), "alignment": _alignment(told, since) if told else None}
+            line = {
+                "audio_base64": b64encode(audio[at : at + CHUNK]).decode(),
+                "alignment": _alignment(told, since) if told else None,
+            }
             await response.write(json.dumps(line).encode() + b"\n\n")
             if self.breaks:
                 self.breaks = False

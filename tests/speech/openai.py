@@ -5,7 +5,7 @@ import wave
 
 import numpy as np
 from aiohttp import BodyPartReader, web
-from switchboard.conversation.g711 import encode
+from switchboard.engine.conversation.media.g711 import encode
 from switchboard_offline.espeak import speak
 
 from tests.speech.vendor import KEY, Vendor, understood
@@ -61,7 +61,9 @@ class OpenAI(Vendor):
         body = self.asked[-1].body
         assert body["response_format"] == "pcm"
         if body["voice"] not in VOICES:
-            return web.json_response({"error": {"message": f"Invalid voice {body['voice']}", "type": "e", "code": None}}, status=400)
+            return web.json_response(
+                {"error": {"message": f"Invalid voice {body['voice']}", "type": "e", "code": None}}, status=400
+            )
         response = web.StreamResponse(headers={"Content-Type": "audio/pcm"})
         await response.prepare(request)
         audio = speak(str(body["input"]), speed=float(str(body.get("speed", 1))), sample_rate=24_000)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
 from pydantic import HttpUrl, SecretStr
-from switchboard.plugins import Provider, ProviderSettings, SpeechToTextProvider, TextToSpeechProvider
+from switchboard.plugin_sdk import Provider, ProviderSettings, SpeechToTextProvider, TextToSpeechProvider
 from switchboard_llm.client import VendorSettings
 from switchboard_llm.transcription import TRANSCRIBERS
 from switchboard_llm.voices import VOICES, VoiceSettings
@@ -14,7 +14,12 @@ from switchboard_offline.espeak import EspeakTextToSpeech
 from switchboard_offline.pocketsphinx import PocketsphinxSpeechToText
 from switchboard_speech.assemblyai import AssemblyAISettings, AssemblyAISpeechToText
 from switchboard_speech.cartesia import CartesiaSettings, CartesiaTextToSpeech
-from switchboard_speech.deepgram import DeepgramSettings, DeepgramSpeechToText, DeepgramTextToSpeech, DeepgramVoiceSettings
+from switchboard_speech.deepgram import (
+    DeepgramSettings,
+    DeepgramSpeechToText,
+    DeepgramTextToSpeech,
+    DeepgramVoiceSettings,
+)
 from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSpeech
 
 from tests.speech.assemblyai import AssemblyAI
@@ -39,14 +44,25 @@ EARS: Final[dict[str, tuple[type[Vendor] | None, Callable[[str], Ears]]]] = {
     "deepgram": (Deepgram, lambda url: DeepgramSpeechToText(DeepgramSettings(api_key=SECRET, base_url=HttpUrl(url)))),
     "assemblyai": (
         AssemblyAI,
-        lambda url: AssemblyAISpeechToText(AssemblyAISettings(api_key=SECRET, base_url=HttpUrl(url), api_url=HttpUrl(url))),
+        lambda url: AssemblyAISpeechToText(
+            AssemblyAISettings(api_key=SECRET, base_url=HttpUrl(url), api_url=HttpUrl(url))
+        ),
     ),
-    "openai_compatible": (OpenAI, lambda url: _compatible(TRANSCRIBERS)(VendorSettings(api_key=SECRET, base_url=f"{url}/v1", model="whisper"))),
+    "openai_compatible": (
+        OpenAI,
+        lambda url: _compatible(TRANSCRIBERS)(VendorSettings(api_key=SECRET, base_url=f"{url}/v1", model="whisper")),
+    ),
 }
 MOUTHS: Final[dict[str, tuple[type[Vendor] | None, Callable[[str], Mouth]]]] = {
     "espeak": (None, lambda _: EspeakTextToSpeech(ProviderSettings())),
-    "deepgram": (Deepgram, lambda url: DeepgramTextToSpeech(DeepgramVoiceSettings(api_key=SECRET, base_url=HttpUrl(url)))),
-    "elevenlabs": (ElevenLabs, lambda url: ElevenLabsTextToSpeech(ElevenLabsSettings(api_key=SECRET, base_url=HttpUrl(url)))),
+    "deepgram": (
+        Deepgram,
+        lambda url: DeepgramTextToSpeech(DeepgramVoiceSettings(api_key=SECRET, base_url=HttpUrl(url))),
+    ),
+    "elevenlabs": (
+        ElevenLabs,
+        lambda url: ElevenLabsTextToSpeech(ElevenLabsSettings(api_key=SECRET, base_url=HttpUrl(url))),
+    ),
     "cartesia": (Cartesia, lambda url: CartesiaTextToSpeech(CartesiaSettings(api_key=SECRET, base_url=HttpUrl(url)))),
     "openai_compatible": (OpenAI, lambda url: _compatible(VOICES)(VoiceSettings(api_key=SECRET, base_url=f"{url}/v1"))),
 }

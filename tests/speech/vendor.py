@@ -10,8 +10,8 @@ from typing import Self, TypeVar
 
 import numpy as np
 from aiohttp import web
-from switchboard.conversation.g711 import decode, encode
-from switchboard.plugins import Provider, ProviderSettings, SpeechRequest, SpeechToTextStream, Transcript, Word
+from switchboard.engine.conversation.media.g711 import decode, encode
+from switchboard.plugin_sdk import Provider, ProviderSettings, SpeechRequest, SpeechToTextStream, Transcript, Word
 from switchboard_offline.espeak import EspeakTextToSpeech, speak
 from switchboard_offline.pocketsphinx import hear
 
@@ -75,7 +75,9 @@ class Vendor(ABC):
         self.open.clear()
 
     @web.middleware
-    async def _admit(self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> web.StreamResponse:
+    async def _admit(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
         body = await request.read() if request.content_type == "application/json" else b""
         self.asked.append(Asked(request.path, list(request.query.items()), json.loads(body) if body else {}))
         if self.hangs:
@@ -123,5 +125,7 @@ async def understood(audio: bytes, hints: tuple[str, ...] = PHRASES) -> str:
 
 async def synthesized(text: str, speed: float) -> tuple[bytes, list[Word]]:
     """Real speech in mu-law, and its words' times."""
-    chunks = [chunk async for chunk in EspeakTextToSpeech(ProviderSettings()).synthesize(SpeechRequest(text, speed=speed))]
+    chunks = [
+        chunk async for chunk in EspeakTextToSpeech(ProviderSettings()).synthesize(SpeechRequest(text, speed=speed))
+    ]
     return mulaw(b"".join(chunk.audio for chunk in chunks)), [word for chunk in chunks for word in chunk.words]

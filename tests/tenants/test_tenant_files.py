@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 from sqlmodel import col, select
-from switchboard.identity.models import Organization
-from switchboard.plugins.registry import Capability, Registry
-from switchboard.providers.models import ProviderConfiguration
+from switchboard.apps.tenant_files.apply import apply, compare
+from switchboard.apps.tenant_files.files import read_file, read_folder
+from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.plugin_sdk.registry import Capability, Registry
+from switchboard.resources.identity.models import Organization
 from switchboard.runtime import Runtime
-from switchboard.tenants.apply import apply, compare
-from switchboard.tenants.files import read_file, read_folder
 
 from tests.fixtures.servers import REPOSITORY
 
@@ -49,7 +49,9 @@ provider = "scripted"
         (("[[llm]]", "[[lmm]]"), 10, "lmm"),
     ],
 )
-def test_each_fault_has_its_line_and_key(tmp_path: Path, registry: Registry, change: tuple[str, str], line: int, key: str) -> None:
+def test_each_fault_has_its_line_and_key(
+    tmp_path: Path, registry: Registry, change: tuple[str, str], line: int, key: str
+) -> None:
     path = tmp_path / "acme.toml"
     path.write_text(GOOD.replace(*change))
     faults = read_file(path, registry, {"ACME_KEY": "sk-x"}).faults
@@ -68,7 +70,13 @@ async def test_applying_is_idempotent_and_compares_truly(tmp_path: Path, runtime
     file = read_file(path, runtime.registry, {"ACME_KEY": "sk-very-secret"})
     parts = (runtime.database, runtime.registry, runtime.keyring)
     wanted = await compare(*parts, file)
-    assert wanted == ["create organization Acme", "change policy", "add telephony loopback", "add llm openai", "add llm scripted"]
+    assert wanted == [
+        "create organization Acme",
+        "change policy",
+        "add telephony loopback",
+        "add llm openai",
+        "add llm scripted",
+    ]
     organization_id, changed = await apply(*parts, file)
     assert changed == wanted
     assert (await apply(*parts, file))[1] == await compare(*parts, file) == []
@@ -91,12 +99,22 @@ async def test_a_file_that_fails_half_way_changes_nothing(tmp_path: Path, runtim
     with pytest.raises(Exception, match="gone"):
         await apply(runtime.database, runtime.registry, runtime.keyring, file)
     async with runtime.database.system() as session:
-        assert (await session.exec(select(Organization).where(col(Organization.slug) == file.slug))).one_or_none() is None
+        assert (
+            await session.exec(select(Organization).where(col(Organization.slug) == file.slug))
+        ).one_or_none() is None
 
 
 def test_the_repositorys_own_files_are_sound(registry: Registry) -> None:
     for file in read_folder(REPOSITORY / "tenants", registry):
         assert file.faults == []
-    names = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "TELNYX_API_KEY", "TWILIO_AUTH_TOKEN", "TWILIO_API_SECRET", "VECTORS_KEY_ID", "VECTORS_SECRET")
+    names = (
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "TELNYX_API_KEY",
+        "TWILIO_AUTH_TOKEN",
+        "TWILIO_API_SECRET",
+        "VECTORS_KEY_ID",
+        "VECTORS_SECRET",
+    )
     example = read_file(REPOSITORY / "tenants" / "every-key.toml.example", registry, dict.fromkeys(names, "x"))
     assert [str(fault) for fault in example.faults] == []

@@ -6,13 +6,13 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import col, func, select
 from sqlmodel.ext.asyncio.session import AsyncSession
-from switchboard.calls import service as calls
-from switchboard.calls.models import Call
-from switchboard.calls.schemas import CallQuery
-from switchboard.database import now
+from switchboard.foundation.database import now
+from switchboard.foundation.web import row_counts
+from switchboard.foundation.web.models import RowTally
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.schemas import CallQuery
 from switchboard.runtime import Runtime
-from switchboard.web import totals
-from switchboard.web.models import RowTally
 
 from tests.fixtures.app import Caller, LivePlatform
 from tests.fixtures.calls import add_call
@@ -34,10 +34,12 @@ async def check_calls(runtime: Runtime, caller: Caller) -> None:
         for query in QUERIES:
             rows = calls.listed(session, CallQuery.model_validate(query))
             counted = (await session.exec(select(func.count()).select_from(rows.subquery()))).one()
-            assert await totals.total(session, rows) == counted, query
+            assert await row_counts.total(session, rows) == counted, query
 
 
-async def test_a_list_filtered_or_not_tells_how_many_there_are(caller: Caller, stranger: Caller, runtime: Runtime) -> None:
+async def test_a_list_filtered_or_not_tells_how_many_there_are(
+    caller: Caller, stranger: Caller, runtime: Runtime
+) -> None:
     for status in ("completed", "failed", "busy", "completed"):
         await add_call(runtime, caller, now(), status=status, direction="outbound", agent_id=AGENT)
         await add_call(runtime, caller, now(), status=status)
@@ -55,7 +57,9 @@ async def test_a_list_filtered_or_not_tells_how_many_there_are(caller: Caller, s
 async def test_it_is_the_tally_that_tells(caller: Caller, runtime: Runtime) -> None:
     await add_call(runtime, caller, now())
     async with runtime.database.system() as session:
-        tamper = text("insert into row_tally (organization_id, list, parent, facets, rows) values (:id, 'call', :nobody, '{}', 41)")
+        tamper = text(
+            "insert into row_tally (organization_id, list, parent, facets, rows) values (:id, 'call', :nobody, '{}', 41)"
+        )
         nobody = "00000000-0000-0000-0000-000000000000"
         await (await session.connection()).execute(tamper, {"id": caller.organization_id, "nobody": nobody})
     assert (await caller.get("/v1/calls")).json["total"] == 42
@@ -64,7 +68,7 @@ async def test_it_is_the_tally_that_tells(caller: Caller, runtime: Runtime) -> N
 async def test_what_is_tallied_is_what_has_the_triggers(runtime: Runtime) -> None:
     triggers = text("select tgrelid::regclass::text from pg_trigger where tgname like 'tally\\_%\\_insert'")
     async with runtime.database.system() as session:
-        assert set((await (await session.connection()).execute(triggers)).scalars()) == set(totals.TALLIES)
+        assert set((await (await session.connection()).execute(triggers)).scalars()) == set(row_counts.TALLIES)
 
 
 async def test_folding_changes_no_sum_though_several_fold_while_others_write(caller: Caller, runtime: Runtime) -> None:
@@ -75,7 +79,7 @@ async def test_folding_changes_no_sum_though_several_fold_while_others_write(cal
     async def fold() -> None:
         for _ in range(15):
             async with runtime.database.system() as session:
-                await totals.fold(session, most=1)
+                await row_counts.fold(session, most=1)
 
     await asyncio.gather(write(), fold(), write(), fold())
     await fold()
@@ -88,7 +92,15 @@ async def test_folding_changes_no_sum_though_several_fold_while_others_write(cal
 async def test_a_tenant_cannot_change_its_sums(caller: Caller, runtime: Runtime) -> None:
     with pytest.raises(Exception, match="permission denied"):
         async with runtime.database.tenant(caller.organization_id) as session:
-            session.add(RowTally(organization_id=caller.organization_id, list="call", parent=caller.organization_id, facets={}, rows=1))
+            session.add(
+                RowTally(
+                    organization_id=caller.organization_id,
+                    list="call",
+                    parent=caller.organization_id,
+                    facets={},
+                    rows=1,
+                )
+            )
 
 
 async def test_an_agents_simulations_are_tallied(caller: Caller, runtime: Runtime) -> None:
@@ -96,7 +108,10 @@ async def test_an_agents_simulations_are_tallied(caller: Caller, runtime: Runtim
     body = {"name": "Test", "lines": ["Hello"], "assertions": [{"type": "said", "text": "yes"}]}
     for agent_id in (one, one, other):
         assert (await caller.post(f"/v1/agents/{agent_id}/simulations", body)).status == 201
-    assert [(await caller.get(f"/v1/agents/{agent_id}/simulations")).json["total"] for agent_id in (one, other)] == [2, 1]
+    assert [(await caller.get(f"/v1/agents/{agent_id}/simulations")).json["total"] for agent_id in (one, other)] == [
+        2,
+        1,
+    ]
     await caller.send("DELETE", f"/v1/agents/{one}")
     async with runtime.database.tenant(caller.organization_id) as session:
         assert await tallied(session, "simulation") == 1

@@ -17,14 +17,19 @@ def tally(table: str, parent: str | None = None, facets: tuple[str, ...] = (), *
     op.execute(f"alter table {table} force row level security")
     for event, transition, sign in (("insert", "new table as changed", ""), ("delete", "old table as changed", "-")):
         name = f"tally_{table}_{event}"
-        op.execute(_function(name, f"insert into {COLUMNS} select {grouped}, {sign}count(*) from changed group by 1, 3, 4;"))  # noqa: S608
-        op.execute(f"create trigger {name} after {event} on {table} referencing {transition} for each statement execute function {name}()")
+        difference = f"insert into {COLUMNS} select {grouped}, {sign}count(*) from changed group by 1, 3, 4;"  # noqa: S608
+        op.execute(_function(name, difference))
+        op.execute(
+            f"create trigger {name} after {event} on {table} referencing {transition} for each statement execute function {name}()"
+        )
     if changing is not None:
         name = f"tally_{table}_update"
         before, after = _key(table, parent, facets, "old."), _key(table, parent, facets, "new.")
         op.execute(_function(name, f"insert into {COLUMNS} values ({before}, -1), ({after}, 1);"))  # noqa: S608
         changed = f"old.{changing} is distinct from new.{changing}"
-        op.execute(f"create trigger {name} after update of {changing} on {table} for each row when ({changed}) execute function {name}()")
+        op.execute(
+            f"create trigger {name} after update of {changing} on {table} for each row when ({changed}) execute function {name}()"
+        )
 
 
 def untally(table: str, *, changing: str | None = None) -> None:

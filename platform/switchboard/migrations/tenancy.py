@@ -5,7 +5,9 @@ from alembic import op
 CURRENT = "nullif(current_setting('app.organization_id', true), '')::uuid"
 
 
-def protect(table: str, *, system: str = "", column: str = "organization_id", tenant: str = "select, insert, update, delete") -> None:
+def protect(
+    table: str, *, system: str = "", column: str = "organization_id", tenant: str = "select, insert, update, delete"
+) -> None:
     """Show an organization its own rows and nobody else's; let the system role do what is named across organizations.
 
     Forced, so that it holds for the owner of the table too. `tenant` and `system` are lists of privileges, empty for none.
@@ -15,7 +17,9 @@ def protect(table: str, *, system: str = "", column: str = "organization_id", te
     if tenant:
         op.execute(f"grant {tenant} on {table} to switchboard_tenant")
         condition = f"{column} = (select {CURRENT})"
-        op.execute(f"create policy tenant on {table} to switchboard_tenant using ({condition}) with check ({condition})")
+        op.execute(
+            f"create policy tenant on {table} to switchboard_tenant using ({condition}) with check ({condition})"
+        )
     if system:
         op.execute(f"grant {system} on {table} to switchboard_system")
         op.execute(f"create policy system on {table} to switchboard_system using (true) with check (true)")

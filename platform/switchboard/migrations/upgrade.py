@@ -38,7 +38,9 @@ def _prepare_roles(connection: Connection) -> None:
         if not connection.execute(text("select 1 from pg_roles where rolname = :role"), {"role": role}).scalar():
             _create(connection, role)
         if not connection.execute(text("select pg_has_role(current_user, :role, 'member')"), {"role": role}).scalar():
-            raise MigrationError(f"the login of SWITCHBOARD_DATABASE_URL must be a member of {role}: `grant {role} to <login>`")
+            raise MigrationError(
+                f"the login of SWITCHBOARD_DATABASE_URL must be a member of {role}: `grant {role} to <login>`"
+            )
 
 
 def _create(connection: Connection, role: str) -> None:

@@ -1,6 +1,6 @@
 """Language models, embeddings and plain speech of every vendor that LiteLLM speaks."""
 
-from switchboard.plugins import hookimpl
+from switchboard.plugin_sdk import hookimpl
 
 from switchboard_llm.embeddings import EMBEDDINGS, VendorEmbedding
 from switchboard_llm.models import MODELS, VendorModel

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 import aiohttp
 from pydantic import BaseModel, Field, SecretStr, ValidationError
-from switchboard.plugins import OPERATOR_ONLY, Provider, ProviderError, ProviderSettings
+from switchboard.plugin_sdk import OPERATOR_ONLY, Provider, ProviderError, ProviderSettings
 
 from switchboard_llm.vendors import Vendor
 
@@ -98,14 +98,22 @@ def provider_error(vendor: Vendor, settings: VendorSettings, error: Exception) -
 def known_cost(litellm: Any, vendor: Vendor, model: str, *, input_tokens: int, output_tokens: int = 0) -> float | None:
     """US dollars from LiteLLM's price map, None where it lacks the model."""
     with suppress(Exception):  # such a model raises a plain Exception
-        return float(sum(litellm.cost_per_token(model=f"{vendor.route}/{model}", prompt_tokens=input_tokens, completion_tokens=output_tokens)))
+        return float(
+            sum(
+                litellm.cost_per_token(
+                    model=f"{vendor.route}/{model}", prompt_tokens=input_tokens, completion_tokens=output_tokens
+                )
+            )
+        )
     return None
 
 
 def require_key(vendor: Vendor, settings: VendorSettings) -> None:
     """Raises `ProviderError` where a key is needed and missing."""
     if vendor.needs_key and settings.api_key is None:
-        raise ProviderError(f'{vendor.title} needs an API key: api_key = {{ env = "…" }} in the tenant file', retryable=False)
+        raise ProviderError(
+            f'{vendor.title} needs an API key: api_key = {{ env = "…" }} in the tenant file', retryable=False
+        )
 
 
 class _Named(BaseModel):
@@ -124,7 +132,11 @@ async def list_models(vendor: Vendor, settings: VendorSettings) -> list[str]:
         timeout = aiohttp.ClientTimeout(total=CHECK_SECONDS)
         async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, headers=headers) as response:
             if response.status >= 400:
-                raise ProviderError(f"{vendor.title} answered {response.status} to a list of its models", code=str(response.status), retryable=False)
+                raise ProviderError(
+                    f"{vendor.title} answered {response.status} to a list of its models",
+                    code=str(response.status),
+                    retryable=False,
+                )
             return sorted(model.id for model in _Models.model_validate_json(await response.read()).data)
     except ValidationError:
         return []

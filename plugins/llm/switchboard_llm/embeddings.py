@@ -5,21 +5,33 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from switchboard.plugins import EmbeddingProvider, Embeddings
+from switchboard.plugin_sdk import EmbeddingProvider, Embeddings
 
-from switchboard_llm.client import OverLiteLLM, VendorSettings, arguments, known_cost, library, of_vendor, provider_error
+from switchboard_llm.client import (
+    OverLiteLLM,
+    VendorSettings,
+    arguments,
+    known_cost,
+    library,
+    of_vendor,
+    provider_error,
+)
 from switchboard_llm.vendors import VENDORS
 
 
 class VendorEmbedding(OverLiteLLM, EmbeddingProvider[VendorSettings]):
     """A vendor's embeddings over LiteLLM."""
 
-    async def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"], model: str | None = None) -> Embeddings:
+    async def embed(
+        self, texts: Sequence[str], *, purpose: Literal["document", "query"], model: str | None = None
+    ) -> Embeddings:
         litellm = await library()
         vendor = replace(self.vendor, route=self.vendor.embedding_route or self.vendor.route)
         name = model or self.settings.embedding_model or self.vendor.embedding_model or ""
         try:
-            response = await litellm.aembedding(**arguments(vendor, self.settings, name), input=list(texts), encoding_format="float")
+            response = await litellm.aembedding(
+                **arguments(vendor, self.settings, name), input=list(texts), encoding_format="float"
+            )
         except litellm.exceptions.openai.OpenAIError as error:
             raise provider_error(self.vendor, self.settings, error) from error
         rows = sorted(response.data, key=lambda row: row["index"])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import uuid4
 
-from switchboard.plugins import (
+from switchboard.plugin_sdk import (
     ChatEvent,
     ChatRequest,
     JsonObject,
@@ -21,7 +21,16 @@ from switchboard.plugins import (
     ToolCall,
 )
 
-from switchboard_llm.client import OverLiteLLM, VendorSettings, arguments, known_cost, library, list_models, of_vendor, provider_error
+from switchboard_llm.client import (
+    OverLiteLLM,
+    VendorSettings,
+    arguments,
+    known_cost,
+    library,
+    list_models,
+    of_vendor,
+    provider_error,
+)
 from switchboard_llm.vendors import VENDORS, Vendor
 
 FENCED: Final = re.compile(r"\s*```(?:json)?\s*(.*?)\s*```\s*", re.DOTALL)
@@ -35,7 +44,11 @@ class VendorModel(OverLiteLLM, LLMProvider[VendorSettings]):
         if self.settings.base_url is not None:
             return await list_models(self.vendor, self.settings)
         prices: dict[str, dict[str, object]] = (await library()).model_cost
-        chats = [name for name, about in prices.items() if about.get("litellm_provider") == self.vendor.route and about.get("mode") == "chat"]
+        chats = [
+            name
+            for name, about in prices.items()
+            if about.get("litellm_provider") == self.vendor.route and about.get("mode") == "chat"
+        ]
         return sorted({name.removeprefix(f"{self.vendor.route}/") for name in chats if not name.startswith("ft:")})
 
     async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
@@ -44,7 +57,9 @@ class VendorModel(OverLiteLLM, LLMProvider[VendorSettings]):
         gathered, answer = _Gathered(model), ""
         try:
             async with asyncio.timeout(request.timeout_seconds):
-                stream = await litellm.acompletion(**arguments(self.vendor, self.settings, model), **_body(self.vendor, request))
+                stream = await litellm.acompletion(
+                    **arguments(self.vendor, self.settings, model), **_body(self.vendor, request)
+                )
             try:
                 async for chunk in stream:
                     for text in gathered.take(chunk):
@@ -59,7 +74,9 @@ class VendorModel(OverLiteLLM, LLMProvider[VendorSettings]):
                 with suppress(AttributeError):
                     await stream.aclose()
         except TimeoutError:
-            raise ProviderError(f"{self.vendor.title} did not answer within {request.timeout_seconds:.0f} seconds") from None
+            raise ProviderError(
+                f"{self.vendor.title} did not answer within {request.timeout_seconds:.0f} seconds"
+            ) from None
         except litellm.exceptions.openai.OpenAIError as error:
             raise provider_error(self.vendor, self.settings, error) from error
         if request.response_schema is not None:
@@ -98,7 +115,10 @@ class _Gathered:
 
     def tool_calls(self) -> list[ToolCall]:
         """The calls, whole. Raises `ProviderError` for arguments that are no JSON object."""
-        return [ToolCall(call["id"] or f"call_{uuid4().hex}", call["name"], _arguments(call["arguments"])) for call in self.calls]
+        return [
+            ToolCall(call["id"] or f"call_{uuid4().hex}", call["name"], _arguments(call["arguments"]))
+            for call in self.calls
+        ]
 
     def _call(self, index: int, *, is_named: bool) -> dict[str, str]:
         """The call that a piece belongs to. Ollama's all come at the same index: a name after the arguments of one begins another."""
@@ -140,14 +160,19 @@ def _body(vendor: Vendor, request: ChatRequest) -> dict[str, object]:
         body["max_tokens"] = request.max_tokens
     if request.tools:
         body["tools"] = [
-            {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters}}
+            {
+                "type": "function",
+                "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+            }
             for tool in request.tools
         ]
     if request.response_schema is not None:
         schema = {"type": "json_schema", "json_schema": {"name": "answer", "schema": request.response_schema}}
         body["response_format"] = schema if vendor.keeps_schemas else {"type": "json_object"}
         # Told too, because many a server that speaks the protocol takes no notice of it.
-        messages[0]["content"] = f"{messages[0]['content']}\n\nThe JSON schema of your answer: {json.dumps(request.response_schema)}"
+        messages[0]["content"] = (
+            f"{messages[0]['content']}\n\nThe JSON schema of your answer: {json.dumps(request.response_schema)}"
+        )
     return body
 
 
@@ -156,7 +181,11 @@ def _in_order(messages: list[dict[str, object]]) -> list[dict[str, object]]:
     ordered: list[dict[str, object]] = []
     for message in messages:
         is_note = message["role"] == "system" and any(earlier["role"] != "system" for earlier in ordered)
-        told: dict[str, object] = {"role": "user", "content": f"[Note, not said by the other party: {message['content']}]"} if is_note else message
+        told: dict[str, object] = (
+            {"role": "user", "content": f"[Note, not said by the other party: {message['content']}]"}
+            if is_note
+            else message
+        )
         if told["role"] == "user" and ordered and ordered[-1]["role"] == "tool":
             ordered.append({"role": "assistant", "content": "…"})
         ordered.append(told)
@@ -169,7 +198,11 @@ def _message(message: Message) -> dict[str, object]:
         # An empty text beside a call is refused by some vendors, and filled in with a remark by LiteLLM for others.
         written["content"] = message.content or None
         written["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": json.dumps(call.arguments)}}
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
+            }
             for call in message.tool_calls
         ]
     if message.tool_call_id is not None:

@@ -7,8 +7,8 @@ from array import array
 from collections.abc import AsyncIterator
 from typing import Final
 
-from switchboard.plugins import PHONE_PCM, SpeechToTextProvider, SpeechToTextStream, Transcript, TranscriptionRequest
-from switchboard.plugins.languages import single_language
+from switchboard.plugin_sdk import PHONE_PCM, SpeechToTextProvider, SpeechToTextStream, Transcript, TranscriptionRequest
+from switchboard.plugin_sdk.languages import single_language
 
 from switchboard_llm.client import OverLiteLLM, VendorSettings, arguments, library, of_vendor, provider_error
 from switchboard_llm.vendors import VENDORS, Vendor

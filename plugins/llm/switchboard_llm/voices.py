@@ -8,13 +8,27 @@ from typing import Final
 
 import aiohttp
 from pydantic import BaseModel
-from switchboard.plugins import AudioFormat, ProviderError, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice
+from switchboard.plugin_sdk import AudioFormat, ProviderError, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice
 
 from switchboard_llm.client import RETRYABLE, VendorSettings, list_models, of_vendor, require_key
 from switchboard_llm.vendors import VENDORS, Vendor
 
 OPENAI: Final = "https://api.openai.com/v1"
-OPENAI_VOICES: Final = ("alloy", "ash", "ballad", "coral", "echo", "fable", "marin", "cedar", "nova", "onyx", "sage", "shimmer", "verse")
+OPENAI_VOICES: Final = (
+    "alloy",
+    "ash",
+    "ballad",
+    "coral",
+    "echo",
+    "fable",
+    "marin",
+    "cedar",
+    "nova",
+    "onyx",
+    "sage",
+    "shimmer",
+    "verse",
+)
 SLOWEST, FASTEST = 0.25, 4.0
 CONNECT_SECONDS: Final = 5.0
 SILENCE_SECONDS: Final = 20.0
@@ -104,8 +118,13 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
         except (aiohttp.ClientError, TimeoutError) as error:
             raise self._unreachable(error) from error
         except ValueError as error:
-            raise ProviderError(f"{self.title} lists its voices in a way that is not understood", retryable=False) from error
-        return [Voice(voice, voice, "") if isinstance(voice, str) else Voice(voice.id, voice.name or voice.id, "") for voice in listed]
+            raise ProviderError(
+                f"{self.title} lists its voices in a way that is not understood", retryable=False
+            ) from error
+        return [
+            Voice(voice, voice, "") if isinstance(voice, str) else Voice(voice.id, voice.name or voice.id, "")
+            for voice in listed
+        ]
 
     async def has_voice(self, voice_id: str) -> bool:
         # OpenAI lists its voices in its documentation only: one that is not known here may be new, or made by the customer.
@@ -131,7 +150,9 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
         message, key = reason.message, self.settings.api_key
         if key is not None:
             message = message.replace(key.get_secret_value(), "***")
-        return ProviderError(f"{self.title}: {message}", code=str(reason.code or status), retryable=status >= 500 or status in RETRYABLE)
+        return ProviderError(
+            f"{self.title}: {message}", code=str(reason.code or status), retryable=status >= 500 or status in RETRYABLE
+        )
 
 
 VOICES = [of_vendor(VendorVoice, vendor) for vendor in VENDORS if vendor.speech_model is not None]

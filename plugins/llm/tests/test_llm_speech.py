@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from pydantic import SecretStr
-from switchboard.plugins import ProviderError, SpeechRequest, Transcript, TranscriptionRequest
-from switchboard.plugins.testing import SpeechToTextContract, TextToSpeechContract
+from switchboard.plugin_sdk import ProviderError, SpeechRequest, Transcript, TranscriptionRequest
+from switchboard.plugin_sdk.testing import SpeechToTextContract, TextToSpeechContract
 from switchboard_llm.client import VendorSettings
 from switchboard_llm.transcription import TRANSCRIBERS, VendorTranscriber
 from switchboard_llm.voices import VOICES, VendorVoice, VoiceSettings
@@ -17,7 +17,10 @@ from tests.speech.openai import OpenAI
 from tests.speech.vendor import KEY, PHRASES, SENTENCE
 
 # LiteLLM and the libraries under it warn of their own future; none of it is ours to mend.
-pytestmark = [pytest.mark.usefixtures("litellm_clients"), pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")]
+pytestmark = [
+    pytest.mark.usefixtures("litellm_clients"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning"),
+]
 
 
 @pytest_asyncio.fixture
@@ -65,7 +68,9 @@ async def heard(provider: VendorTranscriber, request: TranscriptionRequest) -> T
 
 
 async def test_an_utterance_is_one_request_with_language_and_phrases(server: OpenAI) -> None:
-    assert await heard(transcriber(server), TranscriptionRequest("en-GB", hints=PHRASES)) == Transcript(SENTENCE, is_final=True, finalized=True)
+    assert await heard(transcriber(server), TranscriptionRequest("en-GB", hints=PHRASES)) == Transcript(
+        SENTENCE, is_final=True, finalized=True
+    )
     assert (await heard(transcriber(server), TranscriptionRequest("mul", hints=PHRASES))).text == SENTENCE
     english, several = server.forms
     assert (english["model"], english["language"], english["prompt"]) == ("whisper", "en", ", ".join(PHRASES))

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from pydantic import JsonValue, SecretStr
-from switchboard.plugins import ChatRequest, Message, ModelUsage, ProviderError, TextDelta, ToolCall, ToolSpec
-from switchboard.plugins.testing import EmbeddingContract, LLMContract
+from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, ProviderError, TextDelta, ToolCall, ToolSpec
+from switchboard.plugin_sdk.testing import EmbeddingContract, LLMContract
 from switchboard_llm.client import VendorSettings, library
 from switchboard_llm.embeddings import EMBEDDINGS, VendorEmbedding
 from switchboard_llm.models import MODELS, VendorModel
@@ -18,7 +18,10 @@ from switchboard_llm.models import MODELS, VendorModel
 from tests.fixtures.chat_server import KEY, ChatServer, Fault
 
 # LiteLLM and the libraries under it warn of their own future; none of it is ours to mend.
-pytestmark = [pytest.mark.usefixtures("litellm_clients"), pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")]
+pytestmark = [
+    pytest.mark.usefixtures("litellm_clients"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning"),
+]
 
 
 @pytest_asyncio.fixture
@@ -58,25 +61,39 @@ class TestEmbeddings(EmbeddingContract[VendorEmbedding]):
         return kind(VendorSettings(api_key=SecretStr(KEY), base_url=base_url, embedding_model="e"))
 
 
-@pytest.mark.parametrize(("vendor", "name", "cost"), [("openai", "text-embedding-3-small", 6e-8), ("openai_compatible", "e", None)])
-async def test_embeddings_tell_what_they_cost_where_the_price_map_has_them(base_url: str, vendor: str, name: str, cost: float | None) -> None:
+@pytest.mark.parametrize(
+    ("vendor", "name", "cost"), [("openai", "text-embedding-3-small", 6e-8), ("openai_compatible", "e", None)]
+)
+async def test_embeddings_tell_what_they_cost_where_the_price_map_has_them(
+    base_url: str, vendor: str, name: str, cost: float | None
+) -> None:
     kind = next(kind for kind in EMBEDDINGS if kind.name == vendor)
-    found = await kind(VendorSettings(api_key=SecretStr(KEY), base_url=base_url, embedding_model=name)).embed(["one"], purpose="query")
+    found = await kind(VendorSettings(api_key=SecretStr(KEY), base_url=base_url, embedding_model=name)).embed(
+        ["one"], purpose="query"
+    )
     assert (found.input_tokens, found.cost) == (3, pytest.approx(cost) if cost else None)
 
 
 async def test_calls_that_all_come_at_one_index_are_told_apart(server: ChatServer) -> None:
     server.also = ("weather", '{"city": "Rome"}')
     kind = next(kind for kind in MODELS if kind.name == "openai_compatible")
-    events = [event async for event in kind(VendorSettings(base_url=server.base_url, api_key=KEY, model="m")).chat(ask("weather"))]
+    events = [
+        event
+        async for event in kind(VendorSettings(base_url=server.base_url, api_key=KEY, model="m")).chat(ask("weather"))
+    ]
     calls = [event for event in events if isinstance(event, ToolCall)]
-    assert [(call.name, call.arguments) for call in calls] == [("weather", {"city": "Paris"}), ("weather", {"city": "Rome"})]
+    assert [(call.name, call.arguments) for call in calls] == [
+        ("weather", {"city": "Paris"}),
+        ("weather", {"city": "Rome"}),
+    ]
     assert len({call.id for call in calls}) == 2
 
 
 async def test_ollama_embeds(server: ChatServer) -> None:
     kind = next(kind for kind in EMBEDDINGS if kind.name == "ollama")
-    found = await kind(VendorSettings(base_url=server.base_url.removesuffix("/v1"))).embed(["one", "three"], purpose="document")
+    found = await kind(VendorSettings(base_url=server.base_url.removesuffix("/v1"))).embed(
+        ["one", "three"], purpose="document"
+    )
     assert (found.model, len(found.vectors), found.input_tokens) == ("nomic-embed-text", 2, 3)
     assert found.vectors[0] != found.vectors[1]
 
@@ -98,7 +115,9 @@ async def test_a_tool_call_that_is_being_written_is_a_sign_of_life(base_url: str
 
 
 @pytest.mark.parametrize("arguments", ['["Paris"]', '{"city": ', "Paris"])
-async def test_a_tool_call_that_is_no_object_is_a_provider_error(base_url: str, server: ChatServer, arguments: str) -> None:
+async def test_a_tool_call_that_is_no_object_is_a_provider_error(
+    base_url: str, server: ChatServer, arguments: str
+) -> None:
     server.tool = ("weather", arguments)
     with pytest.raises(ProviderError, match="JSON object"):
         async for _ in model(base_url).chat(ask("weather")):
@@ -119,7 +138,9 @@ TALK = (
         ("openai_compatible", ["system", "system", "assistant", "user", "assistant", "tool", "assistant", "user"]),
     ],
 )
-async def test_a_conversation_is_told_in_the_order_that_a_vendor_takes(server: ChatServer, base_url: str, name: str, roles: list[str]) -> None:
+async def test_a_conversation_is_told_in_the_order_that_a_vendor_takes(
+    server: ChatServer, base_url: str, name: str, roles: list[str]
+) -> None:
     assert [event async for event in model(base_url, name=name).chat(ChatRequest(TALK))]
     asked: Any = server.asked[0]["messages"]
     assert [message["role"] for message in asked] == roles
@@ -127,19 +148,26 @@ async def test_a_conversation_is_told_in_the_order_that_a_vendor_takes(server: C
     assert asked[4].get("content") is None, "an empty text beside a tool call is refused, or filled in"
 
 
-async def test_a_server_that_counts_no_tokens_has_nobody_else_asked(server: ChatServer, base_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_counts_no_tokens_has_nobody_else_asked(
+    server: ChatServer, base_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """For a model that is called Llama LiteLLM would fetch a tokenizer from Hugging Face, and hold the event loop for as long as that takes."""
     server.counts, asked = False, list[str]()
     monkeypatch.setattr((await library()).utils, "_return_huggingface_tokenizer", asked.append)
     request = replace(ask("hello"), model="llama-3.3-70b-instruct")
-    assert "".join([event.text async for event in model(base_url).chat(request) if isinstance(event, TextDelta)]) == "You said hello."
+    assert (
+        "".join([event.text async for event in model(base_url).chat(request) if isinstance(event, TextDelta)])
+        == "You said hello."
+    )
     assert asked == []
 
 
 async def structured(provider: VendorModel) -> JsonValue:
     """What a model answers by a schema."""
     request = ask("hello", response_schema={"type": "object", "properties": {}})
-    answer: JsonValue = json.loads("".join([event.text async for event in provider.chat(request) if isinstance(event, TextDelta)]))
+    answer: JsonValue = json.loads(
+        "".join([event.text async for event in provider.chat(request) if isinstance(event, TextDelta)])
+    )
     return answer
 
 
@@ -149,7 +177,9 @@ async def test_an_answer_by_a_schema_is_json_and_nothing_else(server: ChatServer
     assert await structured(model(base_url)) == {"a": 1}
     asked: Any = server.asked[0]
     assert asked["response_format"]["type"] == "json_schema"
-    assert asked["messages"][0]["content"].endswith('{"type": "object", "properties": {}}'), "a server may know no response formats"
+    assert asked["messages"][0]["content"].endswith('{"type": "object", "properties": {}}'), (
+        "a server may know no response formats"
+    )
 
 
 @pytest.mark.parametrize("name", ["groq", "deepseek"])
@@ -161,9 +191,12 @@ async def test_models_that_no_schema_holds_are_held_to_json(server: ChatServer, 
 
 
 @pytest.mark.parametrize(
-    ("said", "key", "code", "retryable"), [("hello", "wrong", "401", False), ("limited", KEY, "429", True), ("overloaded", KEY, "503", True)]
+    ("said", "key", "code", "retryable"),
+    [("hello", "wrong", "401", False), ("limited", KEY, "429", True), ("overloaded", KEY, "503", True)],
 )
-async def test_refusals_are_told_and_never_show_the_key(base_url: str, said: str, key: str, code: str, retryable: bool) -> None:
+async def test_refusals_are_told_and_never_show_the_key(
+    base_url: str, said: str, key: str, code: str, retryable: bool
+) -> None:
     with pytest.raises(ProviderError) as refused:
         async for _ in model(base_url, key=key).chat(ask(said)):
             pass

@@ -5,7 +5,7 @@ Providers are imported when they are asked for, so that a process that only reco
 
 from typing import TYPE_CHECKING
 
-from switchboard.plugins import hookimpl
+from switchboard.plugin_sdk import hookimpl
 
 if TYPE_CHECKING:
     from switchboard_offline.espeak import EspeakTextToSpeech

@@ -13,7 +13,7 @@ from functools import cache
 import espeakng_loader
 import numpy as np
 import soxr
-from switchboard.plugins import (
+from switchboard.plugin_sdk import (
     PHONE_PCM,
     ProviderError,
     ProviderSettings,
@@ -70,7 +70,9 @@ class _Espeak:
     def __init__(self) -> None:
         self._library = ctypes.CDLL(espeakng_loader.get_library_path())
         self._library.espeak_ListVoices.restype = POINTER(POINTER(_Voice))
-        self.sample_rate = self._library.espeak_Initialize(RETRIEVAL, 0, str(espeakng_loader.get_data_path()).encode(), 0)
+        self.sample_rate = self._library.espeak_Initialize(
+            RETRIEVAL, 0, str(espeakng_loader.get_data_path()).encode(), 0
+        )
         if self.sample_rate <= 0:
             raise ProviderError("espeak-ng cannot be started", retryable=False)
         self._samples: list[bytes] = []
@@ -115,7 +117,9 @@ class _Espeak:
             # The first byte is the language's priority.
             language = ctypes.string_at(voice.languages + 1)
             yield (
-                Voice(language.decode(), voice.name.decode(errors="replace"), language.decode(), genders.get(voice.gender)),
+                Voice(
+                    language.decode(), voice.name.decode(errors="replace"), language.decode(), genders.get(voice.gender)
+                ),
                 voice.identifier.decode(),
             )
             index += 1

@@ -3,7 +3,9 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-DIGITS = dict(zip("0123456789", ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"), strict=True))
+DIGITS = dict(
+    zip("0123456789", ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"), strict=True)
+)
 MAX_PHRASES = 400
 MAX_WORDS = 20
 

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 from safetensors.numpy import load_file
-from switchboard.plugins import EmbeddingProvider, Embeddings, ProviderError, ProviderSettings
+from switchboard.plugin_sdk import EmbeddingProvider, Embeddings, ProviderError, ProviderSettings
 from threadpoolctl import threadpool_limits
 from tokenizers import Tokenizer
 
@@ -28,7 +28,11 @@ class _Model:
 
     def __init__(self, folder: Path) -> None:
         config = json.loads((folder / "config.json").read_text())
-        self._layers, self._heads, self._epsilon = config["num_hidden_layers"], config["num_attention_heads"], config["layer_norm_eps"]
+        self._layers, self._heads, self._epsilon = (
+            config["num_hidden_layers"],
+            config["num_attention_heads"],
+            config["layer_norm_eps"],
+        )
         self._width: int = config["hidden_size"]
         # A batch a thread, each computing alone: threads within one multiplication wait for each other, and busily, which on a machine that has
         # other work takes ten times as long. Half of the cores, because live calls may be on the others.
@@ -47,7 +51,9 @@ class _Model:
         found: Floats = np.empty((len(texts), self._width), dtype=np.float32)
         tokens = 0
         for places, (rows, counted) in zip(
-            batches, self._workers.map(lambda batch: self._embed([texts[place] for place in batch]), batches), strict=True
+            batches,
+            self._workers.map(lambda batch: self._embed([texts[place] for place in batch]), batches),
+            strict=True,
         ):
             found[places] = rows
             tokens += counted
@@ -63,14 +69,22 @@ class _Model:
     def _forward(self, ids: npt.NDArray[np.int64], mask: Floats) -> Floats:
         weights = self._weights
         embedded = weights["embeddings.word_embeddings.weight"][ids]
-        embedded = embedded + weights["embeddings.position_embeddings.weight"][: ids.shape[1]] + weights["embeddings.token_type_embeddings.weight"][0]
+        embedded = (
+            embedded
+            + weights["embeddings.position_embeddings.weight"][: ids.shape[1]]
+            + weights["embeddings.token_type_embeddings.weight"][0]
+        )
         hidden = self._norm(embedded, "embeddings.LayerNorm")
         hidden_mask = (1 - mask[:, None, None, :]) * np.float32(-1e9)
         for index in range(self._layers):
             layer = f"encoder.layer.{index}"
-            hidden = self._norm(hidden + self._attend(hidden, hidden_mask, f"{layer}.attention"), f"{layer}.attention.output.LayerNorm")
+            hidden = self._norm(
+                hidden + self._attend(hidden, hidden_mask, f"{layer}.attention"), f"{layer}.attention.output.LayerNorm"
+            )
             inner = self._linear(hidden, f"{layer}.intermediate.dense")
-            hidden = self._norm(hidden + self._linear(_gelu(inner), f"{layer}.output.dense"), f"{layer}.output.LayerNorm")
+            hidden = self._norm(
+                hidden + self._linear(_gelu(inner), f"{layer}.output.dense"), f"{layer}.output.LayerNorm"
+            )
         return hidden
 
     def _attend(self, hidden: Floats, mask: Floats, layer: str) -> Floats:
@@ -85,7 +99,9 @@ class _Model:
         shares -= shares.max(axis=-1, keepdims=True)
         np.exp(shares, out=shares)
         shares /= shares.sum(axis=-1, keepdims=True)
-        return self._linear((shares @ value).transpose(0, 2, 1, 3).reshape(batch, length, width), f"{layer}.output.dense")
+        return self._linear(
+            (shares @ value).transpose(0, 2, 1, 3).reshape(batch, length, width), f"{layer}.output.dense"
+        )
 
     def _linear(self, hidden: Floats, name: str) -> Floats:
         return np.asarray(hidden @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"], dtype=np.float32)
@@ -128,6 +144,8 @@ class MiniLMEmbedding(EmbeddingProvider[ProviderSettings]):
     async def check(self) -> None:
         await self.embed(["check"], purpose="query")
 
-    async def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"], model: str | None = None) -> Embeddings:
+    async def embed(
+        self, texts: Sequence[str], *, purpose: Literal["document", "query"], model: str | None = None
+    ) -> Embeddings:
         vectors, tokens = await asyncio.to_thread(lambda: _model().embed(texts))
         return Embeddings(MODEL, tuple(tuple(map(float, row)) for row in vectors), input_tokens=tokens, cost=0.0)

@@ -12,7 +12,7 @@ from functools import cache
 from multiprocessing.connection import wait
 from typing import ParamSpec, TypeVar
 
-from switchboard.plugins import (
+from switchboard.plugin_sdk import (
     PHONE_PCM,
     ProviderError,
     ProviderSettings,

@@ -63,7 +63,11 @@ class _Recognizer:
         model = Path(get_model_path("en-us"))
         language_model = str(model / "en-us.lm.bin") if hints is None else None
         self._decoder = Decoder(
-            hmm=str(model / "en-us"), dict=str(model / "cmudict-en-us.dict"), lm=language_model, samprate=MODEL_RATE, loglevel="FATAL"
+            hmm=str(model / "en-us"),
+            dict=str(model / "cmudict-en-us.dict"),
+            lm=language_model,
+            samprate=MODEL_RATE,
+            loglevel="FATAL",
         )
         self._lock = threading.Lock()
         self.grammar = PhraseGrammar(hints or (), lambda word: self._decoder.lookup_word(word) is not None)

@@ -13,9 +13,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from switchboard.plugins import JsonObject
+from switchboard.plugin_sdk import JsonObject
 
-WHEN = re.compile(r"^\s*(?:[-*]\s*)?when the (?:caller|agent|other side) says (?P<phrases>.+?):\s*(?P<actions>(?:say|call)\b.*)$", re.IGNORECASE)
+WHEN = re.compile(
+    r"^\s*(?:[-*]\s*)?when the (?:caller|agent|other side) says (?P<phrases>.+?):\s*(?P<actions>(?:say|call)\b.*)$",
+    re.IGNORECASE,
+)
 OTHERWISE = re.compile(r"^\s*(?:[-*]\s*)?otherwise:\s*(?P<actions>(?:say|call)\b.*)$", re.IGNORECASE)
 QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"|“([^”]*)”')
 SAY = re.compile(r'\bsay\s+(?:"((?:[^"\\]|\\.)*)"|“([^”]*)”)', re.IGNORECASE)

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 
-from switchboard.plugins import (
+from switchboard.plugin_sdk import (
     KNOWLEDGE,
     ChatEvent,
     ChatRequest,
@@ -26,12 +26,22 @@ EVERYDAY: tuple[Rule, ...] = (
     Rule(("hello", "hi", "good morning", "good afternoon", "good evening"), "Hello! How can I help you?", ()),
     Rule(("how are you",), "I am fine, thank you. How can I help you?", ()),
     Rule(("can you help me", "i need help"), "Yes, I will do my best. What is it about?", ()),
-    Rule(("who are you", "what is your name", "are you a robot"), "I am an automated voice agent. How can I help you?", ()),
+    Rule(
+        ("who are you", "what is your name", "are you a robot"),
+        "I am an automated voice agent. How can I help you?",
+        (),
+    ),
     Rule(("can you repeat that", "say that again", "pardon"), "", (Action("repeat"),)),
     Rule(("yes", "yes please"), "Good. What would you like to know?", ()),
     Rule(("no", "no thank you"), "All right. Is there anything else?", ()),
 )
-QUESTIONS = ("what are your opening hours", "when are you open", "where are you", "how much does it cost", "can i speak to a human")
+QUESTIONS = (
+    "what are your opening hours",
+    "when are you open",
+    "where are you",
+    "how much does it cost",
+    "can i speak to a human",
+)
 FAILURE = "did not work"
 FAILED = "I am sorry, that did not work."
 OTHERWISE = "I am not sure that I understood. Could you say that in other words?"
@@ -119,7 +129,9 @@ def _after_tool(messages: Sequence[Message]) -> str:
     if asked is None or asked.content:
         return ""
     if isinstance(passages := result.get("passages"), list):
-        found = best_sentence(read("\n".join(map(str, passages))).sentences, str(asked.tool_calls[0].arguments.get("query", "")))
+        found = best_sentence(
+            read("\n".join(map(str, passages))).sentences, str(asked.tool_calls[0].arguments.get("query", ""))
+        )
         return found or "I could not find anything about that."
     if isinstance(answer := result.get("answer", result.get("text")), str):
         return answer
@@ -127,4 +139,7 @@ def _after_tool(messages: Sequence[Message]) -> str:
 
 
 def _last_said(messages: Sequence[Message]) -> str:
-    return next((message.content for message in reversed(messages) if message.role == "assistant" and message.content), OTHERWISE)
+    return next(
+        (message.content for message in reversed(messages) if message.role == "assistant" and message.content),
+        OTHERWISE,
+    )

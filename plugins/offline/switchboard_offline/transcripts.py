@@ -4,12 +4,27 @@ import re
 from typing import cast
 
 from pydantic import JsonValue
-from switchboard.plugins import JsonObject
+from switchboard.plugin_sdk import JsonObject
 
 from switchboard_offline.rules import words
 
 GOOD = frozenset(
-    ["thanks", "thank", "great", "perfect", "wonderful", "good", "excellent", "nice", "lovely", "happy", "helpful", "glad", "appreciate", "awesome"]
+    [
+        "thanks",
+        "thank",
+        "great",
+        "perfect",
+        "wonderful",
+        "good",
+        "excellent",
+        "nice",
+        "lovely",
+        "happy",
+        "helpful",
+        "glad",
+        "appreciate",
+        "awesome",
+    ]
 )
 BAD = frozenset(
     [

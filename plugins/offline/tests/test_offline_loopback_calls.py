@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 from pydantic import SecretStr
-from switchboard.plugins import (
+from switchboard.plugin_sdk import (
     CallAnswered,
     CallbackUrls,
     CallEnded,
@@ -42,7 +42,10 @@ from switchboard_offline.loopback import LoopbackSettings, LoopbackTelephony
 VOICE = bytes([0x10, 0x90] * 80)
 """20 ms of something loud."""
 OURS = "+12125550100"
-SETTINGS = LoopbackSettings(signing_secret=SecretStr("a signing secret of the tests"), people={"+15550100001": ["Hi."], "+15550100060": ["Wait."]})
+SETTINGS = LoopbackSettings(
+    signing_secret=SecretStr("a signing secret of the tests"),
+    people={"+15550100001": ["Hi."], "+15550100060": ["Wait."]},
+)
 
 
 class Platform:
@@ -123,7 +126,9 @@ class Platform:
 
     async def rung(self, *lines: str, progress: Callable[[CallProgress], None] | None = None) -> SimulatedCall:
         spoken = [SpokenLine(text) for text in lines]
-        return await self.carrier.simulate_call(from_number="+15550100001", to_number=OURS, lines=spoken, callbacks=self.callbacks, progress=progress)
+        return await self.carrier.simulate_call(
+            from_number="+15550100001", to_number=OURS, lines=spoken, callbacks=self.callbacks, progress=progress
+        )
 
     async def _note(self, where: list[CarrierEvent] | list[MediaEvent], what: CarrierEvent | MediaEvent) -> None:
         async with self._arrived:
@@ -161,7 +166,9 @@ async def test_a_person_answers_speaks_and_hangs_up(platform: Platform) -> None:
     await platform.until(lambda: platform.media[-1] == MediaStopped())
 
 
-@pytest.mark.parametrize(("number", "outcome"), [("20", "busy"), ("21", "no-answer"), ("22", "failed"), ("23", "failed")])
+@pytest.mark.parametrize(
+    ("number", "outcome"), [("20", "busy"), ("21", "no-answer"), ("22", "failed"), ("23", "failed")]
+)
 async def test_unanswered_calls_say_why(platform: Platform, number: str, outcome: str) -> None:
     assert await platform.call(f"+155501000{number}", ring_seconds=1) == [CallRinging, CallEnded]
     assert (await platform.ended()).outcome == outcome
@@ -213,7 +220,10 @@ async def test_hanging_up_while_it_rings_cancels(platform: Platform) -> None:
 
 async def test_another_process_commands_a_call_by_its_id(platform: Platform) -> None:
     call_id = await platform.carrier.place_call(platform.order("+15550100070"))
-    elsewhere, stranger = LoopbackTelephony(SETTINGS), LoopbackTelephony(LoopbackSettings(signing_secret=SecretStr("somebody else's secret")))
+    elsewhere, stranger = (
+        LoopbackTelephony(SETTINGS),
+        LoopbackTelephony(LoopbackSettings(signing_secret=SecretStr("somebody else's secret"))),
+    )
     await elsewhere.open()
     await stranger.open()
     await platform.until(lambda: bool(platform.media))
@@ -302,7 +312,9 @@ async def test_a_forwarded_call_reaches_the_other_person(platform: Platform) -> 
 
 async def test_a_failing_platform_is_asked_again(platform: Platform) -> None:
     platform.statuses = [503, 500]
-    await platform.carrier.simulate_text(from_number="+15550100001", to_number=OURS, body="Hi", callbacks=platform.callbacks)
+    await platform.carrier.simulate_text(
+        from_number="+15550100001", to_number=OURS, body="Hi", callbacks=platform.callbacks
+    )
     assert [type(event) for event in platform.told] == [TextReceived]
 
 
@@ -319,7 +331,9 @@ async def test_a_media_address_where_nobody_is_fails_the_call(platform: Platform
 
 
 async def test_an_old_or_moved_signature_is_refused(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
-    await platform.carrier.simulate_text(from_number="+15550100001", to_number=OURS, body="Hi", callbacks=platform.callbacks)
+    await platform.carrier.simulate_text(
+        from_number="+15550100001", to_number=OURS, body="Hi", callbacks=platform.callbacks
+    )
     request, receive = platform.requests[0], platform.carrier.receive
     with pytest.raises(InvalidCallback, match="match"):
         await receive(CarrierRequest(request.method, request.url + "?x", request.path, request.headers, request.body))
@@ -350,7 +364,9 @@ async def test_a_wav_line_is_spoken_whatever_its_rate(platform: Platform, tmp_pa
         file.writeframes(b"\x00\x20\x00\x20" * 22_050 + b"\x00\xe0\x00\xe0" * 22_050)
     platform.greeting = b""
     ringing = asyncio.create_task(
-        platform.carrier.simulate_call(from_number="+15550100001", to_number=OURS, lines=[SpokenLine(wav=path)], callbacks=platform.callbacks)
+        platform.carrier.simulate_call(
+            from_number="+15550100001", to_number=OURS, lines=[SpokenLine(wav=path)], callbacks=platform.callbacks
+        )
     )
     await platform.until(lambda: len(platform.audio.lstrip(b"\xff")) >= 8800)
     assert platform.socket is not None
@@ -363,7 +379,9 @@ async def test_a_broken_wav_is_named(platform: Platform, tmp_path: Path) -> None
     path = tmp_path / "line.wav"
     path.write_bytes(b"RIFF")
     with pytest.raises(ProviderError, match=r"line\.wav"):
-        await platform.carrier.simulate_call(from_number="+15550100001", to_number=OURS, lines=[SpokenLine(wav=path)], callbacks=platform.callbacks)
+        await platform.carrier.simulate_call(
+            from_number="+15550100001", to_number=OURS, lines=[SpokenLine(wav=path)], callbacks=platform.callbacks
+        )
 
 
 async def test_closing_ends_live_calls_and_tells_it(platform: Platform) -> None:

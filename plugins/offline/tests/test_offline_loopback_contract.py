@@ -5,8 +5,8 @@ from base64 import b64decode, b64encode
 
 import pytest
 from pydantic import SecretStr
-from switchboard.plugins import CarrierRequest, Frame
-from switchboard.plugins.testing import CarrierSamples, TelephonyContract
+from switchboard.plugin_sdk import CarrierRequest, Frame
+from switchboard.plugin_sdk.testing import CarrierSamples, TelephonyContract
 from switchboard_offline.loopback import LoopbackSettings, LoopbackTelephony
 from switchboard_offline.loopback.signatures import sign
 
@@ -21,7 +21,9 @@ class TestLoopback(TelephonyContract):
     @pytest.fixture
     def samples(self) -> CarrierSamples:
         url = "https://voice.example/carriers/loopback/org/events/call"
-        body = json.dumps({"type": "incoming", "call_id": "lb-1-aa", "from_number": "+15550100001", "to_number": "+12125550100"}).encode()
+        body = json.dumps(
+            {"type": "incoming", "call_id": "lb-1-aa", "from_number": "+15550100001", "to_number": "+12125550100"}
+        ).encode()
         return CarrierSamples(
             incoming_call=CarrierRequest("POST", url, "call", {"x-loopback-signature": sign(SECRET, url, body)}, body),
             media_started='{"event":"start","start":{"call_id":"lb-1-aa","stream_id":"ls-1","encoding":"mulaw","sample_rate":8000}}',

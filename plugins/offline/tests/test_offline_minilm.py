@@ -1,8 +1,8 @@
 """The offline embedding keeps its contract and is semantic."""
 
 import pytest
-from switchboard.plugins import ProviderSettings
-from switchboard.plugins.testing import EmbeddingContract
+from switchboard.plugin_sdk import ProviderSettings
+from switchboard.plugin_sdk.testing import EmbeddingContract
 from switchboard_offline.minilm import MiniLMEmbedding
 
 
@@ -15,4 +15,8 @@ class TestMiniLM(EmbeddingContract[MiniLMEmbedding]):
 async def test_a_paraphrase_without_a_shared_word_is_nearer_than_something_else() -> None:
     texts = ["A feline rested upon the rug", "Stock prices fell sharply", "The kitten sat down"]
     first, other, near = (await MiniLMEmbedding(ProviderSettings()).embed(texts, purpose="document")).vectors
-    assert sum(a * b for a, b in zip(first, near, strict=True)) > 0.3 > sum(a * b for a, b in zip(first, other, strict=True))
+    assert (
+        sum(a * b for a, b in zip(first, near, strict=True))
+        > 0.3
+        > sum(a * b for a, b in zip(first, other, strict=True))
+    )

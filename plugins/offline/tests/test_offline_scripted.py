@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from switchboard.plugins import ChatRequest, JsonObject, Message, ProviderSettings, TextDelta, ToolCall, ToolSpec
-from switchboard.plugins.testing import LLMContract
+from switchboard.plugin_sdk import ChatRequest, JsonObject, Message, ProviderSettings, TextDelta, ToolCall, ToolSpec
+from switchboard.plugin_sdk.testing import LLMContract
 from switchboard_offline.scripted import ScriptedLLM
 
 PROMPT = """You answer for a bakery.
@@ -19,7 +19,9 @@ TOOLS = tuple(ToolSpec(name, "", {"type": "object"}) for name in ("end_call", "t
 async def answer(*said: str, prompt: str = PROMPT) -> tuple[str, list[ToolCall]]:
     messages = (Message("system", prompt), *(Message("user", text) for text in said))
     events = [event async for event in ScriptedLLM(ProviderSettings()).chat(ChatRequest(messages, tools=TOOLS))]
-    return "".join(event.text for event in events if isinstance(event, TextDelta)), [event for event in events if isinstance(event, ToolCall)]
+    return "".join(event.text for event in events if isinstance(event, TextDelta)), [
+        event for event in events if isinstance(event, ToolCall)
+    ]
 
 
 class TestScripted(LLMContract[ScriptedLLM]):
@@ -70,7 +72,9 @@ async def test_a_call_is_analysed_by_rules() -> None:
     }
     transcript = "user: my name is ada and this is great\nagent: Glad to hear it."
     request = ChatRequest((Message("system", ""), Message("user", transcript)), response_schema=schema)
-    answered = "".join([event.text async for event in ScriptedLLM(ProviderSettings()).chat(request) if isinstance(event, TextDelta)])
+    answered = "".join(
+        [event.text async for event in ScriptedLLM(ProviderSettings()).chat(request) if isinstance(event, TextDelta)]
+    )
     found = json.loads(answered)
     assert found["sentiment"] == "positive"
     assert "great" in found["summary"]

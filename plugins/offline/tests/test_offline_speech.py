@@ -5,13 +5,21 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from switchboard.plugins import ProviderError, ProviderSettings, TranscriptionRequest
-from switchboard.plugins.testing import SpeechToTextContract, TextToSpeechContract
+from switchboard.plugin_sdk import ProviderError, ProviderSettings, TranscriptionRequest
+from switchboard.plugin_sdk.testing import SpeechToTextContract, TextToSpeechContract
 from switchboard_offline.espeak import EspeakTextToSpeech, speak
 from switchboard_offline.pocketsphinx import PocketsphinxSpeechToText, hear
 from switchboard_offline.recognition import recognize
 
-PHRASES = ("what are your opening hours", "thank you", "goodbye", "can I speak to a human", "how much does it cost", "yes", "no")
+PHRASES = (
+    "what are your opening hours",
+    "thank you",
+    "goodbye",
+    "can I speak to a human",
+    "how much does it cost",
+    "yes",
+    "no",
+)
 
 
 class TestEspeak(TextToSpeechContract[EspeakTextToSpeech]):

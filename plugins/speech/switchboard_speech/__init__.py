@@ -1,6 +1,6 @@
 """Speech vendors, streaming."""
 
-from switchboard.plugins import ProviderSettings, SpeechToTextProvider, TextToSpeechProvider, hookimpl
+from switchboard.plugin_sdk import ProviderSettings, SpeechToTextProvider, TextToSpeechProvider, hookimpl
 
 from switchboard_speech.assemblyai import AssemblyAISpeechToText
 from switchboard_speech.cartesia import CartesiaTextToSpeech

@@ -5,10 +5,26 @@ from typing import Final
 
 import aiohttp
 from pydantic import BaseModel, HttpUrl
-from switchboard.plugins import PHONE_MULAW, ProviderError, SpeechToTextProvider, SpeechToTextStream, Transcript, TranscriptionRequest, Word
-from switchboard.plugins.languages import base_language
+from switchboard.plugin_sdk import (
+    PHONE_MULAW,
+    ProviderError,
+    SpeechToTextProvider,
+    SpeechToTextStream,
+    Transcript,
+    TranscriptionRequest,
+    Word,
+)
+from switchboard.plugin_sdk.languages import base_language
 
-from switchboard_speech.connection import CONNECT_SECONDS, Connected, Connection, Fault, Params, VendorSettings, understood
+from switchboard_speech.connection import (
+    CONNECT_SECONDS,
+    Connected,
+    Connection,
+    Fault,
+    Params,
+    VendorSettings,
+    understood,
+)
 from switchboard_speech.streams import SocketStream
 
 SHORTEST, LONGEST = 400, 8000
@@ -63,7 +79,11 @@ def _turn_detection(model: str) -> Params:
     """
     if model.startswith(BY_CONFIDENCE):
         return [("end_of_turn_confidence_threshold", "1.0")]
-    return [("min_turn_silence", LONGEST_PAUSE_MS), ("max_turn_silence", LONGEST_PAUSE_MS), ("continuous_partials", "true")]
+    return [
+        ("min_turn_silence", LONGEST_PAUSE_MS),
+        ("max_turn_silence", LONGEST_PAUSE_MS),
+        ("continuous_partials", "true"),
+    ]
 
 
 def read_fault(body: str) -> Fault:
@@ -142,7 +162,9 @@ class AssemblyAISpeechToText(Connected[AssemblyAISettings], SpeechToTextProvider
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
         english = base_language(request.language) == "en"
-        model = request.model or self.settings.model or f"universal-streaming-{'english' if english else 'multilingual'}"
+        model = (
+            request.model or self.settings.model or f"universal-streaming-{'english' if english else 'multilingual'}"
+        )
         hints = [hint for hint in request.hints if len(hint) <= LONGEST_KEYTERM][:MOST_KEYTERMS]
         params = [
             ("speech_model", model),
@@ -166,7 +188,9 @@ class AssemblyAISpeechToText(Connected[AssemblyAISettings], SpeechToTextProvider
         except TimeoutError:
             raise self._connection.error(f"no session began within {CONNECT_SECONDS:.0f} seconds") from None
         if received.type is aiohttp.WSMsgType.CLOSE:
-            raise _refused(self._connection, _Message(error_code=received.data, error=received.extra or "the session was closed"))
+            raise _refused(
+                self._connection, _Message(error_code=received.data, error=received.extra or "the session was closed")
+            )
         if received.type is not aiohttp.WSMsgType.TEXT:
             raise self._connection.error("the session was lost before it began")
         with understood(self.title):

@@ -10,10 +10,26 @@ from uuid import uuid4
 
 import aiohttp
 from pydantic import BaseModel, HttpUrl
-from switchboard.plugins import PHONE_MULAW, ProviderError, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice, Word
-from switchboard.plugins.languages import single_language
+from switchboard.plugin_sdk import (
+    PHONE_MULAW,
+    ProviderError,
+    SpeechChunk,
+    SpeechRequest,
+    TextToSpeechProvider,
+    Voice,
+    Word,
+)
+from switchboard.plugin_sdk.languages import single_language
 
-from switchboard_speech.connection import RETRYABLE, SILENCE_SECONDS, Connected, Connection, Fault, VendorSettings, understood
+from switchboard_speech.connection import (
+    RETRYABLE,
+    SILENCE_SECONDS,
+    Connected,
+    Connection,
+    Fault,
+    VendorSettings,
+    understood,
+)
 from switchboard_speech.timing import Timeline
 
 VERSION: Final = "2026-03-01"
@@ -153,7 +169,9 @@ class CartesiaTextToSpeech(Connected[CartesiaSettings], TextToSpeechProvider[Car
         found: list[_Voice] = []
         params = [("limit", str(VOICES_A_PAGE))]
         while True:
-            page = await self._connection.get("/voices", _Voices, params=params + ([("starting_after", found[-1].id)] if found else []))
+            page = await self._connection.get(
+                "/voices", _Voices, params=params + ([("starting_after", found[-1].id)] if found else [])
+            )
             found += page.data
             if not page.has_more or not page.data:
                 return [Voice(voice.id, voice.name, voice.language, voice.gender) for voice in found]
@@ -192,7 +210,9 @@ class CartesiaTextToSpeech(Connected[CartesiaSettings], TextToSpeechProvider[Car
                 message = _Message.model_validate_json(received.data)
             if message.type == "error":
                 fault, status = _fault(message), message.status_code or 500
-                raise self._connection.error(fault.message, code=fault.code or str(status), retryable=status >= 500 or status in RETRYABLE)
+                raise self._connection.error(
+                    fault.message, code=fault.code or str(status), retryable=status >= 500 or status in RETRYABLE
+                )
             if message.context_id == context_id:
                 return message
 
@@ -217,4 +237,7 @@ def _words(message: _Message) -> list[Word]:
     times = message.word_timestamps
     if times is None:
         return []
-    return [Word(word, round(start * 1000), round(end * 1000)) for word, start, end in zip(times.words, times.start, times.end, strict=True)]
+    return [
+        Word(word, round(start * 1000), round(end * 1000))
+        for word, start, end in zip(times.words, times.start, times.end, strict=True)
+    ]

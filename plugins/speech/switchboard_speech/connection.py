@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import aiohttp
 from pydantic import BaseModel, HttpUrl, SecretStr
-from switchboard.plugins import Provider, ProviderError, ProviderSettings
+from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings
 
 CONNECT_SECONDS: Final = 5.0
 SILENCE_SECONDS: Final = 20.0
@@ -45,7 +45,9 @@ FaultReader: TypeAlias = Callable[[str], Fault]
 class Connection:
     """One session for one organization's requests to a vendor. Open it in a running loop."""
 
-    def __init__(self, title: str, settings: VendorSettings, headers: Mapping[str, str], read_fault: FaultReader) -> None:
+    def __init__(
+        self, title: str, settings: VendorSettings, headers: Mapping[str, str], read_fault: FaultReader
+    ) -> None:
         self.title = title
         self._key = settings.api_key.get_secret_value()
         self._base_url = str(settings.base_url).rstrip("/")
@@ -68,7 +70,9 @@ class Connection:
             self._session = None
 
     @asynccontextmanager
-    async def request(self, method: str, path: str, *, params: Params = (), body: object = None) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def request(
+        self, method: str, path: str, *, params: Params = (), body: object = None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
         """An answer whose status is good, its body still to be read."""
         with self._translated():
             async with self._opened().request(method, self._base_url + path, params=params, json=body) as response:
@@ -97,7 +101,9 @@ class Connection:
         """A WebSocket, open."""
         timeout = aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS)
         with self._translated():
-            return await self._opened().ws_connect(self._base_url + path, params=params, timeout=timeout, max_msg_size=2**23)
+            return await self._opened().ws_connect(
+                self._base_url + path, params=params, timeout=timeout, max_msg_size=2**23
+            )
 
     def refused(self, status: int, body: str) -> ProviderError:
         """The error of an HTTP status and its body."""

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final
 
 from pydantic import BaseModel, Field, HttpUrl
-from switchboard.plugins import (
+from switchboard.plugin_sdk import (
     PHONE_MULAW,
     SpeechChunk,
     SpeechRequest,
@@ -17,7 +17,7 @@ from switchboard.plugins import (
     Voice,
     Word,
 )
-from switchboard.plugins.languages import SEVERAL, base_language
+from switchboard.plugin_sdk.languages import SEVERAL, base_language
 
 from switchboard_speech.connection import Connected, Connection, Fault, Params, SettingsT, VendorSettings
 from switchboard_speech.streams import SocketStream
@@ -104,7 +104,9 @@ def read_fault(body: str) -> Fault:
 
 class _Deepgram(Connected[SettingsT]):
     def connection(self, settings: SettingsT) -> Connection:
-        return Connection(self.title, settings, {"Authorization": f"Token {settings.api_key.get_secret_value()}"}, read_fault)
+        return Connection(
+            self.title, settings, {"Authorization": f"Token {settings.api_key.get_secret_value()}"}, read_fault
+        )
 
     async def check(self) -> None:
         await self._connection.get("/v1/projects", _Projects)
@@ -210,7 +212,9 @@ class DeepgramTextToSpeech(_Deepgram[DeepgramVoiceSettings], TextToSpeechProvide
         params = [("model", voice), ("encoding", "mulaw"), ("sample_rate", "8000"), ("container", "none")]
         if request.speed != 1.0:
             params.append(("speed", str(min(FASTEST, max(SLOWEST, request.speed)))))
-        async with self._connection.request("POST", "/v1/speak", params=params, body={"text": request.text}) as response:
+        async with self._connection.request(
+            "POST", "/v1/speak", params=params, body={"text": request.text}
+        ) as response:
             async for audio in response.content.iter_any():
                 yield SpeechChunk(audio)
 

@@ -10,8 +10,8 @@ from typing import Final
 from urllib.parse import quote
 
 from pydantic import BaseModel, HttpUrl
-from switchboard.plugins import PHONE_MULAW, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice, Word
-from switchboard.plugins.languages import single_language
+from switchboard.plugin_sdk import PHONE_MULAW, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice, Word
+from switchboard.plugin_sdk.languages import single_language
 
 from switchboard_speech.connection import Connected, Connection, Fault, VendorSettings, understood
 from switchboard_speech.timing import Spelling, Timeline
@@ -104,7 +104,9 @@ class ElevenLabsTextToSpeech(Connected[ElevenLabsSettings], TextToSpeechProvider
         voice = quote(request.voice_id or self.settings.voice_id, safe="")
         path = f"/v1/text-to-speech/{voice}/stream/with-timestamps"
         timeline, spelling = Timeline(self.audio_format), Spelling()
-        async with self._connection.request("POST", path, params=[("output_format", "ulaw_8000")], body=self._body(request)) as response:
+        async with self._connection.request(
+            "POST", path, params=[("output_format", "ulaw_8000")], body=self._body(request)
+        ) as response:
             async for line in response.content:
                 if line.strip():
                     with understood(self.title):
@@ -148,7 +150,9 @@ def _read(chunk: _Chunk, spelling: Spelling, begun: float) -> tuple[bytes, list[
     audio, timing = b64decode(chunk.audio_base64), chunk.alignment
     if timing is None:
         return audio, []
-    return audio, spelling.add(timing.characters, timing.character_start_times_seconds, timing.character_end_times_seconds, begun=begun)
+    return audio, spelling.add(
+        timing.characters, timing.character_start_times_seconds, timing.character_end_times_seconds, begun=begun
+    )
 
 
 def _voice(voice: _Voice, labels: Mapping[str, str]) -> Voice:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 import aiohttp
-from switchboard.plugins import PHONE_MULAW, ProviderError, SpeechToTextStream, Transcript
+from switchboard.plugin_sdk import PHONE_MULAW, ProviderError, SpeechToTextStream, Transcript
 
 from switchboard_speech.connection import Connection, understood
 
@@ -122,5 +122,7 @@ class SocketStream(SpeechToTextStream):
 
     def _ended(self, message: aiohttp.WSMessage) -> ProviderError:
         if message.type is aiohttp.WSMsgType.CLOSE:
-            return self._connection.error(f"the stream was closed ({message.data} {message.extra or 'no reason given'})", code=str(message.data))
+            return self._connection.error(
+                f"the stream was closed ({message.data} {message.extra or 'no reason given'})", code=str(message.data)
+            )
         return self._connection.error("the stream was lost")

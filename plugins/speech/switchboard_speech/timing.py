@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from switchboard.plugins import AudioFormat, SpeechChunk, Word
+from switchboard.plugin_sdk import AudioFormat, SpeechChunk, Word
 
 ROUNDING_SECONDS: Final = 0.01
 
@@ -34,7 +34,9 @@ class Spelling:
         self._text = ""
         self._start = self._end = 0.0
 
-    def add(self, characters: Sequence[str], starts: Sequence[float], ends: Sequence[float], *, begun: float) -> list[Word]:
+    def add(
+        self, characters: Sequence[str], starts: Sequence[float], ends: Sequence[float], *, begun: float
+    ) -> list[Word]:
         """Take a chunk's characters and their seconds; answers the words that are now whole.
 
         The seconds count from the text's beginning. Where they go back they count from the chunk's, which is `begun` seconds after that.

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from pydantic import HttpUrl, SecretStr
-from switchboard.plugins import ProviderError, Transcript, TranscriptionRequest
-from switchboard.plugins.testing import SpeechToTextContract
+from switchboard.plugin_sdk import ProviderError, Transcript, TranscriptionRequest
+from switchboard.plugin_sdk.testing import SpeechToTextContract
 from switchboard_speech import streams
 from switchboard_speech.assemblyai import AssemblyAISettings, AssemblyAISpeechToText
 
@@ -47,7 +47,9 @@ async def opened(server: AssemblyAI) -> AsyncIterator[AssemblyAISpeechToText]:
         yield provider
 
 
-async def test_audio_goes_out_in_messages_of_the_length_that_is_taken(opened: AssemblyAISpeechToText, server: AssemblyAI) -> None:
+async def test_audio_goes_out_in_messages_of_the_length_that_is_taken(
+    opened: AssemblyAISpeechToText, server: AssemblyAI
+) -> None:
     stream = await opened.transcribe(REQUEST)
     audio = spoken()
     await stream.send(audio)
@@ -63,7 +65,11 @@ async def test_audio_goes_out_in_messages_of_the_length_that_is_taken(opened: As
 
 
 async def test_the_model_is_the_languages(opened: AssemblyAISpeechToText, server: AssemblyAI) -> None:
-    for request in (TranscriptionRequest(), TranscriptionRequest("es-MX"), TranscriptionRequest(model="universal-3-5-pro")):
+    for request in (
+        TranscriptionRequest(),
+        TranscriptionRequest("es-MX"),
+        TranscriptionRequest(model="universal-3-5-pro"),
+    ):
         await (await opened.transcribe(request)).close()
     assert [dict(asked.query)["speech_model"] for asked in server.asked] == [
         "universal-streaming-english", "universal-streaming-multilingual", "universal-3-5-pro",
@@ -78,7 +84,9 @@ async def test_no_model_ends_turns_by_itself(opened: AssemblyAISpeechToText, ser
     assert turns == [{"end_of_turn_confidence_threshold": "1.0"}, by_pauses, by_pauses]
 
 
-async def test_an_end_that_is_not_answered_is_answered(opened: AssemblyAISpeechToText, server: AssemblyAI, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_end_that_is_not_answered_is_answered(
+    opened: AssemblyAISpeechToText, server: AssemblyAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(streams, "GRACE_SECONDS", 0.05)
     server.answers = False
     stream = await opened.transcribe(REQUEST)

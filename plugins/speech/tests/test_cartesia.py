@@ -7,8 +7,8 @@ from contextlib import aclosing
 import pytest
 import pytest_asyncio
 from pydantic import HttpUrl, SecretStr
-from switchboard.plugins import ProviderError, SpeechRequest
-from switchboard.plugins.testing import TextToSpeechContract
+from switchboard.plugin_sdk import ProviderError, SpeechRequest
+from switchboard.plugin_sdk.testing import TextToSpeechContract
 from switchboard_speech.cartesia import CartesiaSettings, CartesiaTextToSpeech
 
 from tests.speech.cartesia import VOICES, Cartesia
@@ -65,7 +65,9 @@ async def test_what_the_agent_says_is_ordered(opened: CartesiaTextToSpeech, serv
     assert (server.orders[1]["language"], "language" in server.orders[2]) == ("no", False)
 
 
-async def test_a_socket_serves_one_text_after_another_and_two_texts_have_two(opened: CartesiaTextToSpeech, server: Cartesia) -> None:
+async def test_a_socket_serves_one_text_after_another_and_two_texts_have_two(
+    opened: CartesiaTextToSpeech, server: Cartesia
+) -> None:
     for _ in range(3):
         assert await heard(opened, SpeechRequest("One."))
     assert server.opened == 1
@@ -73,7 +75,9 @@ async def test_a_socket_serves_one_text_after_another_and_two_texts_have_two(ope
     assert server.opened == 2
 
 
-async def test_a_text_that_is_broken_off_leaves_no_sound_for_the_next(opened: CartesiaTextToSpeech, server: Cartesia) -> None:
+async def test_a_text_that_is_broken_off_leaves_no_sound_for_the_next(
+    opened: CartesiaTextToSpeech, server: Cartesia
+) -> None:
     async with aclosing(opened.synthesize(SpeechRequest(SENTENCE))) as chunks:  # type: ignore[type-var]
         await anext(chunks)
     async with asyncio.timeout(5):
@@ -90,9 +94,12 @@ async def test_a_kept_socket_that_died_is_replaced_unheard(opened: CartesiaTextT
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "retryable"), [(402, "credit_limit_reached", False), (429, "too_many_requests", True), (500, "internal_error", True)]
+    ("status", "code", "retryable"),
+    [(402, "credit_limit_reached", False), (429, "too_many_requests", True), (500, "internal_error", True)],
 )
-async def test_a_refused_text_says_why(opened: CartesiaTextToSpeech, server: Cartesia, status: int, code: str, retryable: bool) -> None:
+async def test_a_refused_text_says_why(
+    opened: CartesiaTextToSpeech, server: Cartesia, status: int, code: str, retryable: bool
+) -> None:
     server.faults = [status]
     with pytest.raises(ProviderError, match=r"\*\*\*") as refused:
         await heard(opened, SpeechRequest("Hello."))

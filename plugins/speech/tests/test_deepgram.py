@@ -6,10 +6,15 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from pydantic import HttpUrl, SecretStr
-from switchboard.plugins import ProviderError, SpeechRequest, Transcript, TranscriptionRequest
-from switchboard.plugins.testing import SpeechToTextContract, TextToSpeechContract
+from switchboard.plugin_sdk import ProviderError, SpeechRequest, Transcript, TranscriptionRequest
+from switchboard.plugin_sdk.testing import SpeechToTextContract, TextToSpeechContract
 from switchboard_speech import streams
-from switchboard_speech.deepgram import DeepgramSettings, DeepgramSpeechToText, DeepgramTextToSpeech, DeepgramVoiceSettings
+from switchboard_speech.deepgram import (
+    DeepgramSettings,
+    DeepgramSpeechToText,
+    DeepgramTextToSpeech,
+    DeepgramVoiceSettings,
+)
 
 from tests.speech.deepgram import Deepgram
 from tests.speech.vendor import KEY, PHRASES, SENTENCE, in_use, next_of, spoken
@@ -57,26 +62,37 @@ async def opened(server: Deepgram) -> AsyncIterator[DeepgramSpeechToText]:
         yield provider
 
 
-async def test_a_stream_is_asked_for_phone_audio_with_the_agents_phrases(opened: DeepgramSpeechToText, server: Deepgram) -> None:
+async def test_a_stream_is_asked_for_phone_audio_with_the_agents_phrases(
+    opened: DeepgramSpeechToText, server: Deepgram
+) -> None:
     await (await opened.transcribe(TranscriptionRequest("en-GB", "nova-3-medical", ("one", "x" * 80, "two")))).close()
     await (await opened.transcribe(TranscriptionRequest(model="nova-2-phonecall", hints=("one",)))).close()
     new, old = [asked.query for asked in server.asked]
-    assert {("model", "nova-3-medical"), ("language", "en-GB"), ("encoding", "mulaw"), ("sample_rate", "8000"), ("interim_results", "true")} <= set(
-        new
-    )
+    assert {
+        ("model", "nova-3-medical"),
+        ("language", "en-GB"),
+        ("encoding", "mulaw"),
+        ("sample_rate", "8000"),
+        ("interim_results", "true"),
+    } <= set(new)
     assert [item for item in new if item[0] == "keyterm"] == [("keyterm", "one"), ("keyterm", "two")]
     assert ("keywords", "one") in old
 
 
 @pytest.mark.parametrize(
-    ("language", "asked"), [("de-DE", "de"), ("de-CH", "de-CH"), ("nb-NO", "no"), ("es-419", "es-419"), ("it", "it"), ("mul", "multi")]
+    ("language", "asked"),
+    [("de-DE", "de"), ("de-CH", "de-CH"), ("nb-NO", "no"), ("es-419", "es-419"), ("it", "it"), ("mul", "multi")],
 )
-async def test_a_language_is_named_as_deepgram_does(opened: DeepgramSpeechToText, server: Deepgram, language: str, asked: str) -> None:
+async def test_a_language_is_named_as_deepgram_does(
+    opened: DeepgramSpeechToText, server: Deepgram, language: str, asked: str
+) -> None:
     await (await opened.transcribe(TranscriptionRequest(language))).close()
     assert dict(server.asked[0].query)["language"] == asked
 
 
-async def test_interim_words_come_while_one_speaks_and_final_ones_have_their_times(opened: DeepgramSpeechToText) -> None:
+async def test_interim_words_come_while_one_speaks_and_final_ones_have_their_times(
+    opened: DeepgramSpeechToText,
+) -> None:
     stream = await opened.transcribe(REQUEST)
     await stream.send(spoken())
     first = await next_of(stream)
@@ -103,7 +119,9 @@ async def test_an_end_that_deepgram_does_not_answer_is_answered(
     await stream.close()
 
 
-async def test_a_silent_stream_is_kept_alive(opened: DeepgramSpeechToText, server: Deepgram, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_stream_is_kept_alive(
+    opened: DeepgramSpeechToText, server: Deepgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(streams, "KEEP_ALIVE_SECONDS", 0.01)
     stream = await opened.transcribe(REQUEST)
     async with asyncio.timeout(10):
@@ -126,7 +144,9 @@ async def test_a_closed_stream_says_deepgrams_reason(opened: DeepgramSpeechToTex
     await stream.close()
 
 
-async def test_a_broken_stream_is_an_error_and_another_can_be_had(opened: DeepgramSpeechToText, server: Deepgram) -> None:
+async def test_a_broken_stream_is_an_error_and_another_can_be_had(
+    opened: DeepgramSpeechToText, server: Deepgram
+) -> None:
     stream = await opened.transcribe(REQUEST)
     await server.drop()
     with pytest.raises(ProviderError, match="lost"):
@@ -138,7 +158,9 @@ async def test_a_broken_stream_is_an_error_and_another_can_be_had(opened: Deepgr
 
 
 @pytest.mark.parametrize(("status", "retryable"), [(400, False), (401, False), (429, True), (500, True)])
-async def test_refusals_say_why_and_whether_to_ask_again(opened: DeepgramSpeechToText, server: Deepgram, status: int, retryable: bool) -> None:
+async def test_refusals_say_why_and_whether_to_ask_again(
+    opened: DeepgramSpeechToText, server: Deepgram, status: int, retryable: bool
+) -> None:
     server.refusals = [status, status]
     with pytest.raises(ProviderError) as refused:
         await opened.transcribe(REQUEST)
@@ -179,6 +201,15 @@ async def test_a_voice_is_asked_for_mulaw_at_its_pace(server: Deepgram) -> None:
     async for _ in voice.synthesize(SpeechRequest("Hello.", "aura-2-apollo-en", speed=3.0)):
         pass
     query = dict(server.asked[-1].query)
-    assert query == {"model": "aura-2-apollo-en", "encoding": "mulaw", "sample_rate": "8000", "container": "none", "speed": "1.5"}
-    assert [(found.id, found.gender) for found in await voice.voices()] == [("aura-2-thalia-en", "feminine"), ("aura-2-apollo-en", "masculine")]
+    assert query == {
+        "model": "aura-2-apollo-en",
+        "encoding": "mulaw",
+        "sample_rate": "8000",
+        "container": "none",
+        "speed": "1.5",
+    }
+    assert [(found.id, found.gender) for found in await voice.voices()] == [
+        ("aura-2-thalia-en", "feminine"),
+        ("aura-2-apollo-en", "masculine"),
+    ]
     await voice.close()

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from pydantic import HttpUrl, SecretStr
-from switchboard.plugins import ProviderError, SpeechRequest
-from switchboard.plugins.testing import TextToSpeechContract
+from switchboard.plugin_sdk import ProviderError, SpeechRequest
+from switchboard.plugin_sdk.testing import TextToSpeechContract
 from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSpeech
 
 from tests.speech.elevenlabs import ElevenLabs
@@ -37,7 +37,9 @@ async def opened(server: ElevenLabs) -> AsyncIterator[ElevenLabsTextToSpeech]:
 
 
 @pytest.mark.parametrize("counts_from_chunks", [False, True])
-async def test_sound_comes_as_mulaw_and_each_word_with_its_time(opened: ElevenLabsTextToSpeech, server: ElevenLabs, counts_from_chunks: bool) -> None:
+async def test_sound_comes_as_mulaw_and_each_word_with_its_time(
+    opened: ElevenLabsTextToSpeech, server: ElevenLabs, counts_from_chunks: bool
+) -> None:
     server.counts_from_chunks = counts_from_chunks
     _, true = await synthesized(SENTENCE, 1.0)
     chunks = [chunk async for chunk in opened.synthesize(SpeechRequest(SENTENCE))]
@@ -75,7 +77,12 @@ async def test_what_the_agent_says_is_asked_for(server: ElevenLabs) -> None:
 
 @pytest.mark.parametrize(
     ("status", "code", "retryable"),
-    [(401, "invalid_api_key", False), (422, "422", False), (429, "too_many_concurrent_requests", True), (500, "internal_error", True)],
+    [
+        (401, "invalid_api_key", False),
+        (422, "422", False),
+        (429, "too_many_concurrent_requests", True),
+        (500, "internal_error", True),
+    ],
 )
 async def test_refusals_come_before_any_sound_with_the_vendors_words(
     opened: ElevenLabsTextToSpeech, server: ElevenLabs, status: int, code: str, retryable: bool

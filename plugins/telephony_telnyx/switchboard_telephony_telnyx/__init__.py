@@ -1,6 +1,6 @@
 """The carrier Telnyx."""
 
-from switchboard.plugins import hookimpl
+from switchboard.plugin_sdk import hookimpl
 
 from switchboard_telephony_telnyx.provider import TelnyxTelephony
 

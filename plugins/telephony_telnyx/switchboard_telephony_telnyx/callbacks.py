@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import msgspec
-from switchboard.plugins import (
+from switchboard.plugin_sdk import (
     BrowserCall,
     CallAnswered,
     CallEnded,
@@ -24,7 +24,7 @@ from switchboard.plugins import (
     TextReceived,
     TextStatus,
 )
-from switchboard.plugins.telephony import AnsweredBy, CallOutcome
+from switchboard.plugin_sdk.telephony import AnsweredBy, CallOutcome
 
 from switchboard_telephony_telnyx.errors import is_opt_out
 from switchboard_telephony_telnyx.state import CallState, read_state
@@ -214,7 +214,11 @@ class Reader:
 
     def _is_browsers(self, call: CallPayload) -> bool:
         """Whether a call waits on the connection that browsers call by; it is outgoing, as Telnyx sees it."""
-        return self.browser_connection is not None and call.connection_id == self.browser_connection and call.state == "parked"
+        return (
+            self.browser_connection is not None
+            and call.connection_id == self.browser_connection
+            and call.state == "parked"
+        )
 
 
 def _known(told: object) -> object:
@@ -235,7 +239,9 @@ def _about_target(name: str, call: CallPayload, state: CallState) -> Told:
     if name == "call.speak.ended":
         # Ended by their hanging up, it is followed by that.
         return Told(TargetReady(call.call_control_id) if call.status in ("", "completed") else None)
-    return Told(TargetGone(call.call_control_id, _OUTCOMES.get(call.hangup_cause, "failed")) if name == "call.hangup" else None)
+    return Told(
+        TargetGone(call.call_control_id, _OUTCOMES.get(call.hangup_cause, "failed")) if name == "call.hangup" else None
+    )
 
 
 def _nothing(_: CallPayload, __: CallState) -> Told:
@@ -264,7 +270,9 @@ def _ended(call: CallPayload, _: CallState) -> Told:
         return Told(CallEnded(call.call_control_id, "busy"))
     # `not_found` comes for calls of a blocked account too, so it does not say that there is no such number.
     code = sip_code if sip_code.isdecimal() else cause
-    return Told(CallEnded(call.call_control_id, "failed", error_message=call_failure(cause, sip_code), error_code=code or None))
+    return Told(
+        CallEnded(call.call_control_id, "failed", error_message=call_failure(cause, sip_code), error_code=code or None)
+    )
 
 
 def _detected(call: CallPayload, _: CallState) -> Told:
@@ -290,7 +298,12 @@ def _stream_failed(call: CallPayload, state: CallState) -> Told:
     """A call without audio would go on in silence."""
     if state.transferred:
         return Told()
-    failed = CallEnded(call.call_control_id, "failed", error_message=stream_failure(call.failure_reason), error_code=call.failure_reason or None)
+    failed = CallEnded(
+        call.call_control_id,
+        "failed",
+        error_message=stream_failure(call.failure_reason),
+        error_code=call.failure_reason or None,
+    )
     return Told(failed, then=HangUp(call.call_control_id))
 
 
@@ -312,7 +325,9 @@ def _about_text(name: str, text: TextPayload, url: str) -> CarrierEvent | None:
     problem = text.errors[0] if text.errors else Problem(title="Telnyx did not say why")
     message = f"{problem.title}: {problem.detail}" if problem.detail else problem.title
     opted_out = is_opt_out(problem.code, message)
-    return TextStatus(text.id, status, message, problem.code or None, segments=text.parts, cost=cost, opted_out=opted_out)
+    return TextStatus(
+        text.id, status, message, problem.code or None, segments=text.parts, cost=cost, opted_out=opted_out
+    )
 
 
 _CALL_EVENTS: Final[Mapping[str, Callable[[CallPayload, CallState], Told]]] = {

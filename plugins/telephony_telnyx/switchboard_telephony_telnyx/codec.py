@@ -6,8 +6,8 @@ https://developers.telnyx.com/api-reference/websockets/stream-call-media-over-we
 from typing import Final, Literal, TypeAlias
 
 import msgspec
-from switchboard.plugins import Frame, MediaCodec, MediaEvent, MediaStarted
-from switchboard.plugins.json_media import Common, Writer, event_of
+from switchboard.plugin_sdk import Frame, MediaCodec, MediaEvent, MediaStarted
+from switchboard.plugin_sdk.json_media import Common, Writer, event_of
 
 from switchboard_telephony_telnyx.state import media_digest, read_state
 

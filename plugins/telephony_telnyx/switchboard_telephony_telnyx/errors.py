@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from switchboard.plugins import INVALID_NUMBER, OutcomeUnknown, ProviderError, RecipientOptedOut
+from switchboard.plugin_sdk import INVALID_NUMBER, OutcomeUnknown, ProviderError, RecipientOptedOut
 
 NOT_FOUND: Final = 404
 CALL_OVER: Final = frozenset(("90015", "90018"))

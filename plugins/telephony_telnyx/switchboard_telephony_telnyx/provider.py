@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, Literal
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
 import aiohttp
-from switchboard.plugins import (
+from switchboard.plugin_sdk import (
     AvailableNumber,
     BoughtNumber,
     BrowserCall,
@@ -31,8 +31,8 @@ from switchboard.plugins import (
     TelephonyProvider,
     TextOrder,
 )
-from switchboard.plugins.languages import nearest_language
-from switchboard.plugins.recordings import stream_recording
+from switchboard.plugin_sdk.languages import nearest_language
+from switchboard.plugin_sdk.recordings import stream_recording
 
 from switchboard_telephony_telnyx import stock
 from switchboard_telephony_telnyx.callbacks import Connect, HangUp, Reader, Speak
@@ -71,7 +71,9 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         self._opened: tuple[Any, aiohttp.ClientSession] | None = None
 
     async def open(self) -> None:
-        client = await asyncio.to_thread(connect, self._api_key, str(self.settings.base_url) if self.settings.base_url else None)
+        client = await asyncio.to_thread(
+            connect, self._api_key, str(self.settings.base_url) if self.settings.base_url else None
+        )
         self._opened = client, aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
 
     async def close(self) -> None:
@@ -81,7 +83,9 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             await files.close()
 
     async def check(self) -> None:
-        application = part(await asked(lambda: self._client.call_control_applications.retrieve(self.settings.connection_id)))
+        application = part(
+            await asked(lambda: self._client.call_control_applications.retrieve(self.settings.connection_id))
+        )
         if application.active is False:
             raise ProviderError("the Telnyx application is not active", retryable=False)
 
@@ -111,12 +115,17 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
                 await self._answer(call_id, state, **self._streamed(instruction.media_url))
             elif isinstance(instruction, ForwardCall):
                 # Only what is answered can be transferred: the webhook that tells so does it.
-                await self._answer(call_id, CallState(call_id=call_id, forward_to=instruction.to_number, caller_id=instruction.caller_id))
+                await self._answer(
+                    call_id,
+                    CallState(call_id=call_id, forward_to=instruction.to_number, caller_id=instruction.caller_id),
+                )
             elif isinstance(call, BrowserCall):
                 await self.hang_up(call_id)
             else:
                 cause = REASONS[instruction.reason]
-                await self._command(call_id, lambda given: self._actions.reject(call_id, cause=cause, **given), key="reject")
+                await self._command(
+                    call_id, lambda given: self._actions.reject(call_id, cause=cause, **given), key="reject"
+                )
         return CarrierReply()
 
     def media_codec(self, media_url: str) -> MediaCodec:
@@ -198,7 +207,9 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         await self._stop_streaming(carrier_call_id)
 
     async def send_digits(self, carrier_call_id: str, digits: str) -> None:
-        await self._command(carrier_call_id, lambda given: self._actions.send_dtmf(carrier_call_id, digits=digits, **given))
+        await self._command(
+            carrier_call_id, lambda given: self._actions.send_dtmf(carrier_call_id, digits=digits, **given)
+        )
 
     @property
     def _actions(self) -> Any:
@@ -222,7 +233,9 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         language = nearest_language(speak.language, LANGUAGES)
         told = {"payload": speak.text, "voice": VOICE, **({"language": language} if language is not None else {})}
         try:
-            await self._command(speak.call_id, lambda given: self._actions.speak(speak.call_id, **told, **given), key="introduce")
+            await self._command(
+                speak.call_id, lambda given: self._actions.speak(speak.call_id, **told, **given), key="introduce"
+            )
         except ProviderError as error:
             if error.retryable:
                 raise
@@ -247,13 +260,24 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             "target_leg_client_state": write_state(self._api_key, CallState(leg_of=call_id)),
             "timeout_secs": FORWARD_RING_SECONDS,
         }
-        await self._command(call_id, lambda given: self._actions.transfer(call_id, to=to_number, from_=caller_id, **told, **given), key=key)
+        await self._command(
+            call_id,
+            lambda given: self._actions.transfer(call_id, to=to_number, from_=caller_id, **told, **given),
+            key=key,
+        )
 
     # texts
 
     async def send_text(self, order: TextOrder) -> str:
-        given = {"from_": order.from_number, "to": order.to_number, "text": order.body, "webhook_url": order.callbacks.events}
-        return made(await asked(lambda: self._client.messages.send(**given, use_profile_webhooks=False), creates=True), "id")
+        given = {
+            "from_": order.from_number,
+            "to": order.to_number,
+            "text": order.body,
+            "webhook_url": order.callbacks.events,
+        }
+        return made(
+            await asked(lambda: self._client.messages.send(**given, use_profile_webhooks=False), creates=True), "id"
+        )
 
     # numbers
 
@@ -284,10 +308,14 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
     async def browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
         connection_id = self.settings.credential_connection_id
         if connection_id is None:
-            raise ProviderError("browser calling needs credential_connection_id in the tenant file", code="unsupported", retryable=False)
+            raise ProviderError(
+                "browser calling needs credential_connection_id in the tenant file", code="unsupported", retryable=False
+            )
         expires_at = (datetime.now(UTC) + timedelta(seconds=TOKEN_SECONDS)).isoformat(timespec="seconds")
         credentials = self._client.telephony_credentials
-        credential = await asked(lambda: credentials.create(connection_id=connection_id, name=identity, expires_at=expires_at))
+        credential = await asked(
+            lambda: credentials.create(connection_id=connection_id, name=identity, expires_at=expires_at)
+        )
         credential_id = part(credential, "id")
         token = await asked(lambda: credentials.create_token(credential_id))
         return BrowserToken(str(token), identity, TOKEN_SECONDS, {"sdk": "telnyx-webrtc"})

@@ -4,7 +4,7 @@ from base64 import b64decode
 from typing import Annotated
 
 from pydantic import Field, HttpUrl, SecretStr, StringConstraints, field_validator
-from switchboard.plugins import ProviderSettings
+from switchboard.plugin_sdk import ProviderSettings
 
 KEY_BYTES = 32
 Id = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,20}$")]

@@ -10,7 +10,7 @@ from typing import Final
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from switchboard.plugins import CarrierRequest, InvalidCallback
+from switchboard.plugin_sdk import CarrierRequest, InvalidCallback
 
 HEADER: Final = "telnyx-signature-ed25519"
 TIMESTAMP: Final = "telnyx-timestamp"

@@ -3,8 +3,8 @@
 import asyncio
 from typing import Any, Final
 
-from switchboard.plugins import AvailableNumber, BoughtNumber, CallbackUrls, ProviderError
-from switchboard.plugins.numbering import NumberType
+from switchboard.plugin_sdk import AvailableNumber, BoughtNumber, CallbackUrls, ProviderError
+from switchboard.plugin_sdk.phone_numbers import NumberType
 
 from switchboard_telephony_telnyx.errors import is_gone, part
 from switchboard_telephony_telnyx.settings import TelnyxSettings
@@ -87,8 +87,13 @@ async def release(client: Any, number_id: str) -> None:
 
 async def _own(client: Any, phone_number: str) -> Any | None:
     """The account's number, active or on its way."""
-    found = part(await asked(lambda: client.phone_numbers.list(filter={"phone_number": phone_number.removeprefix("+")})))
-    return next((number for number in found if number.phone_number == phone_number and number.status in ("active", *_COMING)), None)
+    found = part(
+        await asked(lambda: client.phone_numbers.list(filter={"phone_number": phone_number.removeprefix("+")}))
+    )
+    return next(
+        (number for number in found if number.phone_number == phone_number and number.status in ("active", *_COMING)),
+        None,
+    )
 
 
 async def _is_ordered(client: Any, phone_number: str) -> bool:
@@ -98,7 +103,9 @@ async def _is_ordered(client: Any, phone_number: str) -> bool:
 
 async def _order(client: Any, phone_number: str) -> None:
     wanted = [{"phone_number": phone_number}]
-    order = await asked(lambda: client.number_orders.create(phone_numbers=wanted, customer_reference=phone_number), creates=True)
+    order = await asked(
+        lambda: client.number_orders.create(phone_numbers=wanted, customer_reference=phone_number), creates=True
+    )
     if part(order, "status") == "failure":
         raise ProviderError(f"Telnyx did not sell {phone_number}", code="order_failed", retryable=False)
 
@@ -113,7 +120,9 @@ async def _arrived(client: Any, phone_number: str) -> Any:
                     return number
                 await asyncio.sleep(LOOK_SECONDS)
     except TimeoutError:
-        raise ProviderError(f"Telnyx has taken the order of {phone_number} and not delivered it yet", code="order_pending") from None
+        raise ProviderError(
+            f"Telnyx has taken the order of {phone_number} and not delivered it yet", code="order_pending"
+        ) from None
 
 
 async def _direct(client: Any, settings: TelnyxSettings, number_id: str) -> bool:

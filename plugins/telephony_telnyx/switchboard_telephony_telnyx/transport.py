@@ -6,8 +6,16 @@ import operator
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
-from switchboard.plugins import OutcomeUnknown, ProviderError
-from switchboard.plugins.patience import ALL_SECONDS, ATTEMPT_SECONDS, ATTEMPTS, CONNECT_SECONDS, LONGEST_WAIT_SECONDS, pause, retry_after
+from switchboard.plugin_sdk import OutcomeUnknown, ProviderError
+from switchboard.plugin_sdk.retries import (
+    ALL_SECONDS,
+    ATTEMPT_SECONDS,
+    ATTEMPTS,
+    CONNECT_SECONDS,
+    LONGEST_WAIT_SECONDS,
+    pause,
+    retry_after,
+)
 
 from switchboard_telephony_telnyx.errors import refusal
 
@@ -70,7 +78,9 @@ async def _persist(request: Callable[[], Awaitable[Answer]], creates: bool) -> A
             if unheard:
                 failure = ProviderError(f"Telnyx cannot be reached: {reason}")
             else:
-                failure = (OutcomeUnknown if creates else ProviderError)(f"Telnyx did not answer: {str(reason) or type(reason).__name__}")
+                failure = (OutcomeUnknown if creates else ProviderError)(
+                    f"Telnyx did not answer: {str(reason) or type(reason).__name__}"
+                )
         if not again or attempt == ATTEMPTS or wait > LONGEST_WAIT_SECONDS:
             raise failure
         await pause(attempt, wait)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from switchboard.plugins import sip_failure
+from switchboard.plugin_sdk import sip_failure
 
 _HANGUP: Final[Mapping[str, str]] = {
     "call_rejected": "the destination rejected the call",

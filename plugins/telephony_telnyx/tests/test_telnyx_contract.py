@@ -5,8 +5,8 @@ import json
 from base64 import b64decode, b64encode
 
 import pytest
-from switchboard.plugins import CallbackUrls, CallOrder, CarrierRequest, Frame, TextOrder
-from switchboard.plugins.testing import MEDIA_URL, CarrierSamples, TelephonyContract
+from switchboard.plugin_sdk import CallbackUrls, CallOrder, CarrierRequest, Frame, TextOrder
+from switchboard.plugin_sdk.testing import MEDIA_URL, CarrierSamples, TelephonyContract
 from switchboard_telephony_telnyx.provider import TelnyxTelephony
 from switchboard_telephony_telnyx.settings import TelnyxSettings
 from switchboard_telephony_telnyx.state import CallState, media_digest, write_state
@@ -46,7 +46,12 @@ class TestTelnyx(TelephonyContract):
             return json.dumps({"event": event, "sequence_number": "2", "stream_id": "32DE0DEA", **fields})
 
         def media(audio: bytes) -> str:
-            chunk = {"track": "inbound", "chunk": str(next(chunks)), "timestamp": "5", "payload": b64encode(audio).decode()}
+            chunk = {
+                "track": "inbound",
+                "chunk": str(next(chunks)),
+                "timestamp": "5",
+                "payload": b64encode(audio).decode(),
+            }
             return message("media", media=chunk)
 
         start = {

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import SecretStr
-from switchboard.plugins import CallAnswered, CarrierRequest, InvalidCallback
+from switchboard.plugin_sdk import CallAnswered, CarrierRequest, InvalidCallback
 from switchboard_telephony_telnyx.provider import TelnyxTelephony
 from switchboard_telephony_telnyx.settings import TelnyxSettings
 from switchboard_telephony_telnyx.state import CallState, write_state
@@ -23,9 +23,17 @@ CALL = "01a1fed0-0000-7000-8000-000000000001"
 OTHER_CALL = CALL[:-1] + "2"
 URL = f"https://voice.example/carriers/telnyx/019a/calls/{CALL}"
 ID = "v3:call"
-PAYLOAD: JsonBody = {"call_control_id": ID, "client_state": write_state(API_KEY, CallState(reference=CALL)), "state": "answered"}
+PAYLOAD: JsonBody = {
+    "call_control_id": ID,
+    "client_state": write_state(API_KEY, CallState(reference=CALL)),
+    "state": "answered",
+}
 BODY = webhook("call.answered", PAYLOAD)
-TEXT: JsonBody = {"id": "text", "to": [{"phone_number": "+15550100001", "status": "sent"}], "webhook_url": URL.replace("calls", "texts")}
+TEXT: JsonBody = {
+    "id": "text",
+    "to": [{"phone_number": "+15550100001", "status": "sent"}],
+    "webhook_url": URL.replace("calls", "texts"),
+}
 
 
 @pytest.fixture
@@ -71,7 +79,9 @@ GENUINE: dict[str, Callable[[], CarrierRequest]] = {
 
 
 @pytest.mark.parametrize("request_made", GENUINE.values(), ids=GENUINE.keys())
-async def test_what_telnyx_tells_is_believed(carrier: TelnyxTelephony, request_made: Callable[[], CarrierRequest]) -> None:
+async def test_what_telnyx_tells_is_believed(
+    carrier: TelnyxTelephony, request_made: Callable[[], CarrierRequest]
+) -> None:
     assert (await carrier.receive(request_made())).events == (CallAnswered(ID),)
 
 
@@ -90,7 +100,9 @@ ATTACKS: dict[str, Callable[[], CarrierRequest]] = {
     "signed with another account's key": lambda: signed(key=OTHER_KEY),
     "stale": lambda: signed(ago=310),
     "of the future": lambda: signed(ago=-310),
-    "stale, with a new time": lambda: replace(signed(ago=900), headers={**signed(ago=900).headers, "telnyx-timestamp": str(int(time.time()))}),
+    "stale, with a new time": lambda: replace(
+        signed(ago=900), headers={**signed(ago=900).headers, "telnyx-timestamp": str(int(time.time()))}
+    ),
     "a time that is none": lambda: with_header("timestamp", "yesterday"),
     "a time with a sign": lambda: changed(lambda timestamp: f"+{timestamp}", "timestamp"),
     "a time in other digits": lambda: changed(lambda timestamp: timestamp.translate({ord("1"): "١"}), "timestamp"),
@@ -100,9 +112,13 @@ ATTACKS: dict[str, Callable[[], CarrierRequest]] = {
     "a space more": lambda: replace(signed(), body=BODY + b" "),
     "a byte less": lambda: replace(signed(), body=BODY[:-1]),
     "no body": lambda: replace(signed(), body=b""),
-    "the time moved into the body": lambda: replace(signed(), body=signed().headers["telnyx-timestamp"].encode() + b"|" + BODY),
+    "the time moved into the body": lambda: replace(
+        signed(), body=signed().headers["telnyx-timestamp"].encode() + b"|" + BODY
+    ),
     "replayed at another call's address": lambda: signed(url=URL.replace(CALL, OTHER_CALL)),
-    "replayed at another text's address": lambda: signed(webhook("message.sent", TEXT), url=URL.replace(f"calls/{CALL}", f"texts/{OTHER_CALL}")),
+    "replayed at another text's address": lambda: signed(
+        webhook("message.sent", TEXT), url=URL.replace(f"calls/{CALL}", f"texts/{OTHER_CALL}")
+    ),
     "signed, and no JSON": lambda: signed(b"hello=world"),
     "signed, and no webhook": lambda: signed(b"[]"),
     "signed, and about no call": lambda: signed(webhook("call.hangup", {})),

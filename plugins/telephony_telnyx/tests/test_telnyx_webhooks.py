@@ -6,7 +6,7 @@ from base64 import b64encode
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import SecretStr
-from switchboard.plugins import (
+from switchboard.plugin_sdk import (
     BrowserCall,
     CallAnswered,
     CallEnded,
@@ -39,7 +39,9 @@ ID, LEG, TEXT_ID = "v3:call", "a-leg", "a-text"
 @pytest.fixture
 def carrier() -> TelnyxTelephony:
     public_key = b64encode(KEY.public_key().public_bytes_raw()).decode()
-    settings = TelnyxSettings(api_key=SecretStr(API_KEY), public_key=public_key, connection_id=APPLICATION, credential_connection_id=BROWSERS)
+    settings = TelnyxSettings(
+        api_key=SecretStr(API_KEY), public_key=public_key, connection_id=APPLICATION, credential_connection_id=BROWSERS
+    )
     return TelnyxTelephony(settings)
 
 
@@ -48,7 +50,12 @@ def failed(code: str, message: str) -> CallEnded:
 
 
 def ended(cause: str, sip_code: str = "unspecified") -> tuple[str, JsonBody]:
-    return "call.hangup", {"hangup_cause": cause, "sip_hangup_cause": sip_code, "hangup_source": "callee", "state": "hangup"}
+    return "call.hangup", {
+        "hangup_cause": cause,
+        "sip_hangup_cause": sip_code,
+        "hangup_source": "callee",
+        "state": "hangup",
+    }
 
 
 def text(status: str, **more: object) -> tuple[str, JsonBody]:
@@ -60,7 +67,13 @@ def problem(code: str, title: str, detail: str | None = None) -> JsonBody:
 
 
 def came(**more: object) -> tuple[str, JsonBody]:
-    return "message.received", {"id": TEXT_ID, "from": {"phone_number": "+1555"}, "to": [{"phone_number": OURS}], "text": "Hi", **more}
+    return "message.received", {
+        "id": TEXT_ID,
+        "from": {"phone_number": "+1555"},
+        "to": [{"phone_number": OURS}],
+        "text": "Hi",
+        **more,
+    }
 
 
 TOLD: dict[str, tuple[tuple[str, JsonBody], CarrierEvent | None]] = {
@@ -137,11 +150,15 @@ TOLD: dict[str, tuple[tuple[str, JsonBody], CarrierEvent | None]] = {
 
 def signed(event_type: str, payload: JsonBody) -> CarrierRequest:
     body = webhook(event_type, payload)
-    return CarrierRequest("POST", URL, "", {name.lower(): value for name, value in signed_headers(KEY, body).items()}, body)
+    return CarrierRequest(
+        "POST", URL, "", {name.lower(): value for name, value in signed_headers(KEY, body).items()}, body
+    )
 
 
 @pytest.mark.parametrize(("told", "event"), TOLD.values(), ids=TOLD.keys())
-async def test_webhooks_are_translated(carrier: TelnyxTelephony, told: tuple[str, JsonBody], event: CarrierEvent | None) -> None:
+async def test_webhooks_are_translated(
+    carrier: TelnyxTelephony, told: tuple[str, JsonBody], event: CarrierEvent | None
+) -> None:
     name, payload = told
     if not name.startswith("message."):
         state = write_state(API_KEY, CallState(reference=REFERENCE, media=media_digest(MEDIA)))
@@ -159,8 +176,17 @@ async def test_calls_that_come_in_are_told_apart(carrier: TelnyxTelephony) -> No
         "state": "parked",
     }
     assert (await carrier.receive(signed("call.initiated", call))).events == (IncomingCall(ID, "+1555", OURS),)
-    from_page = {**call, "connection_id": BROWSERS, "from": OURS, "to": "+1555", "direction": "outgoing", "caller_id_name": "ada"}
-    assert (await carrier.receive(signed("call.initiated", from_page))).events == (BrowserCall(ID, OURS, "+1555", identity="ada"),)
+    from_page = {
+        **call,
+        "connection_id": BROWSERS,
+        "from": OURS,
+        "to": "+1555",
+        "direction": "outgoing",
+        "caller_id_name": "ada",
+    }
+    assert (await carrier.receive(signed("call.initiated", from_page))).events == (
+        BrowserCall(ID, OURS, "+1555", identity="ada"),
+    )
     dialled_by_itself = {**from_page, "state": "bridging"}
     assert (await carrier.receive(signed("call.initiated", dialled_by_itself))).events == ()
 
@@ -183,7 +209,10 @@ def start(state: CallState | None, **media_format: object) -> str:
     return json.dumps({"event": "start", "start": told, "stream_id": "s"})
 
 
-@pytest.mark.parametrize("state", [None, CallState(), CallState(media="x"), CallState(media=media_digest("wss://voice.example/media/another"))])
+@pytest.mark.parametrize(
+    "state",
+    [None, CallState(), CallState(media="x"), CallState(media=media_digest("wss://voice.example/media/another"))],
+)
 def test_a_stream_without_its_calls_state_never_starts(state: CallState | None) -> None:
     with pytest.raises(ValueError, match="state"):
         TelnyxCodec(API_KEY, MEDIA).decode(start(state))
@@ -220,5 +249,13 @@ def test_frames_are_heard_in_their_order(sent: list[int], heard: list[int]) -> N
 
 def test_our_own_audio_and_errors_are_not_the_callers() -> None:
     codec = TelnyxCodec("", MEDIA)
-    assert codec.decode('{"event":"media","media":{"track":"outbound","chunk":"1","payload":"AAAA"},"stream_id":"s"}') is None
-    assert codec.decode('{"event":"error","payload":{"code":100005,"title":"rate_limit_reached","detail":"x"},"stream_id":"s"}') is None
+    assert (
+        codec.decode('{"event":"media","media":{"track":"outbound","chunk":"1","payload":"AAAA"},"stream_id":"s"}')
+        is None
+    )
+    assert (
+        codec.decode(
+            '{"event":"error","payload":{"code":100005,"title":"rate_limit_reached","detail":"x"},"stream_id":"s"}'
+        )
+        is None
+    )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from switchboard.plugins import (
+from switchboard.plugin_sdk import (
     BrowserCall,
     CallbackUrls,
     CallEnded,
@@ -23,7 +23,7 @@ from switchboard.plugins import (
     RejectCall,
     TargetReady,
     TextOrder,
-    patience,
+    retries,
 )
 from switchboard_telephony_telnyx import stock, transport
 from switchboard_telephony_telnyx.provider import TelnyxTelephony
@@ -48,7 +48,7 @@ ID, LEG, TEXT_ID = "v3:call", "a-leg", "a-text"
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr(retries, "BACKOFF_SECONDS", 0.01)
     monkeypatch.setattr(transport, "ALL_SECONDS", 1.0)
     monkeypatch.setattr(stock, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(stock, "ARRIVAL_SECONDS", 0.3)
@@ -69,7 +69,9 @@ async def test_a_call_is_ordered_whole(carrier: TelnyxTelephony, telnyx: TelnyxS
     assert call_id in telnyx.legs
     ((method, path, sent),) = telnyx.requests
     assert (method, path) == ("POST", "/v2/calls")
-    assert read_state(telnyx.api_key, str(sent.pop("client_state"))) == CallState(reference=REFERENCE, media=media_digest(MEDIA))
+    assert read_state(telnyx.api_key, str(sent.pop("client_state"))) == CallState(
+        reference=REFERENCE, media=media_digest(MEDIA)
+    )
     assert sent.pop("command_id")
     assert sent == {
         "connection_id": telnyx.connection_id, "to": "+15550100021", "from": OURS, "timeout_secs": 25, "time_limit_secs": 600,
@@ -94,7 +96,12 @@ async def test_instructions_are_commands_that_hold_once(carrier: TelnyxTelephony
     await recording.close()
     (first, second) = [sent for _, path, sent in telnyx.requests if path.endswith("/actions/answer")]
     assert first == second
-    assert (first["stream_url"], first["record"], first["record_channels"], first["record_format"]) == (MEDIA, "record-from-answer", "dual", "wav")
+    assert (first["stream_url"], first["record"], first["record_channels"], first["record_format"]) == (
+        MEDIA,
+        "record-from-answer",
+        "dual",
+        "wav",
+    )
     assert read_state(telnyx.api_key, record.client_state) == CallState(call_id=record.id, media=media_digest(MEDIA))
     _, call = announced(telnyx)
     await carrier.instruct(call, RejectCall("busy"), EVENTS)
@@ -103,7 +110,9 @@ async def test_instructions_are_commands_that_hold_once(carrier: TelnyxTelephony
     assert telnyx.requests[-1][1].endswith("/actions/hangup")
 
 
-async def test_a_forwarded_call_is_answered_and_then_transferred_once(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+async def test_a_forwarded_call_is_answered_and_then_transferred_once(
+    carrier: TelnyxTelephony, telnyx: TelnyxServer
+) -> None:
     record, call = announced(telnyx)
     await carrier.instruct(call, ForwardCall("+15550100002", OURS), EVENTS)
     told_twice = signed(telnyx, "call.answered", record.payload())
@@ -114,11 +123,15 @@ async def test_a_forwarded_call_is_answered_and_then_transferred_once(carrier: T
     assert (sent["to"], sent["from"]) == ("+15550100002", OURS)
     assert record.leg_b is not None
     assert (await carrier.receive(signed(telnyx, "call.answered", record.leg_b.payload()))).events == ()
-    assert (await carrier.receive(signed(telnyx, "call.hangup", record.leg_b.payload(hangup_cause="user_busy")))).events == ()
+    assert (
+        await carrier.receive(signed(telnyx, "call.hangup", record.leg_b.payload(hangup_cause="user_busy")))
+    ).events == ()
     assert telnyx.requests[-1][1] == f"/v2/calls/{record.id}/actions/hangup", "the caller is not left in silence"
 
 
-@pytest.mark.parametrize(("language", "spoken"), [("en-GB", "en-GB"), ("de", "de-DE"), ("nn-NO", "nb-NO"), ("mul", None)])
+@pytest.mark.parametrize(
+    ("language", "spoken"), [("en-GB", "en-GB"), ("de", "de-DE"), ("nn-NO", "nb-NO"), ("mul", None)]
+)
 async def test_a_target_is_told_why_in_a_language_they_have(
     carrier: TelnyxTelephony, telnyx: TelnyxServer, language: str, spoken: str | None
 ) -> None:
@@ -128,7 +141,9 @@ async def test_a_target_is_told_why_in_a_language_they_have(
 
 
 @pytest.mark.parametrize(("status", "ready"), [("completed", True), ("call_hangup", False), ("cancelled_amd", False)])
-async def test_a_target_is_ready_who_has_heard_all(carrier: TelnyxTelephony, telnyx: TelnyxServer, status: str, ready: bool) -> None:
+async def test_a_target_is_ready_who_has_heard_all(
+    carrier: TelnyxTelephony, telnyx: TelnyxServer, status: str, ready: bool
+) -> None:
     record = await introduced(carrier, telnyx, "en-US")
     told = await carrier.receive(signed(telnyx, "call.speak.ended", record.payload(status=status)))
     assert told.events == ((TargetReady(record.id),) if ready else ())
@@ -136,10 +151,14 @@ async def test_a_target_is_ready_who_has_heard_all(carrier: TelnyxTelephony, tel
 
 async def introduced(carrier: TelnyxTelephony, telnyx: TelnyxServer, language: str) -> CallRecord:
     """Somebody who is rung for a warm transfer."""
-    return telnyx.legs[await carrier.introduce(ID, Introduction("+15550100001", OURS, WHY, language), CALLBACKS)].post.record
+    return telnyx.legs[
+        await carrier.introduce(ID, Introduction("+15550100001", OURS, WHY, language), CALLBACKS)
+    ].post.record
 
 
-async def test_keys_are_pressed_and_transfers_take_the_call_off_the_stream(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+async def test_keys_are_pressed_and_transfers_take_the_call_off_the_stream(
+    carrier: TelnyxTelephony, telnyx: TelnyxServer
+) -> None:
     call_id = await carrier.place_call(CALL)
     record = telnyx.legs[call_id].post.record
     await carrier.send_digits(call_id, "1w#")
@@ -156,11 +175,17 @@ async def test_keys_are_pressed_and_transfers_take_the_call_off_the_stream(carri
 # --- retries ---
 
 
-async def test_a_call_that_telnyx_failed_to_place_is_not_asked_for_again_but_may_be_by_others(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+async def test_a_call_that_telnyx_failed_to_place_is_not_asked_for_again_but_may_be_by_others(
+    carrier: TelnyxTelephony, telnyx: TelnyxServer
+) -> None:
     telnyx.failures["POST", "calls"] = [500]
     with pytest.raises(ProviderError) as failure:
         await carrier.place_call(CALL)
-    assert (failure.value.code, failure.value.retryable, isinstance(failure.value, OutcomeUnknown)) == ("10007", True, False)
+    assert (failure.value.code, failure.value.retryable, isinstance(failure.value, OutcomeUnknown)) == (
+        "10007",
+        True,
+        False,
+    )
     assert len(telnyx.requests) == 1
 
 
@@ -186,7 +211,9 @@ async def test_too_many_requests_are_sent_again_a_little_later(carrier: TelnyxTe
 
 
 @pytest.mark.parametrize("failure", [500, 503, BROKEN])
-async def test_commands_are_sent_again_and_obeyed_once(carrier: TelnyxTelephony, telnyx: TelnyxServer, failure: int) -> None:
+async def test_commands_are_sent_again_and_obeyed_once(
+    carrier: TelnyxTelephony, telnyx: TelnyxServer, failure: int
+) -> None:
     call_id = await carrier.place_call(CALL)
     telnyx.failures["POST", "send_dtmf"] = [failure]
     await carrier.send_digits(call_id, "5")
@@ -237,8 +264,13 @@ async def test_what_only_this_account_may_not_do_another_carrier_may(carrier: Te
     assert (refusal.value.code, refusal.value.retryable) == ("10010", True)
 
 
-@pytest.mark.parametrize(("change", "words"), [({"api_key": "wrong"}, "Authentication failed"), ({"connection_id": "7"}, "Resource not found")])
-async def test_settings_that_do_not_work_are_told_by_check(telnyx: TelnyxServer, change: dict[str, str], words: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"api_key": "wrong"}, "Authentication failed"), ({"connection_id": "7"}, "Resource not found")],
+)
+async def test_settings_that_do_not_work_are_told_by_check(
+    telnyx: TelnyxServer, change: dict[str, str], words: str
+) -> None:
     stranger = TelnyxTelephony(TelnyxSettings.model_validate({**telnyx.settings, **change}))
     await stranger.open()
     with pytest.raises(ProviderError, match=words) as refusal:
@@ -247,7 +279,9 @@ async def test_settings_that_do_not_work_are_told_by_check(telnyx: TelnyxServer,
     await stranger.close()
 
 
-async def test_credentials_in_the_environment_are_nobodys(telnyx: TelnyxServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_credentials_in_the_environment_are_nobodys(
+    telnyx: TelnyxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("API_KEY", "CLIENT_ID", "CLIENT_SECRET", "BASE_URL"):
         monkeypatch.setenv(f"TELNYX_{name}", "http://127.0.0.1:9")
     carrier = TelnyxTelephony(TelnyxSettings.model_validate(telnyx.settings))
@@ -270,17 +304,25 @@ async def test_check_spends_nothing(carrier: TelnyxTelephony, telnyx: TelnyxServ
 )  # fmt: skip
 def test_settings_that_cannot_work_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        TelnyxSettings.model_validate({"api_key": "KEY", "public_key": b64encode(bytes(32)).decode(), "connection_id": "1", **settings})
+        TelnyxSettings.model_validate(
+            {"api_key": "KEY", "public_key": b64encode(bytes(32)).decode(), "connection_id": "1", **settings}
+        )
 
 
 def signed(telnyx: TelnyxServer, event_type: str, payload: JsonBody, url: str = CALLBACKS.events) -> CarrierRequest:
     body = webhook(event_type, payload)
-    return CarrierRequest("POST", url, "", {name.lower(): value for name, value in signed_headers(telnyx.key, body).items()}, body)
+    return CarrierRequest(
+        "POST", url, "", {name.lower(): value for name, value in signed_headers(telnyx.key, body).items()}, body
+    )
 
 
-async def test_a_call_whose_audio_cannot_be_streamed_fails_and_is_hung_up(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+async def test_a_call_whose_audio_cannot_be_streamed_fails_and_is_hung_up(
+    carrier: TelnyxTelephony, telnyx: TelnyxServer
+) -> None:
     record, _ = announced(telnyx)
-    received = await carrier.receive(signed(telnyx, "streaming.failed", record.payload(failure_reason="connection_failed")))
+    received = await carrier.receive(
+        signed(telnyx, "streaming.failed", record.payload(failure_reason="connection_failed"))
+    )
     reason = "Telnyx could not stream the call's audio: it could not connect to the platform"
     assert received.events == (CallEnded(record.id, "failed", error_message=reason, error_code="connection_failed"),)
     assert telnyx.requests[-1][1].endswith("/actions/hangup")
@@ -292,14 +334,24 @@ async def test_a_call_whose_audio_cannot_be_streamed_fails_and_is_hung_up(carrie
 async def test_numbers_are_searched_where_they_are(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
     (british,) = await carrier.search_numbers(country="GB", area_code="020", limit=1)
     assert british.phone_number.startswith("+4420")
-    assert (british.locality, british.sms, british.mms, british.monthly_cost, british.setup_cost) == ("London", True, False, 1.15, 0.0)
+    assert (british.locality, british.sms, british.mms, british.monthly_cost, british.setup_cost) == (
+        "London",
+        True,
+        False,
+        1.15,
+        0.0,
+    )
     assert telnyx.requests[0][2]["filter[national_destination_code]"] == "20"
     assert await carrier.search_numbers(country="FR", area_code=None, limit=5) == []
-    asked = [sent["filter[phone_number_type]"] for _, _, sent in telnyx.requests if sent["filter[country_code]"] == "FR"]
+    asked = [
+        sent["filter[phone_number_type]"] for _, _, sent in telnyx.requests if sent["filter[country_code]"] == "FR"
+    ]
     assert asked == ["local", "mobile", "national", "toll_free"]
 
 
-async def test_a_number_of_the_account_is_directed_to_us_and_not_bought(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+async def test_a_number_of_the_account_is_directed_to_us_and_not_bought(
+    carrier: TelnyxTelephony, telnyx: TelnyxServer
+) -> None:
     bought = await carrier.buy_number(OURS, EVENTS)
     number = telnyx.numbers[OURS]
     assert (bought.carrier_number_id, bought.sms, telnyx.purchases) == (number.id, True, 0)
@@ -309,7 +361,9 @@ async def test_a_number_of_the_account_is_directed_to_us_and_not_bought(carrier:
     changes = [path for method, path, _ in telnyx.requests if method == "PATCH"]
     await carrier.buy_number(OURS, EVENTS)
     again = [path for method, path, _ in telnyx.requests if method == "PATCH"][len(changes) :]
-    assert [path for path in again if "phone_numbers" not in path] == [], "an account that tells us already is left alone"
+    assert [path for path in again if "phone_numbers" not in path] == [], (
+        "an account that tells us already is left alone"
+    )
 
 
 async def test_a_number_without_texts_needs_no_messaging_profile(telnyx: TelnyxServer) -> None:
@@ -330,7 +384,9 @@ async def test_a_purchase_whose_answer_was_lost_is_found_again(carrier: TelnyxTe
     assert (bought.phone_number, telnyx.purchases) == ("+12125550103", 1)
 
 
-async def test_an_order_that_takes_long_is_waited_for_and_not_given_twice(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+async def test_an_order_that_takes_long_is_waited_for_and_not_given_twice(
+    carrier: TelnyxTelephony, telnyx: TelnyxServer
+) -> None:
     telnyx.looks_until_active = 3
     assert (await carrier.buy_number("+12125550103", EVENTS)).phone_number == "+12125550103"
     telnyx.looks_until_active = 10_000
@@ -341,7 +397,9 @@ async def test_an_order_that_takes_long_is_waited_for_and_not_given_twice(carrie
     assert telnyx.purchases == 2
 
 
-async def test_a_recording_is_streamed_in_parts_from_where_it_is_kept(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+async def test_a_recording_is_streamed_in_parts_from_where_it_is_kept(
+    carrier: TelnyxTelephony, telnyx: TelnyxServer
+) -> None:
     telnyx.recordings[LEG] = bytes(range(256)) * 1000
     whole = await carrier.fetch_recording(LEG, None)
     assert (whole.status, whole.content_type, whole.content_length) == (200, "audio/x-wav", 256_000)
@@ -358,7 +416,11 @@ async def test_a_recording_is_streamed_in_parts_from_where_it_is_kept(carrier: T
 async def test_a_browser_token_is_one_of_telnyx(carrier: TelnyxTelephony, telnyx: TelnyxServer, platform: Any) -> None:
     token = await carrier.browser_token(identity="key_1", platform=platform)
     assert token.token.count(".") == 2
-    assert (token.identity, token.expires_in_seconds, dict(token.connection)) == ("key_1", 3600, {"sdk": "telnyx-webrtc"})
+    assert (token.identity, token.expires_in_seconds, dict(token.connection)) == (
+        "key_1",
+        3600,
+        {"sdk": "telnyx-webrtc"},
+    )
     (credential,) = telnyx.credentials.values()
     assert (credential["name"], credential["connection_id"]) == ("key_1", telnyx.browser_connection_id)
     assert credential["expires_at"]

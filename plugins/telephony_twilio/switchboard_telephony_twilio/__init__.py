@@ -1,6 +1,6 @@
 """The carrier Twilio."""
 
-from switchboard.plugins import hookimpl
+from switchboard.plugin_sdk import hookimpl
 
 from switchboard_telephony_twilio.provider import TwilioTelephony
 

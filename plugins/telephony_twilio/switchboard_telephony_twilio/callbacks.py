@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
-from switchboard.plugins import (
+from switchboard.plugin_sdk import (
     INVALID_NUMBER,
     BrowserCall,
     CallAccepted,
@@ -27,14 +27,22 @@ from switchboard.plugins import (
     TextReceived,
     TextStatus,
 )
-from switchboard.plugins.telephony import AnsweredBy, CallOutcome
+from switchboard.plugin_sdk.telephony import AnsweredBy, CallOutcome
 
 from switchboard_telephony_twilio.errors import NO_SUCH_NUMBER, OPTED_OUT
 from switchboard_telephony_twilio.markup import joined, nothing_to_say, reply
 from switchboard_telephony_twilio.signatures import Fields
 from switchboard_telephony_twilio.wording import call_failure, text_failure
 
-CALL, BROWSER, STATUS, STREAM, MACHINE, RECORDING, TEXT = "call", "browser", "status", "stream", "machine", "recording", "text"
+CALL, BROWSER, STATUS, STREAM, MACHINE, RECORDING, TEXT = (
+    "call",
+    "browser",
+    "status",
+    "stream",
+    "machine",
+    "recording",
+    "text",
+)
 INTRODUCED, TARGET = "introduced", "target"
 """What follows the platform's own callback address; `text` is a text that comes in, and how one that went out gets on; `target` is how somebody
 gets on who is called for a warm transfer, `introduced` asks what follows what they were told."""
@@ -149,7 +157,12 @@ def _ended(told: _Told, call_id: str, outcome: CallOutcome) -> CallEnded:
         return CallEnded(call_id, outcome, told.number("CallDuration"))
     code, sip_code = told.get("ErrorCode"), told.get("SipResponseCode")
     message = told.get("ErrorMessage") or call_failure(code, sip_code)
-    return CallEnded(call_id, outcome, error_message=message, error_code=INVALID_NUMBER if code in NO_SUCH_NUMBER else code or sip_code or None)
+    return CallEnded(
+        call_id,
+        outcome,
+        error_message=message,
+        error_code=INVALID_NUMBER if code in NO_SUCH_NUMBER else code or sip_code or None,
+    )
 
 
 def _introduced(told: _Told) -> TargetReady:

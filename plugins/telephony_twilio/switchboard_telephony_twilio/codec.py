@@ -5,8 +5,8 @@ import hmac
 from typing import Final, Literal, TypeAlias
 
 import msgspec
-from switchboard.plugins import Frame, MediaCodec, MediaEvent, MediaStarted
-from switchboard.plugins.json_media import Common, Writer, event_of
+from switchboard.plugin_sdk import Frame, MediaCodec, MediaEvent, MediaStarted
+from switchboard.plugin_sdk.json_media import Common, Writer, event_of
 
 TOKEN: Final = "token"  # noqa: S105  its name, not one
 """The stream's custom parameter that shows that it is the call's own."""

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable
 from typing import Final, TypeVar
 
-from switchboard.plugins import INVALID_NUMBER, OutcomeUnknown, ProviderError, RecipientOptedOut
+from switchboard.plugin_sdk import INVALID_NUMBER, OutcomeUnknown, ProviderError, RecipientOptedOut
 from twilio.base.exceptions import TwilioException, TwilioRestException, TwilioServiceException
 
 NOT_FOUND: Final = "20404"
@@ -13,7 +13,9 @@ OPTED_OUT: Final = "21610"
 """The recipient has replied STOP to this sender."""
 NO_SUCH_NUMBER: Final = frozenset(("13223", "13224", "13226", "21211", "21217"))
 """What is to be called is no number, or nobody's."""
-ANOTHER_CARRIER: Final = frozenset(("10001", "10004", "13227", "20003", "20005", "20006", "21203", "21210", "21212", "21215", "21216", "21219"))
+ANOTHER_CARRIER: Final = frozenset(
+    ("10001", "10004", "13227", "20003", "20005", "20006", "21203", "21210", "21212", "21215", "21216", "21219")
+)
 """Calls that fail because of the account, its limits, its lists, or a caller id that is not its own: another carrier may well place them."""
 RETRYABLE: Final = frozenset((408, 429))
 

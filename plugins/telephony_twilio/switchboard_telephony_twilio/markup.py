@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from switchboard.plugins import CarrierReply
-from switchboard.plugins.languages import nearest_language
+from switchboard.plugin_sdk import CarrierReply
+from switchboard.plugin_sdk.languages import nearest_language
 from twilio.twiml import TwiML
 from twilio.twiml.messaging_response import MessagingResponse
 from twilio.twiml.voice_response import VoiceResponse
@@ -37,7 +37,10 @@ def connected(media_url: str, token: str, stream_callback: str, recording_callba
     response = VoiceResponse()
     if recording_callback is not None:
         response.start().recording(
-            recording_status_callback=recording_callback, recording_status_callback_event="completed", channels="dual", trim="do-not-trim"
+            recording_status_callback=recording_callback,
+            recording_status_callback_event="completed",
+            channels="dual",
+            trim="do-not-trim",
         )
     response.connect().stream(url=media_url, status_callback=stream_callback).parameter(name=TOKEN, value=token)
     return response

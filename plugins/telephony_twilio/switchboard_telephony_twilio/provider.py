@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final, Literal
 
 from aiohttp import encode_basic_auth
-from switchboard.plugins import (
+from switchboard.plugin_sdk import (
     AvailableNumber,
     BoughtNumber,
     BrowserToken,
@@ -28,7 +28,7 @@ from switchboard.plugins import (
     TelephonyProvider,
     TextOrder,
 )
-from switchboard.plugins.recordings import stream_recording
+from switchboard.plugin_sdk.recordings import stream_recording
 from twilio.twiml import TwiML
 
 from switchboard_telephony_twilio import callbacks as told
@@ -103,7 +103,9 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
 
     def _connected(self, media_url: str, callbacks: CallbackUrls) -> TwiML:
         recorded_at = f"{callbacks.events}/{told.RECORDING}" if self.settings.record_calls else None
-        return markup.connected(media_url, stream_token(self._token, media_url), f"{callbacks.events}/{told.STREAM}", recorded_at)
+        return markup.connected(
+            media_url, stream_token(self._token, media_url), f"{callbacks.events}/{told.STREAM}", recorded_at
+        )
 
     # calls
 
@@ -173,7 +175,10 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
     async def send_text(self, order: TextOrder) -> str:
         text = await asked(
             self._client.messages.create_async(
-                to=order.to_number, from_=order.from_number, body=order.body, status_callback=f"{order.callbacks.events}/{told.TEXT}"
+                to=order.to_number,
+                from_=order.from_number,
+                body=order.body,
+                status_callback=f"{order.callbacks.events}/{told.TEXT}",
             )
         )
         return made(text.sid)
@@ -196,7 +201,9 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
         ours = await asked(self._client.incoming_phone_numbers.list_async(phone_number=phone_number, limit=20))
         known = next((number for number in ours if number.phone_number == phone_number), None)
         if known is None:
-            bought = await asked(self._client.incoming_phone_numbers.create_async(phone_number=phone_number, **directed))
+            bought = await asked(
+                self._client.incoming_phone_numbers.create_async(phone_number=phone_number, **directed)
+            )
         else:
             # Where a number has one of these, Twilio asks there, and not at its addresses.
             elsewhere = {"voice_application_sid": "", "sms_application_sid": "", "trunk_sid": ""}
@@ -215,7 +222,9 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
     async def fetch_recording(self, recording_id: str, byte_range: str | None) -> RecordingStream:
         url = f"{API}/2010-04-01/Accounts/{self.settings.account_sid}/Recordings/{recording_id}.wav"
         headers = {"Authorization": encode_basic_auth(self.settings.account_sid, self._token)}
-        return await stream_recording(self._http.session, self._http.address(url), headers, byte_range, carrier=self.title)
+        return await stream_recording(
+            self._http.session, self._http.address(url), headers, byte_range, carrier=self.title
+        )
 
     @property
     def has_browser_calling(self) -> bool:
@@ -225,15 +234,21 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
         settings = self.settings
         if settings.api_secret is None:
             raise ProviderError(
-                "browser calling needs api_sid, api_secret and application_sid in the tenant file", code="unsupported", retryable=False
+                "browser calling needs api_sid, api_secret and application_sid in the tenant file",
+                code="unsupported",
+                retryable=False,
             )
         from twilio.jwt.access_token import AccessToken
         from twilio.jwt.access_token.grants import VoiceGrant
 
         pushes = {"web": None, "ios": settings.ios_push_credential_sid, "android": settings.android_push_credential_sid}
-        grant = VoiceGrant(incoming_allow=True, outgoing_application_sid=settings.application_sid, push_credential_sid=pushes[platform])
+        grant = VoiceGrant(
+            incoming_allow=True, outgoing_application_sid=settings.application_sid, push_credential_sid=pushes[platform]
+        )
         secret = settings.api_secret.get_secret_value()
-        token = AccessToken(settings.account_sid, settings.api_sid, secret, grants=[grant], identity=identity, ttl=TOKEN_SECONDS)
+        token = AccessToken(
+            settings.account_sid, settings.api_sid, secret, grants=[grant], identity=identity, ttl=TOKEN_SECONDS
+        )
         return BrowserToken(str(token.to_jwt()), identity, TOKEN_SECONDS, {"sdk": "twilio-voice"})
 
 

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from pydantic import Field, HttpUrl, SecretStr, StringConstraints, model_validator
-from switchboard.plugins import ProviderSettings
+from switchboard.plugin_sdk import ProviderSettings
 
 Platform = Literal["web", "ios", "android"]
 

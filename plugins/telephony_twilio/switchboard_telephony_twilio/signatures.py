@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import msgspec
-from switchboard.plugins import CarrierRequest, InvalidCallback
+from switchboard.plugin_sdk import CarrierRequest, InvalidCallback
 from twilio.request_validator import RequestValidator
 
 HEADER: Final = "x-twilio-signature"
@@ -68,7 +68,13 @@ def _json(body: bytes) -> Fields:
 def _form(body: bytes) -> Fields:
     """A form's fields. Raises `InvalidCallback` for bytes that are none."""
     try:
-        pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, strict_parsing=bool(body), errors="strict", max_num_fields=MAX_FIELDS)
+        pairs = parse_qsl(
+            body.decode("ascii"),
+            keep_blank_values=True,
+            strict_parsing=bool(body),
+            errors="strict",
+            max_num_fields=MAX_FIELDS,
+        )
     except ValueError:
         raise InvalidCallback("the body is no form") from None
     fields: dict[str, list[str]] = {}

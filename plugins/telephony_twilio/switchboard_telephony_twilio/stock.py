@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from phonenumbers import country_code_for_region
-from switchboard.plugins import AvailableNumber, ProviderError
-from switchboard.plugins.numbering import NumberType
+from switchboard.plugin_sdk import AvailableNumber, ProviderError
+from switchboard.plugin_sdk.phone_numbers import NumberType
 
 from switchboard_telephony_twilio.errors import NOT_FOUND, asked
 
@@ -24,7 +24,9 @@ async def search(client: Any, country: str, area_code: str | None, limit: int) -
     for number_type, resource, priced_as in _TYPES:
         if len(found) >= limit or (area_code is not None and number_type == "toll_free"):
             break
-        numbers = await _of_type(getattr(client.available_phone_numbers(country), resource), country, area_code, limit - len(found))
+        numbers = await _of_type(
+            getattr(client.available_phone_numbers(country), resource), country, area_code, limit - len(found)
+        )
         found += [_number(number, number_type, prices.get(priced_as, 0.0)) for number in numbers]
     return found
 

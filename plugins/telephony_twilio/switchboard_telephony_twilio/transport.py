@@ -8,8 +8,16 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 import aiohttp
-from switchboard.plugins import OutcomeUnknown, ProviderError
-from switchboard.plugins.patience import ALL_SECONDS, ATTEMPT_SECONDS, ATTEMPTS, CONNECT_SECONDS, LONGEST_WAIT_SECONDS, pause, retry_after
+from switchboard.plugin_sdk import OutcomeUnknown, ProviderError
+from switchboard.plugin_sdk.retries import (
+    ALL_SECONDS,
+    ATTEMPT_SECONDS,
+    ATTEMPTS,
+    CONNECT_SECONDS,
+    LONGEST_WAIT_SECONDS,
+    pause,
+    retry_after,
+)
 
 # A POST to a resource changes it, and does no more when repeated; one to a collection makes something anew each time.
 _RESOURCE: Final = re.compile(r"/[A-Z]{2}[0-9a-fA-F]{32}(\.json)?$")
@@ -81,7 +89,9 @@ class Http:
         raise AssertionError  # pragma: no cover  the last attempt returns or raises
 
     async def _send(self, request: "_Request") -> Any:
-        async with self.session.request(request.method, request.url, data=request.body, headers=request.headers, allow_redirects=False) as answer:
+        async with self.session.request(
+            request.method, request.url, data=request.body, headers=request.headers, allow_redirects=False
+        ) as answer:
             return self._response(answer.status, await answer.text(errors="replace"), answer.headers)
 
 

@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 import pytest
 from pydantic import HttpUrl, SecretStr
-from switchboard.plugins import CallbackUrls, CallOrder, CarrierRequest, Frame, TextOrder
-from switchboard.plugins.testing import MEDIA_URL, CarrierSamples, TelephonyContract
+from switchboard.plugin_sdk import CallbackUrls, CallOrder, CarrierRequest, Frame, TextOrder
+from switchboard.plugin_sdk.testing import MEDIA_URL, CarrierSamples, TelephonyContract
 from switchboard_telephony_twilio.codec import stream_token
 from switchboard_telephony_twilio.provider import TwilioTelephony
 from switchboard_telephony_twilio.settings import TwilioSettings
@@ -25,7 +25,9 @@ class TestTwilio(TelephonyContract):
     @pytest.fixture
     def provider(self, twilio: TwilioServer) -> TwilioTelephony:
         token = SecretStr(twilio.auth_token)
-        return TwilioTelephony(TwilioSettings(account_sid=twilio.account_sid, auth_token=token, base_url=HttpUrl(twilio.address)))
+        return TwilioTelephony(
+            TwilioSettings(account_sid=twilio.account_sid, auth_token=token, base_url=HttpUrl(twilio.address))
+        )
 
     @pytest.fixture
     def call_order(self) -> CallOrder:
@@ -38,7 +40,14 @@ class TestTwilio(TelephonyContract):
     @pytest.fixture
     def samples(self, twilio: TwilioServer) -> CarrierSamples:
         url = "https://voice.example/carriers/twilio/org/events/call"
-        form = {"CallSid": new_sid("CA"), "From": "+15550100001", "To": OURS, "CallStatus": "ringing", "FromCity": "", "ToZip": "10001"}
+        form = {
+            "CallSid": new_sid("CA"),
+            "From": "+15550100001",
+            "To": OURS,
+            "CallStatus": "ringing",
+            "FromCity": "",
+            "ToZip": "10001",
+        }
         headers = {"x-twilio-signature": signature(twilio.auth_token, url, form)}
         stream = new_sid("MZ")
 
@@ -55,7 +64,10 @@ class TestTwilio(TelephonyContract):
             media_started=message("start", start=start),
             digit=message("dtmf", dtmf={"track": "inbound_track", "digit": "5"}),
             media_stopped=message("stop", stop={"accountSid": twilio.account_sid, "callSid": new_sid("CA")}),
-            media=lambda audio: message("media", media={"track": "inbound", "chunk": "1", "timestamp": "5", "payload": b64encode(audio).decode()}),
+            media=lambda audio: message(
+                "media",
+                media={"track": "inbound", "chunk": "1", "timestamp": "5", "payload": b64encode(audio).decode()},
+            ),
             mark=lambda name: message("mark", mark={"name": name}),
             audio_of=_audio_of,
             unknown_call=new_sid("CA"),

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 from pydantic import SecretStr
-from switchboard.plugins import CallAnswered, CarrierRequest, InvalidCallback
+from switchboard.plugin_sdk import CallAnswered, CarrierRequest, InvalidCallback
 from switchboard_telephony_twilio.provider import TwilioTelephony
 from switchboard_telephony_twilio.settings import TwilioSettings
 
@@ -20,7 +20,14 @@ from tests.carriers.twilio.wire import Form, signature
 TOKEN = "0123456789abcdef0123456789abcdef"
 URL = "https://voice.example/carriers/twilio/019a/calls/019b/status"
 SID = new_sid("CA")
-FORM: Form = {"CallSid": SID, "CallStatus": "in-progress", "From": "+15550100001", "To": "+12125550100", "FromCity": "", "CallerName": "Zoë & Söhne"}
+FORM: Form = {
+    "CallSid": SID,
+    "CallStatus": "in-progress",
+    "From": "+15550100001",
+    "To": "+12125550100",
+    "FromCity": "",
+    "CallerName": "Zoë & Söhne",
+}
 
 
 @pytest.fixture
@@ -29,7 +36,10 @@ def carrier() -> TwilioTelephony:
 
 
 def signed(form: Form = FORM, *, url: str = URL, signed_url: str | None = None, token: str = TOKEN) -> CarrierRequest:
-    headers = {"x-twilio-signature": signature(token, signed_url or url, form), "content-type": "application/x-www-form-urlencoded"}
+    headers = {
+        "x-twilio-signature": signature(token, signed_url or url, form),
+        "content-type": "application/x-www-form-urlencoded",
+    }
     return CarrierRequest("POST", url, "status", headers, urlencode(form).encode())
 
 
@@ -48,7 +58,9 @@ GENUINE: dict[str, Callable[[], CarrierRequest]] = {
     "with a query": lambda: signed(url=f"{URL}?attempt=1&empty="),
     "signed with the standard port": lambda: signed(signed_url=URL.replace("voice.example", "voice.example:443")),
     "on a port of our own": lambda: signed(url=URL.replace("voice.example", "voice.example:8443")),
-    "on a port of our own, signed without": lambda: signed(url=URL.replace("voice.example", "voice.example:8443"), signed_url=URL),
+    "on a port of our own, signed without": lambda: signed(
+        url=URL.replace("voice.example", "voice.example:8443"), signed_url=URL
+    ),
     "as JSON": lambda: signed_json({"CallSid": SID, "CallStatus": "in-progress"}),
     "as JSON, with a query": lambda: signed_json({"CallSid": SID, "CallStatus": "in-progress"}, url=f"{URL}?a=b"),
     "as GET": lambda: replace(signed({}, url=f"{URL}?{urlencode(FORM)}"), method="GET"),
@@ -56,7 +68,9 @@ GENUINE: dict[str, Callable[[], CarrierRequest]] = {
 
 
 @pytest.mark.parametrize("request_made", GENUINE.values(), ids=GENUINE.keys())
-async def test_what_twilio_tells_is_believed(carrier: TwilioTelephony, request_made: Callable[[], CarrierRequest]) -> None:
+async def test_what_twilio_tells_is_believed(
+    carrier: TwilioTelephony, request_made: Callable[[], CarrierRequest]
+) -> None:
     assert (await carrier.receive(request_made())).events == (CallAnswered(SID),)
 
 
@@ -73,7 +87,9 @@ def sha256_signed() -> CarrierRequest:
     text = URL + "".join(f"{name}{FORM[name]}" for name in sorted(FORM))
     digest = b64encode(hmac.new(b"a key of the attacker's", text.encode(), hashlib.sha256).digest()).decode()
     request = with_signature(signed(), digest)
-    return replace(request, headers={**request.headers, "x-twilio-webhooks-signature-settings": "key=x,algorithm=HMAC_SHA256"})
+    return replace(
+        request, headers={**request.headers, "x-twilio-webhooks-signature-settings": "key=x,algorithm=HMAC_SHA256"}
+    )
 
 
 GOOD = signature(TOKEN, URL, FORM)
@@ -84,7 +100,9 @@ ATTACKS: dict[str, CarrierRequest] = {
     "a signature that is none": with_signature(signed(), "not base64 é"),
     "a truncated signature": with_signature(signed(), GOOD[:-2]),
     "a signature in another case": with_signature(signed(), GOOD.swapcase()),
-    "a signature in hexadecimal": with_signature(signed(), hmac.new(TOKEN.encode(), URL.encode(), hashlib.sha1).hexdigest()),
+    "a signature in hexadecimal": with_signature(
+        signed(), hmac.new(TOKEN.encode(), URL.encode(), hashlib.sha1).hexdigest()
+    ),
     "the signature of the address alone": with_signature(signed(), signature(TOKEN, URL, {})),
     "signed with another account's token": signed(token="f" * 32),
     "stale: signed with the token that was replaced": signed(token=TOKEN[::-1]),

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 from pydantic import HttpUrl, SecretStr, ValidationError
-from switchboard.plugins import (
+from switchboard.plugin_sdk import (
     BrowserCall,
     CallAccepted,
     CallAnswered,
@@ -32,7 +32,7 @@ from switchboard.plugins import (
     TextOrder,
     TextReceived,
     TextStatus,
-    patience,
+    retries,
 )
 from switchboard_telephony_twilio import transport
 from switchboard_telephony_twilio.codec import stream_token
@@ -55,7 +55,7 @@ TEXT_SID = new_sid("SM")
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr(retries, "BACKOFF_SECONDS", 0.01)
     monkeypatch.setattr(transport, "ALL_SECONDS", 1.0)
 
 
@@ -79,38 +79,59 @@ async def test_a_call_is_ordered_whole(carrier: TwilioTelephony, twilio: TwilioS
         "AsyncAmdStatusCallback": f"{events}/machine", "AsyncAmdStatusCallbackMethod": "POST", "StatusCallback": f"{events}/status",
         "StatusCallbackMethod": "POST", "StatusCallbackEvent": "completed",
     }  # fmt: skip
-    assert [value for name, value in form if name == "StatusCallbackEvent"] == ["initiated", "ringing", "answered", "completed"]
+    assert [value for name, value in form if name == "StatusCallbackEvent"] == [
+        "initiated",
+        "ringing",
+        "answered",
+        "completed",
+    ]
 
 
 async def test_instructions_are_markup(carrier: TwilioTelephony) -> None:
     call = IncomingCall(SID, "+15550100001", OURS)
     forwarded = await carrier.instruct(call, ForwardCall("+15550100002", OURS), CALLBACKS)
-    assert b'<Dial answerOnBridge="true" callerId="+12125550100" timeout="30"><Number>+15550100002</Number></Dial>' in forwarded.body
+    assert (
+        b'<Dial answerOnBridge="true" callerId="+12125550100" timeout="30"><Number>+15550100002</Number></Dial>'
+        in forwarded.body
+    )
     assert forwarded.content_type.startswith("text/xml")
     assert b'<Reject reason="busy" />' in (await carrier.instruct(call, RejectCall("busy"), CALLBACKS)).body
     recording = TwilioTelephony(carrier.settings.model_copy(update={"record_calls": True}))
     connected = (await recording.instruct(call, ConnectMedia(MEDIA), CALLBACKS)).body
-    assert connected.index(f'recordingStatusCallback="{CALLBACKS.events}/recording"'.encode()) < connected.index(b"<Connect>")
+    assert connected.index(f'recordingStatusCallback="{CALLBACKS.events}/recording"'.encode()) < connected.index(
+        b"<Connect>"
+    )
 
 
-@pytest.mark.parametrize(("language", "spoken"), [("en-GB", "en-GB"), ("de", "de-DE"), ("nn-NO", "nb-NO"), ("mul", None)])
+@pytest.mark.parametrize(
+    ("language", "spoken"), [("en-GB", "en-GB"), ("de", "de-DE"), ("nn-NO", "nb-NO"), ("mul", None)]
+)
 async def test_a_target_is_told_why_in_a_language_they_have(
     carrier: TwilioTelephony, twilio: TwilioServer, language: str, spoken: str | None
 ) -> None:
     await carrier.introduce(SID, Introduction("+15550100021", OURS, "Ann & Bob wait.", language), CALLBACKS)
     twiml = dict(twilio.requests[-1][2])["Twiml"]
     attribute = "" if spoken is None else f' language="{spoken}"'
-    assert f'<Say{attribute}>Ann &amp; Bob wait.</Say><Redirect method="POST">{CALLBACKS.events}/introduced</Redirect>' in twiml
+    assert (
+        f'<Say{attribute}>Ann &amp; Bob wait.</Say><Redirect method="POST">{CALLBACKS.events}/introduced</Redirect>'
+        in twiml
+    )
 
 
 # --- retries ---
 
 
-async def test_a_call_that_twilio_failed_to_place_is_not_asked_for_again_but_may_be_by_others(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
+async def test_a_call_that_twilio_failed_to_place_is_not_asked_for_again_but_may_be_by_others(
+    carrier: TwilioTelephony, twilio: TwilioServer
+) -> None:
     twilio.failures["POST", "Calls"] = [500]
     with pytest.raises(ProviderError) as failure:
         await carrier.place_call(CALL)
-    assert (failure.value.code, failure.value.retryable, isinstance(failure.value, OutcomeUnknown)) == ("20500", True, False)
+    assert (failure.value.code, failure.value.retryable, isinstance(failure.value, OutcomeUnknown)) == (
+        "20500",
+        True,
+        False,
+    )
     assert len(twilio.requests) == 1
 
 
@@ -136,7 +157,9 @@ async def test_too_many_requests_are_sent_again_a_little_later(carrier: TwilioTe
 
 
 @pytest.mark.parametrize("failure", [500, 503, BROKEN])
-async def test_what_does_no_harm_twice_is_asked_for_again(carrier: TwilioTelephony, twilio: TwilioServer, failure: int) -> None:
+async def test_what_does_no_harm_twice_is_asked_for_again(
+    carrier: TwilioTelephony, twilio: TwilioServer, failure: int
+) -> None:
     sid = await carrier.place_call(CALL)
     twilio.failures["POST", sid] = [failure]
     await carrier.hang_up(sid)
@@ -144,7 +167,9 @@ async def test_what_does_no_harm_twice_is_asked_for_again(carrier: TwilioTelepho
 
 
 async def test_a_twilio_that_cannot_be_reached_has_placed_nothing(twilio: TwilioServer) -> None:
-    settings = TwilioSettings(account_sid=twilio.account_sid, auth_token=SecretStr("x"), base_url=HttpUrl("http://127.0.0.1:9"))
+    settings = TwilioSettings(
+        account_sid=twilio.account_sid, auth_token=SecretStr("x"), base_url=HttpUrl("http://127.0.0.1:9")
+    )
     away = TwilioTelephony(settings)
     await away.open()
     with pytest.raises(ProviderError, match="cannot be reached") as failure:
@@ -176,7 +201,9 @@ async def test_what_only_this_account_may_not_do_another_carrier_may(carrier: Tw
 
 
 async def test_a_wrong_credential_is_told_by_check(twilio: TwilioServer) -> None:
-    settings = TwilioSettings(account_sid=twilio.account_sid, auth_token=SecretStr("wrong"), base_url=HttpUrl(twilio.address))
+    settings = TwilioSettings(
+        account_sid=twilio.account_sid, auth_token=SecretStr("wrong"), base_url=HttpUrl(twilio.address)
+    )
     stranger = TwilioTelephony(settings)
     await stranger.open()
     with pytest.raises(ProviderError, match="Authenticate") as refusal:
@@ -187,7 +214,14 @@ async def test_a_wrong_credential_is_told_by_check(twilio: TwilioServer) -> None
 
 @pytest.mark.parametrize(
     "settings",
-    [{"account_sid": "AC1"}, {"api_sid": "SK" + "a" * 32}, {"application_sid": "x"}, {"base_url": "ftp://x"}, {"nonsense": 1}, {"auth_token": ""}],
+    [
+        {"account_sid": "AC1"},
+        {"api_sid": "SK" + "a" * 32},
+        {"application_sid": "x"},
+        {"base_url": "ftp://x"},
+        {"nonsense": 1},
+        {"auth_token": ""},
+    ],
 )
 def test_settings_that_cannot_work_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
@@ -267,7 +301,9 @@ TOLD: dict[str, tuple[str, dict[str, str], CarrierEvent | None]] = {
 
 def signed(twilio: TwilioServer, path: str, form: dict[str, str]) -> CarrierRequest:
     url = f"https://voice.example/carriers/twilio/org/events/{path}"
-    return CarrierRequest("POST", url, path, {"x-twilio-signature": signature(twilio.auth_token, url, form)}, urlencode(form).encode())
+    return CarrierRequest(
+        "POST", url, path, {"x-twilio-signature": signature(twilio.auth_token, url, form)}, urlencode(form).encode()
+    )
 
 
 @pytest.mark.parametrize(("path", "form", "event"), TOLD.values(), ids=TOLD.keys())
@@ -280,8 +316,13 @@ async def test_callbacks_are_translated(
         assert received.reply.body.endswith(b"<Response />")
 
 
-@pytest.mark.parametrize(("path", "form"), [("status", {"CallSid": "x"}), ("", {"CallSid": SID}), ("elsewhere", {}), ("browser", {"From": "+1"})])
-async def test_what_twilio_would_not_tell_is_refused(carrier: TwilioTelephony, twilio: TwilioServer, path: str, form: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [("status", {"CallSid": "x"}), ("", {"CallSid": SID}), ("elsewhere", {}), ("browser", {"From": "+1"})],
+)
+async def test_what_twilio_would_not_tell_is_refused(
+    carrier: TwilioTelephony, twilio: TwilioServer, path: str, form: dict[str, str]
+) -> None:
     with pytest.raises(InvalidCallback):
         await carrier.receive(signed(twilio, path, {"MessageSid": "x", **form}))
 
@@ -289,7 +330,10 @@ async def test_what_twilio_would_not_tell_is_refused(carrier: TwilioTelephony, t
 # --- media ---
 
 
-@pytest.mark.parametrize("parameters", [{}, {"token": ""}, {"token": "x" * 64}, {"token": stream_token("t", "wss://voice.example/media/another")}])
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"token": ""}, {"token": "x" * 64}, {"token": stream_token("t", "wss://voice.example/media/another")}],
+)
 def test_a_stream_without_its_calls_token_never_starts(parameters: dict[str, str]) -> None:
     settings = TwilioSettings(account_sid="AC" + "a" * 32, auth_token=SecretStr("t"))
     codec = TwilioTelephony(settings).media_codec(MEDIA)
@@ -313,9 +357,15 @@ async def test_numbers_are_searched_where_they_are(carrier: TwilioTelephony, twi
     assert queries == [{"Contains": "+4420%", "VoiceEnabled": "true", "PageSize": "1"}]
 
 
-async def test_a_number_of_the_account_is_directed_to_us_and_not_bought(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
+async def test_a_number_of_the_account_is_directed_to_us_and_not_bought(
+    carrier: TwilioTelephony, twilio: TwilioServer
+) -> None:
     number = twilio.numbers[OURS]
-    number.elsewhere = {"VoiceApplicationSid": new_sid("AP"), "SmsApplicationSid": new_sid("AP"), "TrunkSid": new_sid("TK")}
+    number.elsewhere = {
+        "VoiceApplicationSid": new_sid("AP"),
+        "SmsApplicationSid": new_sid("AP"),
+        "TrunkSid": new_sid("TK"),
+    }
     bought = await carrier.buy_number(OURS, CALLBACKS)
     assert (bought.carrier_number_id, twilio.purchases) == (number.sid, 0)
     assert (number.voice_url, number.elsewhere) == (f"{CALLBACKS.events}/call", {})
@@ -330,7 +380,9 @@ async def test_a_purchase_whose_answer_was_lost_is_found_again(carrier: TwilioTe
     assert (bought.phone_number, twilio.purchases) == ("+12125550103", 1)
 
 
-async def test_a_recording_is_streamed_in_parts_from_where_it_is_kept(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
+async def test_a_recording_is_streamed_in_parts_from_where_it_is_kept(
+    carrier: TwilioTelephony, twilio: TwilioServer
+) -> None:
     twilio.recordings[OTHER_SID] = bytes(range(256)) * 1000
     whole = await carrier.fetch_recording(OTHER_SID, None)
     assert (whole.status, whole.content_type, whole.content_length) == (200, "audio/x-wav", 256_000)
@@ -344,7 +396,9 @@ async def test_a_recording_is_streamed_in_parts_from_where_it_is_kept(carrier: T
 
 
 def browser_carrier(**settings: object) -> TwilioTelephony:
-    return TwilioTelephony(TwilioSettings.model_validate({"account_sid": "AC" + "a" * 32, "auth_token": "secret", **settings}))
+    return TwilioTelephony(
+        TwilioSettings.model_validate({"account_sid": "AC" + "a" * 32, "auth_token": "secret", **settings})
+    )
 
 
 @pytest.mark.parametrize(("platform", "push"), [("web", None), ("ios", "CR" + "1" * 32), ("android", "CR" + "2" * 32)])
@@ -356,8 +410,16 @@ async def test_a_browser_token_has_twilios_format_and_grants(platform: Any, push
     token = await carrier.browser_token(identity="key_1", platform=platform)
     header, payload = (json.loads(urlsafe_b64decode(part + "==")) for part in token.token.split(".")[:2])
     assert header == {"typ": "JWT", "alg": "HS256", "cty": "twilio-fpa;v=1"}
-    assert (payload["iss"], payload["sub"], payload["exp"] - payload["nbf"]) == ("SK" + "b" * 32, "AC" + "a" * 32, token.expires_in_seconds)
-    voice = {"incoming": {"allow": True}, "outgoing": {"application_sid": "AP" + "d" * 32}, **({"push_credential_sid": push} if push else {})}
+    assert (payload["iss"], payload["sub"], payload["exp"] - payload["nbf"]) == (
+        "SK" + "b" * 32,
+        "AC" + "a" * 32,
+        token.expires_in_seconds,
+    )
+    voice = {
+        "incoming": {"allow": True},
+        "outgoing": {"application_sid": "AP" + "d" * 32},
+        **({"push_credential_sid": push} if push else {}),
+    }
     assert payload["grants"] == {"identity": "key_1", "voice": voice}
 
 

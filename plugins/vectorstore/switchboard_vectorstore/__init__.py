@@ -1,6 +1,6 @@
 """Knowledge bases in LanceDB: on a local disk, or in any object store."""
 
-from switchboard.plugins import hookimpl
+from switchboard.plugin_sdk import hookimpl
 
 from switchboard_vectorstore.store import LanceStore
 

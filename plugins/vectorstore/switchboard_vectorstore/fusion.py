@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from switchboard.plugins import ChunkMatch
+from switchboard.plugin_sdk import ChunkMatch
 
 WORDS_WEIGHT = 0.3
 """How much of a cosine the best possible match of words is worth. This and the next were tried out in tests/knowledge_bases/test_retrieval.py."""

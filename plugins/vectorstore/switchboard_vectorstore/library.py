@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-from switchboard.plugins import ProviderError
+from switchboard.plugin_sdk import ProviderError
 
 INDEX_CACHE_BYTES, METADATA_CACHE_BYTES = 512 * 1024**2, 64 * 1024**2
 """What a process keeps of all tables' indexes in memory; LanceDB's own default is seven gigabytes."""

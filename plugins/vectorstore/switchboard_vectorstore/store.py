@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from pydantic import Field, SecretStr
-from switchboard.plugins import OPERATOR_ONLY, Chunk, ChunkMatch, ProviderSettings, VectorStore
+from switchboard.plugin_sdk import OPERATOR_ONLY, Chunk, ChunkMatch, ProviderSettings, VectorStore
 
 from switchboard_vectorstore.fusion import fused
 from switchboard_vectorstore.library import Conflict, connect
@@ -80,14 +80,18 @@ class LanceStore(VectorStore[LanceSettings]):
         condition = None if knowledge_base_ids is None else among("knowledge_base_id", knowledge_base_ids)
         # More than are wanted, because the best of both together may be in the middle of either.
         depth = 2 * limit + 10
-        near, worded = await asyncio.gather(table.near(vector, condition, depth), table.worded(text, vector, condition, depth))
+        near, worded = await asyncio.gather(
+            table.near(vector, condition, depth), table.worded(text, vector, condition, depth)
+        )
         return fused([*worded, *near], limit)
 
     async def delete_document(self, organization_id: UUID, document_id: UUID) -> None:
         for table in await every_table(await self._connection(organization_id)):
             await table.delete(among("document_id", [document_id]))
 
-    async def delete_knowledge_base(self, organization_id: UUID, knowledge_base_id: UUID, *, model: str | None = None) -> None:
+    async def delete_knowledge_base(
+        self, organization_id: UUID, knowledge_base_id: UUID, *, model: str | None = None
+    ) -> None:
         connection = await self._connection(organization_id)
         tables = await every_table(connection) if model is None else [await open_table(connection, model)]
         for table in tables:

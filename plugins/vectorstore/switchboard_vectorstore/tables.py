@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
-from switchboard.plugins import Chunk, ProviderError
+from switchboard.plugin_sdk import Chunk, ProviderError
 
 from switchboard_vectorstore.fusion import Candidate
 from switchboard_vectorstore.library import refusals
@@ -68,7 +68,9 @@ class ModelTable:
                 schema=_schema(dimension),
             )
             await self._table.add(rows)
-        await self.delete(f"{among('document_id', {chunk.document_id for chunk in chunks})} and generation < '{generation}'")
+        await self.delete(
+            f"{among('document_id', {chunk.document_id for chunk in chunks})} and generation < '{generation}'"
+        )
 
     async def delete(self, condition: str) -> None:
         """Delete the rows of a condition."""
@@ -91,9 +93,14 @@ class ModelTable:
         query = self._table.query().nearest_to_text(MatchQuery(weighted, "text"))
         with refusals():
             found = await _limited(query.select([*COLUMNS, "vector", "_score"]), condition, limit).to_arrow()
-        cosines = found["vector"].combine_chunks().flatten().to_numpy().reshape(-1, len(vector)) @ np.array(vector, np.float32)
+        cosines = found["vector"].combine_chunks().flatten().to_numpy().reshape(-1, len(vector)) @ np.array(
+            vector, np.float32
+        )
         rows = found.drop_columns("vector").to_pylist()
-        return [_candidate(row, cosine=float(cosine), words=row["_score"]) for row, cosine in zip(rows, cosines, strict=True)]
+        return [
+            _candidate(row, cosine=float(cosine), words=row["_score"])
+            for row, cosine in zip(rows, cosines, strict=True)
+        ]
 
     async def maintain(self) -> None:
         """Compact the files, take new rows into the indexes, build the index of vectors where there are enough of them."""
@@ -141,7 +148,9 @@ async def made_table(connection: Any, model: str, dimension: int) -> ModelTable:
     table = await open_table(connection, model)
     if table is None:
         with refusals():
-            table = ModelTable(await connection.create_table(table_name(model), schema=_schema(dimension), exist_ok=True))
+            table = ModelTable(
+                await connection.create_table(table_name(model), schema=_schema(dimension), exist_ok=True)
+            )
     kept = await table.dimension()
     if kept != dimension:
         raise ProviderError(f"{model} made vectors of {kept} dimensions before and of {dimension} now", retryable=False)

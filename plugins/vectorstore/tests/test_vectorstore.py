@@ -8,8 +8,8 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
-from switchboard.plugins import Chunk, ProviderError
-from switchboard.plugins.testing import VectorStoreContract
+from switchboard.plugin_sdk import Chunk, ProviderError
+from switchboard.plugin_sdk.testing import VectorStoreContract
 from switchboard_vectorstore import tables
 from switchboard_vectorstore.store import LanceSettings, LanceStore
 
@@ -18,7 +18,7 @@ WRITER = """
 import asyncio, sys
 from pathlib import Path
 from uuid import UUID
-from switchboard.plugins import Chunk
+from switchboard.plugin_sdk import Chunk
 from switchboard_vectorstore.store import LanceSettings, LanceStore
 
 async def main(folder, organization, base, writer):
@@ -38,8 +38,12 @@ def store(tmp_path: Path) -> LanceStore:
     return LanceStore(LanceSettings(uri=str(tmp_path)))
 
 
-async def found(store: LanceStore, organization_id: UUID, text: str = "", *, bases: list[UUID] | None = None, limit: int = 100) -> list[str]:
-    matches = await store.search(organization_id, "model", text=text, vector=NORTH, knowledge_base_ids=bases, limit=limit)
+async def found(
+    store: LanceStore, organization_id: UUID, text: str = "", *, bases: list[UUID] | None = None, limit: int = 100
+) -> list[str]:
+    matches = await store.search(
+        organization_id, "model", text=text, vector=NORTH, knowledge_base_ids=bases, limit=limit
+    )
     return [match.text for match in matches]
 
 
@@ -59,7 +63,9 @@ async def test_without_a_setting_the_vectors_are_in_the_data_directory(tmp_path:
 async def test_writers_in_several_processes_lose_and_double_nothing(store: LanceStore, tmp_path: Path) -> None:
     organization, base = uuid4(), uuid4()
     writers = [
-        await asyncio.create_subprocess_exec(sys.executable, "-c", WRITER, str(tmp_path), str(organization), str(base), str(number))
+        await asyncio.create_subprocess_exec(
+            sys.executable, "-c", WRITER, str(tmp_path), str(organization), str(base), str(number)
+        )
         for number in range(1, 4)
     ]
     while any(writer.returncode is None for writer in writers):
@@ -70,7 +76,12 @@ async def test_writers_in_several_processes_lose_and_double_nothing(store: Lance
     assert [writer.returncode for writer in writers] == [0, 0, 0]
     await store.maintain(organization)
     matches = await store.search(organization, "model", text="", vector=NORTH, knowledge_base_ids=[base], limit=1000)
-    expected = {(UUID(int=writer * 100 + document), index) for writer in (1, 2, 3) for document in range(1, 5) for index in range(3)}
+    expected = {
+        (UUID(int=writer * 100 + document), index)
+        for writer in (1, 2, 3)
+        for document in range(1, 5)
+        for index in range(3)
+    }
     assert sorted((match.document_id, match.index) for match in matches) == sorted(expected)
     assert {match.text for match in matches} == {"new"}
 
@@ -79,7 +90,10 @@ async def test_the_first_documents_of_an_organization_may_come_all_at_once(tmp_p
     stores, organization = [LanceStore(LanceSettings(uri=str(tmp_path))) for _ in range(4)], uuid4()
     texts = [f"passage {number}" for number in range(40)]
     await asyncio.gather(
-        *(stores[place % 4].put(organization, "model", [Chunk(uuid4(), uuid4(), 0, text, NORTH)]) for place, text in enumerate(texts))
+        *(
+            stores[place % 4].put(organization, "model", [Chunk(uuid4(), uuid4(), 0, text, NORTH)])
+            for place, text in enumerate(texts)
+        )
     )
     assert sorted(await found(stores[0], organization)) == sorted(texts)
 
@@ -87,7 +101,9 @@ async def test_the_first_documents_of_an_organization_may_come_all_at_once(tmp_p
 async def test_the_same_texts_of_two_organizations_stay_apart_whatever_ids_are_forged(store: LanceStore) -> None:
     ours, theirs, base, document = uuid4(), uuid4(), uuid4(), uuid4()
     await store.put(ours, "model", [Chunk(base, document, 0, "the same", NORTH)])
-    await store.put(theirs, "model", [Chunk(base, document, 0, "the same", NORTH), Chunk(base, document, 1, "theirs", NORTH)])
+    await store.put(
+        theirs, "model", [Chunk(base, document, 0, "the same", NORTH), Chunk(base, document, 1, "theirs", NORTH)]
+    )
     assert await found(store, ours, "theirs", bases=[base]) == ["the same"]
     await store.put(ours, "model", [Chunk(base, document, 0, "replaced", NORTH)])
     await store.delete_document(ours, document)
@@ -116,7 +132,9 @@ async def test_an_id_never_becomes_a_condition(store: LanceStore) -> None:
 
 async def test_a_name_or_number_finds_its_passage_though_another_is_nearer_in_meaning(store: LanceStore) -> None:
     organization, base = uuid4(), uuid4()
-    near = [Chunk(base, uuid4(), 0, f"An order was sent to somebody, case {number}.", NORTH) for number in range(100, 130)]
+    near = [
+        Chunk(base, uuid4(), 0, f"An order was sent to somebody, case {number}.", NORTH) for number in range(100, 130)
+    ]
     far = (0.9, 0.436, 0.0, 0.0)
     await store.put(organization, "model", [*near, Chunk(base, uuid4(), 0, "Order AB-77193 went to Mrs. O'Hara.", far)])
     for question in ("where is AB-77193?", "What did O'Hara get?"):
@@ -131,7 +149,9 @@ async def test_vectors_of_another_length_are_refused_in_words(store: LanceStore)
     assert await found(store, organization) == ["kept"]
 
 
-async def test_indexes_come_with_growth_and_new_rows_are_found_at_once(store: LanceStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_indexes_come_with_growth_and_new_rows_are_found_at_once(
+    store: LanceStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tables, "INDEXED_FROM_ROWS", 600)
     organization, base, chance = uuid4(), uuid4(), random.Random(1)
 
@@ -140,7 +160,15 @@ async def test_indexes_come_with_growth_and_new_rows_are_found_at_once(store: La
         for index in range(number):
             raw = [chance.gauss(0, 1) for _ in range(128)]
             length = sum(part * part for part in raw) ** 0.5
-            made.append(Chunk(base, UUID(int=index // 50 + number), index % 50, f"passage {index}", tuple(part / length for part in raw)))
+            made.append(
+                Chunk(
+                    base,
+                    UUID(int=index // 50 + number),
+                    index % 50,
+                    f"passage {index}",
+                    tuple(part / length for part in raw),
+                )
+            )
         return made
 
     async def indexes() -> list[str]:
@@ -149,7 +177,9 @@ async def test_indexes_come_with_growth_and_new_rows_are_found_at_once(store: La
         return sorted(index.name for index in await table.list_indices())
 
     async def first(chunk: Chunk) -> str:
-        matches = await store.search(organization, "model", text="", vector=chunk.vector, knowledge_base_ids=[base], limit=1)
+        matches = await store.search(
+            organization, "model", text="", vector=chunk.vector, knowledge_base_ids=[base], limit=1
+        )
         return matches[0].text
 
     few, many = chunks(600), chunks(2400)

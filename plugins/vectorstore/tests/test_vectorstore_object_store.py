@@ -10,8 +10,8 @@ from xml.sax.saxutils import escape
 import pytest
 import pytest_asyncio
 from aiohttp import web
-from switchboard.plugins import Chunk, ProviderError
-from switchboard.plugins.testing import VectorStoreContract
+from switchboard.plugin_sdk import Chunk, ProviderError
+from switchboard.plugin_sdk.testing import VectorStoreContract
 from switchboard_vectorstore.store import LanceSettings, LanceStore
 
 NORTH = (1.0, 0.0, 0.0, 0.0)
@@ -30,7 +30,9 @@ class ObjectStore:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         self.unsigned += "AWS4-HMAC-SHA256" not in request.headers.get("Authorization", "")
         if self.closed:
-            return web.Response(status=403, content_type="application/xml", text="<Error><Code>AccessDenied</Code></Error>")
+            return web.Response(
+                status=403, content_type="application/xml", text="<Error><Code>AccessDenied</Code></Error>"
+            )
         key = request.match_info.get("key", "")
         if request.method == "GET" and "list-type" in request.query:
             return self._list(request.query)
@@ -63,11 +65,15 @@ class ObjectStore:
         if "uploads" in request.query:
             upload = uuid4().hex
             self._uploads[upload] = {}
-            return self._xml(f"<InitiateMultipartUploadResult><UploadId>{upload}</UploadId></InitiateMultipartUploadResult>")
+            return self._xml(
+                f"<InitiateMultipartUploadResult><UploadId>{upload}</UploadId></InitiateMultipartUploadResult>"
+            )
         if "uploadId" in request.query:
             parts = self._uploads.pop(request.query["uploadId"])
             self.objects[key] = b"".join(part for _, part in sorted(parts.items()))
-            return self._xml(f"<CompleteMultipartUploadResult><ETag>{self._etag(key)}</ETag></CompleteMultipartUploadResult>")
+            return self._xml(
+                f"<CompleteMultipartUploadResult><ETag>{self._etag(key)}</ETag></CompleteMultipartUploadResult>"
+            )
         for name in re.findall(r"<Key>(.*?)</Key>", await request.text()):
             self.objects.pop(name, None)
         return self._xml("<DeleteResult></DeleteResult>")
@@ -81,18 +87,28 @@ class ObjectStore:
             return web.Response(status=412)
         source = request.headers.get("x-amz-copy-source")
         self.objects[key] = body if source is None else self.objects[source.lstrip("/").partition("/")[2]]
-        return web.Response(headers={"ETag": self._etag(key)}) if source is None else self._xml("<CopyObjectResult></CopyObjectResult>")
+        return (
+            web.Response(headers={"ETag": self._etag(key)})
+            if source is None
+            else self._xml("<CopyObjectResult></CopyObjectResult>")
+        )
 
     def _get(self, request: web.Request, key: str) -> web.Response:
         if key not in self.objects:
-            return web.Response(status=404, content_type="application/xml", text="<Error><Code>NoSuchKey</Code></Error>")
+            return web.Response(
+                status=404, content_type="application/xml", text="<Error><Code>NoSuchKey</Code></Error>"
+            )
         data, headers = self.objects[key], {"ETag": self._etag(key), "Last-Modified": "Fri, 20 Nov 2026 09:30:00 GMT"}
         wanted = re.fullmatch(r"bytes=(\d*)-(\d*)", request.headers.get("Range", ""))
         if wanted is None:
             return web.Response(body=data, headers=headers)
         first = int(wanted[1]) if wanted[1] else max(0, len(data) - int(wanted[2]))
         last = min(int(wanted[2]), len(data) - 1) if wanted[1] and wanted[2] else len(data) - 1
-        return web.Response(status=206, body=data[first : last + 1], headers={**headers, "Content-Range": f"bytes {first}-{last}/{len(data)}"})
+        return web.Response(
+            status=206,
+            body=data[first : last + 1],
+            headers={**headers, "Content-Range": f"bytes {first}-{last}/{len(data)}"},
+        )
 
     def _etag(self, key: str) -> str:
         return f'"{hashlib.sha256(self.objects[key]).hexdigest()[:16]}"'
@@ -118,7 +134,13 @@ async def objects() -> AsyncIterator[ObjectStore]:
 
 
 def in_bucket(objects: ObjectStore) -> LanceStore:
-    options = {"aws_endpoint": objects.url, "allow_http": "true", "aws_region": "us-east-1", "aws_access_key_id": "a", "aws_secret_access_key": "b"}
+    options = {
+        "aws_endpoint": objects.url,
+        "allow_http": "true",
+        "aws_region": "us-east-1",
+        "aws_access_key_id": "a",
+        "aws_secret_access_key": "b",
+    }
     return LanceStore(LanceSettings.model_validate({"uri": "s3://bucket/vectors", "storage_options": options}))
 
 
@@ -130,7 +152,9 @@ class TestLanceStoreInABucket(VectorStoreContract[LanceStore]):
 
 async def test_each_organization_has_a_folder_of_the_bucket_and_every_request_is_signed(objects: ObjectStore) -> None:
     store, organizations = in_bucket(objects), [uuid4(), uuid4()]
-    await asyncio.gather(*(store.put(one, "model", [Chunk(uuid4(), uuid4(), 0, "north", NORTH)]) for one in organizations))
+    await asyncio.gather(
+        *(store.put(one, "model", [Chunk(uuid4(), uuid4(), 0, "north", NORTH)]) for one in organizations)
+    )
     assert {key.split("/")[1] for key in objects.objects} == {one.hex for one in organizations}
     assert objects.unsigned == 0
 
@@ -140,7 +164,11 @@ async def test_two_who_write_at_once_into_a_bucket_lose_nothing(objects: ObjectS
     writers = [in_bucket(objects), in_bucket(objects)]
     await writers[0].put(organization, "model", [Chunk(base, uuid4(), 0, "first", NORTH)])
     await asyncio.gather(
-        *(writer.put(organization, "model", [Chunk(base, uuid4(), 0, f"{writer} {number}", NORTH)]) for writer in writers for number in range(5))
+        *(
+            writer.put(organization, "model", [Chunk(base, uuid4(), 0, f"{writer} {number}", NORTH)])
+            for writer in writers
+            for number in range(5)
+        )
     )
     found = await writers[0].search(organization, "model", text="", vector=NORTH, knowledge_base_ids=None, limit=50)
     assert len(found) == 11

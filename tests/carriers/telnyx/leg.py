@@ -55,7 +55,12 @@ class TelnyxLeg(Leg):
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 socket = await self.post.http.ws_connect(url, timeout=aiohttp.ClientWSTimeout(ws_close=1.0))
-                start = {"from": record.from_number, "to": record.to_number, "client_state": record.client_state, **self.altered}
+                start = {
+                    "from": record.from_number,
+                    "to": record.to_number,
+                    "client_state": record.client_state,
+                    **self.altered,
+                }
                 stream = TelnyxStream(socket, self.call_id, start)
                 await stream.start()
         except (aiohttp.ClientError, TimeoutError) as error:

@@ -34,13 +34,21 @@ class Rest:
         server, application = self._server, web.Application()
         operations: list[tuple[str, str, Work]] = [
             ("POST", "/calls", lambda asked: server.dial(asked.body)),
-            ("POST", "/calls/{id}/actions/{action}", lambda asked: server.command(asked.path["id"], asked.path["action"], asked.body)),
+            (
+                "POST",
+                "/calls/{id}/actions/{action}",
+                lambda asked: server.command(asked.path["id"], asked.path["action"], asked.body),
+            ),
             ("GET", "/connections/{id}/active_calls", lambda asked: server.active_calls(asked.path["id"])),
             ("POST", "/messages", lambda asked: server.send_message(asked.body)),
             ("GET", "/available_phone_numbers", lambda asked: server.available(asked.query)),
             ("GET", "/phone_numbers", lambda asked: server.list_numbers(asked.query)),
             ("PATCH", "/phone_numbers/{id}", lambda asked: server.update_number(asked.path["id"], asked.body)),
-            ("PATCH", "/phone_numbers/{id}/messaging", lambda asked: server.update_texting(asked.path["id"], asked.body)),
+            (
+                "PATCH",
+                "/phone_numbers/{id}/messaging",
+                lambda asked: server.update_texting(asked.path["id"], asked.body),
+            ),
             ("DELETE", "/phone_numbers/{id}", lambda asked: server.release_number(asked.path["id"])),
             ("GET", "/number_orders", lambda asked: server.list_orders(asked.query)),
             ("POST", "/number_orders", lambda asked: server.order(asked.body)),

@@ -12,7 +12,7 @@ from uuid import uuid4
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import JsonValue
-from switchboard.plugins import CallbackUrls, CallOrder, ProviderError, SimulatedCall, TextOrder
+from switchboard.plugin_sdk import CallbackUrls, CallOrder, ProviderError, SimulatedCall, TextOrder
 from switchboard_offline.loopback import stock, texts
 from switchboard_offline.loopback.callbacks import Calling, TextCame, Undelivered
 from switchboard_offline.loopback.leg import join
@@ -44,7 +44,11 @@ def not_found() -> Refused:
 def _streams(given: Mapping[str, object]) -> None:
     """What must be asked for, so that audio flows both ways."""
     assert (given["stream_bidirectional_mode"], given["stream_bidirectional_codec"]) == ("rtp", "PCMU")
-    assert (given["stream_track"], given["stream_codec"], given["stream_bidirectional_target_legs"]) == ("inbound_track", "PCMU", "self")
+    assert (given["stream_track"], given["stream_codec"], given["stream_bidirectional_target_legs"]) == (
+        "inbound_track",
+        "PCMU",
+        "self",
+    )
 
 
 class TelnyxServer(Vendor[TelnyxLeg]):
@@ -55,13 +59,23 @@ class TelnyxServer(Vendor[TelnyxLeg]):
         super().__init__()
         self.api_key = f"KEY{uuid4().hex}"
         self.key = Ed25519PrivateKey.generate()
-        self.connection_id, self.browser_connection_id, self.profile_id = "1293384261075731499", "1293384261075731500", str(uuid4())
+        self.connection_id, self.browser_connection_id, self.profile_id = (
+            "1293384261075731499",
+            "1293384261075731500",
+            str(uuid4()),
+        )
         self.requests: list[tuple[str, str, JsonBody]] = []
         self.application: JsonBody = {
             "id": self.connection_id, "application_name": "switchboard", "webhook_event_url": "https://example.com", "webhook_api_version": "1",
             "active": True,
         }  # fmt: skip
-        self.profile: JsonBody = {"id": self.profile_id, "name": "texts", "webhook_url": None, "webhook_api_version": "2", "enabled": True}
+        self.profile: JsonBody = {
+            "id": self.profile_id,
+            "name": "texts",
+            "webhook_url": None,
+            "webhook_api_version": "2",
+            "enabled": True,
+        }
         self.numbers: dict[str, Number] = {}
         self.orders: list[JsonBody] = []
         self.credentials: dict[str, JsonBody] = {}
@@ -87,12 +101,19 @@ class TelnyxServer(Vendor[TelnyxLeg]):
 
     def failed(self, status: int) -> Refused:
         if status == 429:
-            return refused(429, "10011", "Too many requests", "You have exceeded the maximum number of allowed requests.")
+            return refused(
+                429, "10011", "Too many requests", "You have exceeded the maximum number of allowed requests."
+            )
         return refused(status, "10007", "Unexpected error", "An unexpected error occured.")
 
     def authenticate(self, request: web.Request) -> None:
         if request.headers.get("Authorization") != f"Bearer {self.api_key}":
-            raise refused(401, "10009", "Authentication failed", "The required authentication headers were either invalid or not included.")
+            raise refused(
+                401,
+                "10009",
+                "Authentication failed",
+                "The required authentication headers were either invalid or not included.",
+            )
 
     # --- the people ---
 
@@ -103,12 +124,20 @@ class TelnyxServer(Vendor[TelnyxLeg]):
         return await self._ring(record, lines)
 
     async def call_from_browser(
-        self, identity: str, to_number: str, lines: Sequence[str], *, caller: str = "", headers: Mapping[str, str] = MappingProxyType({})
+        self,
+        identity: str,
+        to_number: str,
+        lines: Sequence[str],
+        *,
+        caller: str = "",
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> SimulatedCall:
         """Somebody with a token calls from a page, which gives a caller id and headers along."""
         custom_headers = [{"name": name, "value": value} for name, value in headers.items()]
         more: JsonBody = {"caller_id_name": identity, **({"custom_headers": custom_headers} if headers else {})}
-        record = CallRecord("outgoing", caller or identity, to_number, self.browser_connection_id, self._application_url, more=more)
+        record = CallRecord(
+            "outgoing", caller or identity, to_number, self.browser_connection_id, self._application_url, more=more
+        )
         return await self._ring(record, lines)
 
     async def _ring(self, record: CallRecord, lines: Sequence[str]) -> SimulatedCall:
@@ -119,7 +148,9 @@ class TelnyxServer(Vendor[TelnyxLeg]):
         """Somebody texts a number of the account; answers the text's id."""
         assert self.numbers[to_number].messaging_profile_id == self.profile_id
         told = TextCame("", from_number, to_number, body)
-        return await self.post(CallRecord("incoming", from_number, to_number, "", "")).text_came(str(self.profile["webhook_url"]), told, **more)
+        return await self.post(CallRecord("incoming", from_number, to_number, "", "")).text_came(
+            str(self.profile["webhook_url"]), told, **more
+        )
 
     @property
     def _application_url(self) -> str:
@@ -155,7 +186,9 @@ class TelnyxServer(Vendor[TelnyxLeg]):
         if from_number not in self.numbers:
             raise refused(403, "10010", "Authorization failed", "The 'from' number is not one of the account's.")
         if to_number.endswith("25"):
-            raise refused(422, "10016", "Phone number must be in +E164 format", "The 'to' parameter must be in E164 format.")
+            raise refused(
+                422, "10016", "Phone number must be in +E164 format", "The 'to' parameter must be in E164 format."
+            )
         try:
             subscriber = self.directory.subscriber(to_number)
         except ProviderError:
@@ -173,7 +206,16 @@ class TelnyxServer(Vendor[TelnyxLeg]):
         if "stream_url" not in given:
             return self._dial_target(record, subscriber, ring)
         _streams(given)
-        order = CallOrder("", from_number, to_number, str(given["stream_url"]), CallbackUrls(""), ring // LONGEST_RING, limit, record.amd)
+        order = CallOrder(
+            "",
+            from_number,
+            to_number,
+            str(given["stream_url"]),
+            CallbackUrls(""),
+            ring // LONGEST_RING,
+            limit,
+            record.amd,
+        )
         leg = self._leg(record)
         self.run(leg, lambda _: leg.place(order, subscriber))
         return {"data": self._call_body(record)}
@@ -186,7 +228,11 @@ class TelnyxServer(Vendor[TelnyxLeg]):
 
     async def active_calls(self, connection_id: str) -> JsonBody:
         """One call a page, so that whoever looks has to turn them."""
-        calls = [self._call_body(leg.post.record) for leg in self.legs.values() if leg.post.record.connection_id == connection_id]
+        calls = [
+            self._call_body(leg.post.record)
+            for leg in self.legs.values()
+            if leg.post.record.connection_id == connection_id
+        ]
         return {"data": calls, "meta": {"page_number": 1, "page_size": 20, "total_pages": 1, "total_items": len(calls)}}
 
     def _call_body(self, record: CallRecord) -> JsonBody:
@@ -195,7 +241,9 @@ class TelnyxServer(Vendor[TelnyxLeg]):
     async def command(self, call_id: str, action: str, given: Mapping[str, object]) -> JsonBody:
         leg = self.legs.get(call_id)
         if leg is None and call_id in self.over:
-            raise refused(422, "90018", "Call has already ended", "This call is no longer active and can't receive commands.")
+            raise refused(
+                422, "90018", "Call has already ended", "This call is no longer active and can't receive commands."
+            )
         if leg is None:
             raise refused(422, "90015", "Invalid Call Control ID", "The call_control_id provided was not valid.")
         record, command_id = leg.post.record, str(given["command_id"])
@@ -266,11 +314,15 @@ class TelnyxServer(Vendor[TelnyxLeg]):
         if to_number.endswith("82"):
             raise refused(400, "40310", "Invalid 'to' address", "The 'to' address is not valid.")
         if to_number.endswith("83"):
-            raise refused(400, "40300", "Blocked due to STOP message", "Messages cannot be sent due to an existing block rule.")
+            raise refused(
+                400, "40300", "Blocked due to STOP message", "Messages cannot be sent due to an existing block rule."
+            )
         text_id = str(uuid4())
         order = TextOrder("", from_number, to_number, str(given["text"]), CallbackUrls(str(given["webhook_url"])))
         self.spawn(texts.carry(self.post(CallRecord("outgoing", "", "", "", "")), order, text_id))
-        return {"data": {"id": text_id, "record_type": "message", "to": [{"phone_number": to_number, "status": "queued"}]}}
+        return {
+            "data": {"id": text_id, "record_type": "message", "to": [{"phone_number": to_number, "status": "queued"}]}
+        }
 
     # --- numbers ---
 
@@ -298,12 +350,19 @@ class TelnyxServer(Vendor[TelnyxLeg]):
         found = [number for number in self.numbers.values() if wanted in number.phone_number]
         for number in found:
             number.looks_until_active -= 1
-        return {"data": [self._number_body(number) for number in found], "meta": {"page_number": 1, "total_pages": 1, "total_results": len(found)}}
+        return {
+            "data": [self._number_body(number) for number in found],
+            "meta": {"page_number": 1, "total_pages": 1, "total_results": len(found)},
+        }
 
     async def list_orders(self, query: Mapping[str, str]) -> JsonBody:
         reference = query["filter[customer_reference]"]
         number = self.numbers.get(reference)
-        found = [order for order in self.orders if order["customer_reference"] == reference and number and number.looks_until_active >= 0]
+        found = [
+            order
+            for order in self.orders
+            if order["customer_reference"] == reference and number and number.looks_until_active >= 0
+        ]
         return {"data": found, "meta": {"page_number": 1, "total_pages": 1}}
 
     async def order(self, given: Mapping[str, object]) -> JsonBody:
@@ -313,8 +372,17 @@ class TelnyxServer(Vendor[TelnyxLeg]):
         if phone_number.endswith("99") or phone_number in self.numbers:
             raise refused(422, "85006", "Number not available", f"{phone_number} is not available.")
         self.purchases += 1
-        self.numbers[phone_number] = Number(str(uuid4().int)[:19], phone_number, looks_until_active=self.looks_until_active)
-        self.orders.append({"id": str(uuid4()), "status": "pending", "customer_reference": given["customer_reference"], "phone_numbers": ordered})
+        self.numbers[phone_number] = Number(
+            str(uuid4().int)[:19], phone_number, looks_until_active=self.looks_until_active
+        )
+        self.orders.append(
+            {
+                "id": str(uuid4()),
+                "status": "pending",
+                "customer_reference": given["customer_reference"],
+                "phone_numbers": ordered,
+            }
+        )
         return {"data": self.orders[-1]}
 
     async def update_number(self, number_id: str, given: Mapping[str, object]) -> JsonBody:
@@ -325,7 +393,10 @@ class TelnyxServer(Vendor[TelnyxLeg]):
     async def update_texting(self, number_id: str, given: Mapping[str, object]) -> JsonBody:
         number = self._number(number_id)
         number.messaging_profile_id = str(given["messaging_profile_id"])
-        features = {"sms": {"domestic_two_way": True, "international_inbound": True, "international_outbound": True}, "mms": None}
+        features = {
+            "sms": {"domestic_two_way": True, "international_inbound": True, "international_outbound": True},
+            "mms": None,
+        }
         return {"data": {"id": number_id, "phone_number": number.phone_number, "features": features}}
 
     async def release_number(self, number_id: str) -> JsonBody:
@@ -362,5 +433,9 @@ class TelnyxServer(Vendor[TelnyxLeg]):
 
     async def list_recordings(self, query: Mapping[str, str]) -> JsonBody:
         leg_id = query["filter[call_leg_id]"]
-        found = [{"id": str(uuid4()), "call_leg_id": leg_id, "download_urls": {"wav": self.storage_url(leg_id)}}] if leg_id in self.recordings else []
+        found = (
+            [{"id": str(uuid4()), "call_leg_id": leg_id, "download_urls": {"wav": self.storage_url(leg_id)}}]
+            if leg_id in self.recordings
+            else []
+        )
         return {"data": found, "meta": {"page_number": 1, "total_pages": 1}}

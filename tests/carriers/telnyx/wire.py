@@ -145,11 +145,17 @@ class TelnyxPost(Post):
     async def _detection(self, told: Answered) -> None:
         if self.record.amd:
             await asyncio.sleep(AMD_SECONDS)
-            await self.tell("call.machine.detection.ended", result="not_sure" if told.answered_by == "unknown" else told.answered_by)
+            await self.tell(
+                "call.machine.detection.ended", result="not_sure" if told.answered_by == "unknown" else told.answered_by
+            )
 
     async def _text_went(self, url: str, told: TextWent) -> None:
         status = {"undelivered": "delivery_failed"}.get(told.status, told.status)
-        problem = {"code": "40008", "title": "Undeliverable", "detail": "The recipient carrier did not accept the message."}
+        problem = {
+            "code": "40008",
+            "title": "Undeliverable",
+            "detail": "The recipient carrier did not accept the message.",
+        }
         payload: JsonBody = {
             "record_type": "message", "direction": "outbound", "id": told.text_id, "type": "SMS", "to": [{"phone_number": "", "status": status}],
             "webhook_url": url, "parts": 1, "errors": [problem] if told.status == "undelivered" else [],
@@ -171,7 +177,9 @@ class TelnyxPost(Post):
         """A signed webhook. Raises `Undelivered`."""
         try:
             timeout = aiohttp.ClientTimeout(total=15)
-            async with self.http.post(url, data=body, headers=signed_headers(self.key, body), timeout=timeout) as response:
+            async with self.http.post(
+                url, data=body, headers=signed_headers(self.key, body), timeout=timeout
+            ) as response:
                 await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:
             raise Undelivered(str(error)) from error

@@ -24,7 +24,9 @@ async def twilio() -> AsyncIterator[TwilioServer]:
 @pytest_asyncio.fixture
 async def carrier(twilio: TwilioServer) -> AsyncIterator[TwilioTelephony]:
     """The plugin, opened."""
-    settings = TwilioSettings(account_sid=twilio.account_sid, auth_token=SecretStr(twilio.auth_token), base_url=HttpUrl(twilio.address))
+    settings = TwilioSettings(
+        account_sid=twilio.account_sid, auth_token=SecretStr(twilio.auth_token), base_url=HttpUrl(twilio.address)
+    )
     provider = TwilioTelephony(settings)
     await provider.open()
     yield provider

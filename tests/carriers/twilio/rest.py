@@ -63,7 +63,9 @@ class Rest:
             body = await work(Asked(request.match_info, dict(pairs), events))
             return web.Response(status=status) if body is None else web.json_response(body, status=status)
 
-        return await self._server.serve((request.method, request.path.rpartition("/")[2].removesuffix(".json")), request, answer)
+        return await self._server.serve(
+            (request.method, request.path.rpartition("/")[2].removesuffix(".json")), request, answer
+        )
 
     async def _recording(self, request: web.Request) -> web.StreamResponse:
         """Twilio shows where the file is kept, to those who may know."""

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import aiohttp
 from aiohttp import encode_basic_auth, web
-from switchboard.plugins import CallbackUrls, CallOrder, ProviderError, SimulatedCall, TextOrder
+from switchboard.plugin_sdk import CallbackUrls, CallOrder, ProviderError, SimulatedCall, TextOrder
 from switchboard_offline.loopback import stock, texts
 from switchboard_offline.loopback.callbacks import Calling, Connect, Ended, Forward, TextCame
 from switchboard_offline.loopback.leg import CONNECT_SECONDS, Leg, MediaFailed, join
@@ -51,7 +51,12 @@ class TwilioLeg(Leg):
                 stream = TwilioStream(socket, self.post.account_sid, self.call_id, self.parameters(url))
                 await stream.start()
         except (aiohttp.ClientError, TimeoutError) as error:
-            told = {"StreamEvent": "stream-error", "StreamError": UNREACHABLE, "StreamSid": new_sid("MZ"), "CallSid": self.call_id}
+            told = {
+                "StreamEvent": "stream-error",
+                "StreamError": UNREACHABLE,
+                "StreamSid": new_sid("MZ"),
+                "CallSid": self.call_id,
+            }
             await self.post.form_post(self.post.record.stream_callback, {"AccountSid": self.post.account_sid, **told})
             raise MediaFailed(UNREACHABLE) from error
         return stream
@@ -59,7 +64,10 @@ class TwilioLeg(Leg):
 
 def refused(status: int, code: int, message: str) -> Refused:
     """An error as Twilio words it."""
-    return Refused(status, {"code": code, "message": message, "more_info": f"https://www.twilio.com/docs/errors/{code}", "status": status})
+    return Refused(
+        status,
+        {"code": code, "message": message, "more_info": f"https://www.twilio.com/docs/errors/{code}", "status": status},
+    )
 
 
 class TwilioServer(Vendor[TwilioLeg]):
@@ -75,7 +83,11 @@ class TwilioServer(Vendor[TwilioLeg]):
         self.media_is_unreachable = False
 
     def failed(self, status: int) -> Refused:
-        return refused(status, 20429 if status == 429 else 20500, "Too Many Requests" if status == 429 else "An internal server error")
+        return refused(
+            status,
+            20429 if status == 429 else 20500,
+            "Too Many Requests" if status == 429 else "An internal server error",
+        )
 
     def authenticate(self, request: web.Request) -> None:
         if request.headers.get("Authorization") != encode_basic_auth(self.account_sid, self.auth_token):
@@ -94,13 +106,30 @@ class TwilioServer(Vendor[TwilioLeg]):
     async def ring(self, from_number: str, to_number: str, lines: Sequence[str], **fields: str) -> SimulatedCall:
         """Somebody rings a number of the account and says these lines."""
         number = self.numbers[to_number]
-        record = CallRecord(new_sid("CA"), "inbound", from_number, to_number, voice_url=number.voice_url, status_callback=number.status_callback)
+        record = CallRecord(
+            new_sid("CA"),
+            "inbound",
+            from_number,
+            to_number,
+            voice_url=number.voice_url,
+            status_callback=number.status_callback,
+        )
         return await self._ring(record, lines)
 
-    async def call_from_browser(self, identity: str, to_number: str, application_url: str, lines: Sequence[str], **given: str) -> SimulatedCall:
+    async def call_from_browser(
+        self, identity: str, to_number: str, application_url: str, lines: Sequence[str], **given: str
+    ) -> SimulatedCall:
         """Somebody with a token calls from a page, which gives these fields along. The application tells its calls' ends to `status` beside it."""
         status = f"{application_url.rpartition('/')[0]}/status"
-        record = CallRecord(new_sid("CA"), "inbound", f"client:{identity}", to_number, voice_url=application_url, status_callback=status, more=given)
+        record = CallRecord(
+            new_sid("CA"),
+            "inbound",
+            f"client:{identity}",
+            to_number,
+            voice_url=application_url,
+            status_callback=status,
+            more=given,
+        )
         return await self._ring(record, lines)
 
     async def _ring(self, record: CallRecord, lines: Sequence[str]) -> SimulatedCall:
@@ -114,7 +143,9 @@ class TwilioServer(Vendor[TwilioLeg]):
         return f"SM{told.text_id[3:]}"
 
     def post(self, record: CallRecord) -> TwilioPost:
-        return TwilioPost(self.http, self.auth_token, self.closing, self.account_sid, record, self.numbers, self.repeats)
+        return TwilioPost(
+            self.http, self.auth_token, self.closing, self.account_sid, record, self.numbers, self.repeats
+        )
 
     def _leg(self, record: CallRecord) -> TwilioLeg:
         leg = self.legs[record.sid] = TwilioLeg(self.post(record))
@@ -126,7 +157,13 @@ class TwilioServer(Vendor[TwilioLeg]):
             return
         sid = new_sid("RE")
         self.recordings[sid] = stereo(leg)
-        form = {"CallSid": leg.call_id, "RecordingSid": sid, "RecordingStatus": "completed", "AccountSid": self.account_sid, "RecordingChannels": "2"}
+        form = {
+            "CallSid": leg.call_id,
+            "RecordingSid": sid,
+            "RecordingStatus": "completed",
+            "AccountSid": self.account_sid,
+            "RecordingChannels": "2",
+        }
         await leg.post.form_post(leg.post.record.recording_callback, form)
 
     # --- the API ---
@@ -156,7 +193,14 @@ class TwilioServer(Vendor[TwilioLeg]):
             return self._call_body(record, "queued")
         assert isinstance(answer, Connect)
         order = CallOrder(
-            "", form["From"], form["To"], answer.media_url, CallbackUrls(""), int(form["Timeout"]), int(form["TimeLimit"]), bool(record.amd_callback)
+            "",
+            form["From"],
+            form["To"],
+            answer.media_url,
+            CallbackUrls(""),
+            int(form["Timeout"]),
+            int(form["TimeLimit"]),
+            bool(record.amd_callback),
         )
         leg = self._leg(record)
         self.run(leg, lambda _: leg.place(order, subscriber))
@@ -185,11 +229,21 @@ class TwilioServer(Vendor[TwilioLeg]):
         return self._call_body(leg.post.record, "in-progress")
 
     def _call_body(self, record: CallRecord, status: str) -> JsonBody:
-        return {"sid": record.sid, "account_sid": self.account_sid, "from": record.from_number, "to": record.to_number, "status": status}
+        return {
+            "sid": record.sid,
+            "account_sid": self.account_sid,
+            "from": record.from_number,
+            "to": record.to_number,
+            "status": status,
+        }
 
     async def create_message(self, form: dict[str, str]) -> JsonBody:
         if form["From"] not in self.numbers:
-            raise refused(400, 21606, f"The 'From' phone number provided ({form['From']}) is not a valid message-capable Twilio phone number.")
+            raise refused(
+                400,
+                21606,
+                f"The 'From' phone number provided ({form['From']}) is not a valid message-capable Twilio phone number.",
+            )
         if form["To"].endswith("82"):
             raise refused(400, 21211, f"The 'To' number {form['To']} is not a valid phone number.")
         if form["To"].endswith("83"):
@@ -197,14 +251,22 @@ class TwilioServer(Vendor[TwilioLeg]):
         sid = new_sid("SM")
         order = TextOrder("", form["From"], form["To"], form["Body"], CallbackUrls(form["StatusCallback"]))
         self.spawn(texts.carry(self.post(CallRecord("", "", "", "")), order, sid))
-        return {"sid": sid, "account_sid": self.account_sid, "status": "queued", "num_segments": "1", "body": form["Body"]}
+        return {
+            "sid": sid,
+            "account_sid": self.account_sid,
+            "status": "queued",
+            "num_segments": "1",
+            "body": form["Body"],
+        }
 
     async def available(self, country: str, kind: str, query: dict[str, str]) -> JsonBody:
         if kind != "Local" or country not in ("US", "CA", "GB"):
             raise refused(404, 20404, "The requested resource was not found")
         assert query["VoiceEnabled"] == "true"
         pattern = query.get("Contains", "")
-        found = stock.search(country, query.get("AreaCode") or (pattern.removeprefix("+44").rstrip("%") or None), int(query["PageSize"]))
+        found = stock.search(
+            country, query.get("AreaCode") or (pattern.removeprefix("+44").rstrip("%") or None), int(query["PageSize"])
+        )
         able = {"voice": True, "SMS": True, "MMS": False}
         numbers = [
             {"phone_number": one.phone_number, "friendly_name": one.friendly_name, "iso_country": country, "locality": one.locality,
@@ -213,7 +275,9 @@ class TwilioServer(Vendor[TwilioLeg]):
         return {"available_phone_numbers": numbers, "uri": "", "next_page_uri": None}
 
     async def list_numbers(self, query: dict[str, str]) -> JsonBody:
-        found = [self._number_body(number) for number in self.numbers.values() if query["PhoneNumber"] in number.phone_number]
+        found = [
+            self._number_body(number) for number in self.numbers.values() if query["PhoneNumber"] in number.phone_number
+        ]
         return {"incoming_phone_numbers": found, "uri": "", "next_page_uri": None}
 
     async def buy_number(self, form: dict[str, str]) -> JsonBody:
@@ -237,13 +301,22 @@ class TwilioServer(Vendor[TwilioLeg]):
         return found
 
     def _direct(self, number: Number, form: dict[str, str]) -> JsonBody:
-        number.voice_url, number.sms_url, number.status_callback = form["VoiceUrl"], form["SmsUrl"], form["StatusCallback"]
+        number.voice_url, number.sms_url, number.status_callback = (
+            form["VoiceUrl"],
+            form["SmsUrl"],
+            form["StatusCallback"],
+        )
         number.elsewhere = {name: sid for name in number.elsewhere if (sid := form.get(name, number.elsewhere[name]))}
         return self._number_body(number)
 
     def _number_body(self, number: Number) -> JsonBody:
         able = {"voice": True, "sms": True, "mms": False, "fax": False}
-        return {"sid": number.sid, "phone_number": number.phone_number, "capabilities": able, "account_sid": self.account_sid}
+        return {
+            "sid": number.sid,
+            "phone_number": number.phone_number,
+            "capabilities": able,
+            "account_sid": self.account_sid,
+        }
 
     async def prices(self, country: str) -> JsonBody:
         prices = [{"number_type": "local", "base_price": "1.15", "current_price": "1.15"}]

@@ -99,7 +99,9 @@ def read_markup(record: CallRecord, markup: str) -> Answer | None:
             url = stream.attrib["url"]
             assert "?" not in url, "Twilio drops a stream's query"
             record.stream_callback = stream.attrib["statusCallback"]
-            record.streams[url] = {parameter.attrib["name"]: parameter.attrib["value"] for parameter in stream.iter("Parameter")}
+            record.streams[url] = {
+                parameter.attrib["name"]: parameter.attrib["value"] for parameter in stream.iter("Parameter")
+            }
             return Connect(url)
         elif verb.tag == "Say":
             record.spoken = verb.text or ""
@@ -169,7 +171,12 @@ class TwilioPost(Post):
             return
         await asyncio.sleep(AMD_SECONDS)
         found = "machine_start" if told.answered_by == "machine" else told.answered_by
-        form = {"CallSid": self.record.sid, "AccountSid": self.account_sid, "AnsweredBy": found, "MachineDetectionDuration": "300"}
+        form = {
+            "CallSid": self.record.sid,
+            "AccountSid": self.account_sid,
+            "AnsweredBy": found,
+            "MachineDetectionDuration": "300",
+        }
         await self.form_post(self.record.amd_callback, form)
 
     async def _ended(self, told: Ended | Left) -> None:
@@ -205,9 +212,14 @@ class TwilioPost(Post):
 
     async def form_post(self, url: str, form: Form) -> bytes:
         """A signed form; the answer's body. Raises `Undelivered`."""
-        headers = {"X-Twilio-Signature": signature(self.secret, url, form), "Content-Type": "application/x-www-form-urlencoded; charset=UTF-8"}
+        headers = {
+            "X-Twilio-Signature": signature(self.secret, url, form),
+            "Content-Type": "application/x-www-form-urlencoded; charset=UTF-8",
+        }
         try:
-            async with self.http.post(url, data=urlencode(form), headers=headers, timeout=aiohttp.ClientTimeout(total=15)) as response:
+            async with self.http.post(
+                url, data=urlencode(form), headers=headers, timeout=aiohttp.ClientTimeout(total=15)
+            ) as response:
                 body = await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:
             raise Undelivered(str(error)) from error
@@ -219,7 +231,9 @@ class TwilioPost(Post):
 class TwilioStream(MediaStream):
     """A media stream in Twilio's messages: the loopback's, rewritten as they go out, and checked as they come in."""
 
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse, account_sid: str, call_sid: str, parameters: Mapping[str, str]) -> None:
+    def __init__(
+        self, socket: aiohttp.ClientWebSocketResponse, account_sid: str, call_sid: str, parameters: Mapping[str, str]
+    ) -> None:
         super().__init__(socket, call_sid, "MZ" + hashlib.md5(call_sid.encode(), usedforsecurity=False).hexdigest())
         self._account_sid = account_sid
         self._parameters = parameters
@@ -257,4 +271,6 @@ class TwilioStream(MediaStream):
         elif event == "stop":
             told["stop"] = {"accountSid": self._account_sid, "callSid": self._start.call_id}
         self._sequence += 1
-        await super()._send(json.dumps({**told, "sequenceNumber": str(self._sequence), "streamSid": self._start.stream_id}))
+        await super()._send(
+            json.dumps({**told, "sequenceNumber": str(self._sequence), "streamSid": self._start.stream_id})
+        )

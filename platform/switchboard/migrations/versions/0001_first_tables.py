@@ -75,11 +75,15 @@ def upgrade() -> None:
         sa.Column("timezone", sa.Text(), nullable=True),
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
         sa.CheckConstraint("status in ('active', 'paused')", name=op.f("ck_agent_status")),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_agent_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_agent_organization_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_agent")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_agent_organization_id_id")),
     )
-    op.create_index(op.f("ix_agent_organization_id_created_at_id"), "agent", ["organization_id", "created_at", "id"], unique=False)
+    op.create_index(
+        op.f("ix_agent_organization_id_created_at_id"), "agent", ["organization_id", "created_at", "id"], unique=False
+    )
     op.create_table(
         "api_key",
         sa.Column("id", sa.Uuid(), nullable=False),
@@ -91,11 +95,15 @@ def upgrade() -> None:
         sa.Column("scopes", sa.ARRAY(sa.Text()), nullable=False),
         sa.Column("last_used_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("revoked_at", sa.DateTime(timezone=True), nullable=True),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_api_key_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_api_key_organization_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_api_key")),
         sa.UniqueConstraint("key_hash", name=op.f("uq_api_key_key_hash")),
     )
-    op.create_index(op.f("ix_api_key_organization_id_created_at"), "api_key", ["organization_id", "created_at"], unique=False)
+    op.create_index(
+        op.f("ix_api_key_organization_id_created_at"), "api_key", ["organization_id", "created_at"], unique=False
+    )
     op.create_table(
         "audit_entry",
         sa.Column("id", sa.Uuid(), nullable=False),
@@ -104,10 +112,17 @@ def upgrade() -> None:
         sa.Column("actor", sa.Text(), nullable=False),
         sa.Column("action", sa.Text(), nullable=False),
         sa.Column("subject", sa.Text(), nullable=False),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_audit_entry_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_audit_entry_organization_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_audit_entry")),
     )
-    op.create_index(op.f("ix_audit_entry_organization_id_created_at"), "audit_entry", ["organization_id", "created_at"], unique=False)
+    op.create_index(
+        op.f("ix_audit_entry_organization_id_created_at"),
+        "audit_entry",
+        ["organization_id", "created_at"],
+        unique=False,
+    )
     op.create_table(
         "call",
         sa.Column("id", sa.Uuid(), nullable=False),
@@ -147,18 +162,37 @@ def upgrade() -> None:
         sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
         sa.CheckConstraint("direction in ('inbound', 'outbound')", name=op.f("ck_call_direction")),
         sa.CheckConstraint(
-            "status in ('queued', 'ringing', 'in-progress', 'completed', 'busy', 'no-answer', 'failed', 'canceled')", name=op.f("ck_call_status")
+            "status in ('queued', 'ringing', 'in-progress', 'completed', 'busy', 'no-answer', 'failed', 'canceled')",
+            name=op.f("ck_call_status"),
         ),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_call_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_call_organization_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_call")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_call_organization_id_id")),
     )
     op.create_index(op.f("ix_call_analysis_due_at"), "call", ["analysis_due_at"], unique=False)
-    op.create_index("ix_call_open", "call", ["organization_id"], unique=False, postgresql_where=sa.text("ended_at is null"))
-    op.create_index(op.f("ix_call_organization_id_agent_id_created_at"), "call", ["organization_id", "agent_id", "created_at"], unique=False)
-    op.create_index(op.f("ix_call_organization_id_created_at_id"), "call", ["organization_id", "created_at", "id"], unique=False)
-    op.create_index(op.f("ix_call_organization_id_status_created_at"), "call", ["organization_id", "status", "created_at"], unique=False)
-    op.create_index("ix_call_watched", "call", ["watch_at"], unique=False, postgresql_where=sa.text("watch_at is not null"))
+    op.create_index(
+        "ix_call_open", "call", ["organization_id"], unique=False, postgresql_where=sa.text("ended_at is null")
+    )
+    op.create_index(
+        op.f("ix_call_organization_id_agent_id_created_at"),
+        "call",
+        ["organization_id", "agent_id", "created_at"],
+        unique=False,
+    )
+    op.create_index(
+        op.f("ix_call_organization_id_created_at_id"), "call", ["organization_id", "created_at", "id"], unique=False
+    )
+    op.create_index(
+        op.f("ix_call_organization_id_status_created_at"),
+        "call",
+        ["organization_id", "status", "created_at"],
+        unique=False,
+    )
+    op.create_index(
+        "ix_call_watched", "call", ["watch_at"], unique=False, postgresql_where=sa.text("watch_at is not null")
+    )
     op.create_index(
         "uq_call_carrier",
         "call",
@@ -175,11 +209,17 @@ def upgrade() -> None:
         sa.Column("data", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
         sa.Column("occurred_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("watched_at", sa.DateTime(timezone=True), nullable=True),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_event_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_event_organization_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_event")),
     )
-    op.create_index(op.f("ix_event_organization_id_created_at"), "event", ["organization_id", "created_at"], unique=False)
-    op.create_index("ix_event_unwatched", "event", ["created_at"], unique=False, postgresql_where=sa.text("watched_at is null"))
+    op.create_index(
+        op.f("ix_event_organization_id_created_at"), "event", ["organization_id", "created_at"], unique=False
+    )
+    op.create_index(
+        "ix_event_unwatched", "event", ["created_at"], unique=False, postgresql_where=sa.text("watched_at is null")
+    )
     op.create_table(
         "idempotency_record",
         sa.Column("organization_id", sa.Uuid(), nullable=False),
@@ -188,7 +228,12 @@ def upgrade() -> None:
         sa.Column("status", sa.Integer(), nullable=False),
         sa.Column("body", sa.LargeBinary(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_idempotency_record_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_idempotency_record_organization_id"),
+            ondelete="CASCADE",
+        ),
         sa.PrimaryKeyConstraint("organization_id", "key", name=op.f("pk_idempotency_record")),
     )
     op.create_index(op.f("ix_idempotency_record_created_at"), "idempotency_record", ["created_at"], unique=False)
@@ -200,8 +245,12 @@ def upgrade() -> None:
         sa.Column("user_id", sa.Uuid(), nullable=False),
         sa.Column("role", sa.Text(), nullable=False),
         sa.CheckConstraint("role in ('owner', 'member')", name=op.f("ck_membership_role")),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_membership_organization_id"), ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(["user_id"], ["user_account.id"], name=op.f("fk_membership_user_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_membership_organization_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["user_id"], ["user_account.id"], name=op.f("fk_membership_user_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_membership")),
         sa.UniqueConstraint("organization_id", "user_id", name=op.f("uq_membership_organization_id_user_id")),
     )
@@ -225,14 +274,30 @@ def upgrade() -> None:
         sa.Column("carrier_number_id", sa.Text(), nullable=True),
         sa.Column("monthly_cost", sa.Float(), nullable=False),
         sa.Column("release_at", sa.DateTime(timezone=True), nullable=True),
-        sa.CheckConstraint("status in ('provisioning', 'active', 'pending_release', 'released', 'failed')", name=op.f("ck_phone_number_status")),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_phone_number_organization_id"), ondelete="CASCADE"),
+        sa.CheckConstraint(
+            "status in ('provisioning', 'active', 'pending_release', 'released', 'failed')",
+            name=op.f("ck_phone_number_status"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_phone_number_organization_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_phone_number")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_phone_number_organization_id_id")),
     )
     op.create_index(op.f("ix_phone_number_inbound_agent_id"), "phone_number", ["inbound_agent_id"], unique=False)
-    op.create_index(op.f("ix_phone_number_organization_id_created_at_id"), "phone_number", ["organization_id", "created_at", "id"], unique=False)
-    op.create_index("ix_phone_number_release", "phone_number", ["release_at"], unique=False, postgresql_where=sa.text("status = 'pending_release'"))
+    op.create_index(
+        op.f("ix_phone_number_organization_id_created_at_id"),
+        "phone_number",
+        ["organization_id", "created_at", "id"],
+        unique=False,
+    )
+    op.create_index(
+        "ix_phone_number_release",
+        "phone_number",
+        ["release_at"],
+        unique=False,
+        postgresql_where=sa.text("status = 'pending_release'"),
+    )
     op.create_index(
         "uq_phone_number_in_use",
         "phone_number",
@@ -251,9 +316,19 @@ def upgrade() -> None:
         sa.Column("settings", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
         sa.Column("secrets", sa.Text(), nullable=False),
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_provider_configuration_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_provider_configuration_organization_id"),
+            ondelete="CASCADE",
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_provider_configuration")),
-        sa.UniqueConstraint("organization_id", "capability", "name", name=op.f("uq_provider_configuration_organization_id_capability_name")),
+        sa.UniqueConstraint(
+            "organization_id",
+            "capability",
+            "name",
+            name=op.f("uq_provider_configuration_organization_id_capability_name"),
+        ),
     )
     op.create_table(
         "agent_version",
@@ -269,9 +344,13 @@ def upgrade() -> None:
             name=op.f("fk_agent_version_organization_id_agent_id"),
             ondelete="CASCADE",
         ),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_agent_version_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_agent_version_organization_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_agent_version")),
-        sa.UniqueConstraint("organization_id", "agent_id", "version", name=op.f("uq_agent_version_organization_id_agent_id_version")),
+        sa.UniqueConstraint(
+            "organization_id", "agent_id", "version", name=op.f("uq_agent_version_organization_id_agent_id_version")
+        ),
     )
     op.create_table(
         "transcript_line",
@@ -292,9 +371,16 @@ def upgrade() -> None:
             name=op.f("fk_transcript_line_organization_id_call_id"),
             ondelete="CASCADE",
         ),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_transcript_line_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_transcript_line_organization_id"),
+            ondelete="CASCADE",
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_transcript_line")),
-        sa.UniqueConstraint("organization_id", "call_id", "position", name=op.f("uq_transcript_line_organization_id_call_id_position")),
+        sa.UniqueConstraint(
+            "organization_id", "call_id", "position", name=op.f("uq_transcript_line_organization_id_call_id_position")
+        ),
     )
 
     protect("organization", column="id", tenant="select", system="select, insert, update, delete")

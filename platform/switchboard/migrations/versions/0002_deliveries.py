@@ -32,11 +32,15 @@ def upgrade() -> None:
         sa.Column("consecutive_failures", sa.Integer(), nullable=False),
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
         sa.CheckConstraint("kind in ('endpoint', 'agent', 'integration')", name=op.f("ck_event_target_kind")),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_event_target_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_event_target_organization_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_event_target")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_event_target_organization_id_id")),
     )
-    op.create_index(op.f("ix_event_target_organization_id_created_at"), "event_target", ["organization_id", "created_at"])
+    op.create_index(
+        op.f("ix_event_target_organization_id_created_at"), "event_target", ["organization_id", "created_at"]
+    )
     op.create_table(
         "delivery",
         sa.Column("id", sa.Uuid(), nullable=False),
@@ -56,15 +60,25 @@ def upgrade() -> None:
         sa.Column("replayed_from_id", sa.Uuid(), nullable=True),
         sa.Column("delivered_at", sa.DateTime(timezone=True), nullable=True),
         sa.CheckConstraint("status in ('pending', 'delivered', 'failed')", name=op.f("ck_delivery_status")),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_delivery_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_delivery_organization_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_delivery")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_delivery_organization_id_id")),
         # Rows change a few times and then never again: room on the page keeps them there, and the dead ones are swept early.
         postgresql_with={"fillfactor": 80, "autovacuum_vacuum_scale_factor": 0.02},
     )
-    op.create_index("ix_delivery_due", "delivery", ["target_id", "due_at"], postgresql_where=sa.text("status = 'pending'"))
-    op.create_index(op.f("ix_delivery_organization_id_created_at_id"), "delivery", ["organization_id", "created_at", "id"])
-    op.create_index(op.f("ix_delivery_organization_id_target_id_created_at_id"), "delivery", ["organization_id", "target_id", "created_at", "id"])
+    op.create_index(
+        "ix_delivery_due", "delivery", ["target_id", "due_at"], postgresql_where=sa.text("status = 'pending'")
+    )
+    op.create_index(
+        op.f("ix_delivery_organization_id_created_at_id"), "delivery", ["organization_id", "created_at", "id"]
+    )
+    op.create_index(
+        op.f("ix_delivery_organization_id_target_id_created_at_id"),
+        "delivery",
+        ["organization_id", "target_id", "created_at", "id"],
+    )
     op.create_table(
         "delivery_attempt",
         sa.Column("organization_id", sa.Uuid(), nullable=False),
@@ -89,7 +103,9 @@ def upgrade() -> None:
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("partner_api_key", sa.Text(), nullable=True),
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_integration_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_integration_organization_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_integration")),
     )
     # An agent's secret moves as it is: what it is bound to (`agent|webhook_secret|…`) stays the same.
@@ -105,7 +121,9 @@ def upgrade() -> None:
     op.execute("update event set watch_due_at = created_at where watched_at is null")
     op.drop_index("ix_event_unwatched", "event")
     op.drop_column("event", "watched_at")
-    op.create_index("ix_event_unwatched", "event", ["watch_due_at"], postgresql_where=sa.text("watch_due_at is not null"))
+    op.create_index(
+        "ix_event_unwatched", "event", ["watch_due_at"], postgresql_where=sa.text("watch_due_at is not null")
+    )
     # Kept answers are encrypted from now on.
     op.execute("delete from idempotency_record")
 
@@ -123,6 +141,8 @@ def downgrade() -> None:
     op.drop_column("event", "watch_due_at")
     op.create_index("ix_event_unwatched", "event", ["created_at"], postgresql_where=sa.text("watched_at is null"))
     op.add_column("agent", sa.Column("webhook_secret", sa.Text(), nullable=True))
-    op.execute("update agent set webhook_secret = event_target.secret from event_target where event_target.id = agent.id")
+    op.execute(
+        "update agent set webhook_secret = event_target.secret from event_target where event_target.id = agent.id"
+    )
     for table in ("integration", "delivery_attempt", "delivery", "event_target"):
         op.drop_table(table)

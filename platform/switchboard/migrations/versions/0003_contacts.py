@@ -33,12 +33,22 @@ def upgrade() -> None:
         sa.Column("source", sa.Text(), nullable=False),
         sa.Column("note", sa.Text(), nullable=False),
         sa.CheckConstraint("source in ('api', 'text', 'call')", name=op.f("ck_do_not_call_entry_source")),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_do_not_call_entry_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_do_not_call_entry_organization_id"),
+            ondelete="CASCADE",
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_do_not_call_entry")),
-        sa.UniqueConstraint("organization_id", "phone_number", name=op.f("uq_do_not_call_entry_organization_id_phone_number")),
+        sa.UniqueConstraint(
+            "organization_id", "phone_number", name=op.f("uq_do_not_call_entry_organization_id_phone_number")
+        ),
     )
     op.create_index(
-        op.f("ix_do_not_call_entry_organization_id_created_at_id"), "do_not_call_entry", ["organization_id", "created_at", "id"], unique=False
+        op.f("ix_do_not_call_entry_organization_id_created_at_id"),
+        "do_not_call_entry",
+        ["organization_id", "created_at", "id"],
+        unique=False,
     )
     op.create_table(
         "contact",
@@ -55,12 +65,19 @@ def upgrade() -> None:
         sa.Column("role", sa.Text(), nullable=True),
         sa.Column("is_favorite", sa.Boolean(), nullable=False),
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_contact_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_contact_organization_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_contact")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_contact_organization_id_id")),
         sa.UniqueConstraint("organization_id", "phone_number", name=op.f("uq_contact_organization_id_phone_number")),
     )
-    op.create_index(op.f("ix_contact_organization_id_created_at_id"), "contact", ["organization_id", "created_at", "id"], unique=False)
+    op.create_index(
+        op.f("ix_contact_organization_id_created_at_id"),
+        "contact",
+        ["organization_id", "created_at", "id"],
+        unique=False,
+    )
     op.create_table(
         "contact_search",
         sa.Column("id", sa.Uuid(), nullable=False),
@@ -68,7 +85,9 @@ def upgrade() -> None:
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("content", sa.Text(), nullable=False),
         sa.Column("notes", sa.Text(), nullable=False),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_contact_search_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_contact_search_organization_id"), ondelete="CASCADE"
+        ),
         sa.ForeignKeyConstraint(
             ["organization_id", "id"],
             ["contact.organization_id", "contact.id"],
@@ -78,7 +97,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_contact_search")),
     )
     op.execute(GRAMS)
-    op.execute(f"create index ix_contact_search_grams on contact_search using gin ({ROW_GRAMS}) with (fastupdate = off)")
+    op.execute(
+        f"create index ix_contact_search_grams on contact_search using gin ({ROW_GRAMS}) with (fastupdate = off)"
+    )
     protect("do_not_call_entry")
     protect("contact")
     protect("contact_search")

@@ -23,7 +23,12 @@ def upgrade() -> None:
         sa.Column("answering_until", sa.DateTime(timezone=True), nullable=True),
         sa.Column("answer_attempts", sa.Integer(), nullable=False),
         sa.CheckConstraint("status in ('open', 'closed')", name=op.f("ck_sms_conversation_status")),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_sms_conversation_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_sms_conversation_organization_id"),
+            ondelete="CASCADE",
+        ),
         sa.ForeignKeyConstraint(
             ["organization_id", "phone_number_id"],
             ["phone_number.organization_id", "phone_number.id"],
@@ -33,11 +38,23 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_sms_conversation")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_sms_conversation_organization_id_id")),
         sa.UniqueConstraint(
-            "organization_id", "phone_number_id", "contact_number", name=op.f("uq_sms_conversation_organization_id_phone_number_id_contact_number")
+            "organization_id",
+            "phone_number_id",
+            "contact_number",
+            name=op.f("uq_sms_conversation_organization_id_phone_number_id_contact_number"),
         ),
     )
-    op.create_index(op.f("ix_sms_conversation_organization_id_created_at_id"), "sms_conversation", ["organization_id", "created_at", "id"])
-    op.create_index("ix_sms_conversation_reply_due", "sms_conversation", ["reply_due_at"], postgresql_where=sa.text("reply_due_at is not null"))
+    op.create_index(
+        op.f("ix_sms_conversation_organization_id_created_at_id"),
+        "sms_conversation",
+        ["organization_id", "created_at", "id"],
+    )
+    op.create_index(
+        "ix_sms_conversation_reply_due",
+        "sms_conversation",
+        ["reply_due_at"],
+        postgresql_where=sa.text("reply_due_at is not null"),
+    )
     op.create_table(
         "sms_message",
         sa.Column("id", sa.Uuid(), nullable=False),
@@ -59,10 +76,13 @@ def upgrade() -> None:
         sa.Column("watch_at", sa.DateTime(timezone=True), nullable=True),
         sa.CheckConstraint("direction in ('inbound', 'outbound')", name=op.f("ck_sms_message_direction")),
         sa.CheckConstraint(
-            "status in ('queued', 'sending', 'sent', 'delivered', 'undelivered', 'failed', 'received')", name=op.f("ck_sms_message_status")
+            "status in ('queued', 'sending', 'sent', 'delivered', 'undelivered', 'failed', 'received')",
+            name=op.f("ck_sms_message_status"),
         ),
         sa.CheckConstraint("author in ('contact', 'api', 'agent', 'platform')", name=op.f("ck_sms_message_author")),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_sms_message_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_sms_message_organization_id"), ondelete="CASCADE"
+        ),
         sa.ForeignKeyConstraint(
             ["organization_id", "conversation_id"],
             ["sms_conversation.organization_id", "sms_conversation.id"],
@@ -76,7 +96,9 @@ def upgrade() -> None:
         "sms_message",
         ["organization_id", "conversation_id", "created_at", "id"],
     )
-    op.create_index("ix_sms_message_watched", "sms_message", ["watch_at"], postgresql_where=sa.text("watch_at is not null"))
+    op.create_index(
+        "ix_sms_message_watched", "sms_message", ["watch_at"], postgresql_where=sa.text("watch_at is not null")
+    )
     op.create_index(
         "uq_sms_message_carrier",
         "sms_message",

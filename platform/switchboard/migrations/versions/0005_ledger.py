@@ -16,7 +16,9 @@ def upgrade() -> None:
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("balance", sa.Numeric(precision=14, scale=6), nullable=False),
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_account_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_account_organization_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_account")),
     )
     op.create_table(
@@ -29,10 +31,14 @@ def upgrade() -> None:
         sa.Column("reference", sa.Uuid(), nullable=True),
         sa.Column("note", sa.Text(), nullable=False),
         sa.CheckConstraint("kind in ('call', 'text', 'number', 'credit')", name=op.f("ck_ledger_entry_kind")),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_ledger_entry_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_ledger_entry_organization_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_ledger_entry")),
     )
-    op.create_index(op.f("ix_ledger_entry_organization_id_created_at"), "ledger_entry", ["organization_id", "created_at"])
+    op.create_index(
+        op.f("ix_ledger_entry_organization_id_created_at"), "ledger_entry", ["organization_id", "created_at"]
+    )
     op.create_index(
         "uq_ledger_entry_reference",
         "ledger_entry",
@@ -46,13 +52,17 @@ def upgrade() -> None:
         sa.Column("organization_id", sa.Uuid(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("amount", sa.Numeric(precision=14, scale=6), nullable=False),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_ledger_hold_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_ledger_hold_organization_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_ledger_hold")),
     )
     op.create_index(op.f("ix_ledger_hold_organization_id"), "ledger_hold", ["organization_id"])
     op.create_index(op.f("ix_sms_message_organization_id_created_at"), "sms_message", ["organization_id", "created_at"])
     op.add_column("phone_number", sa.Column("billed_until", sa.DateTime(timezone=True), nullable=True))
-    op.create_index("ix_phone_number_rent", "phone_number", ["billed_until"], postgresql_where=sa.text("status = 'active'"))
+    op.create_index(
+        "ix_phone_number_rent", "phone_number", ["billed_until"], postgresql_where=sa.text("status = 'active'")
+    )
     # What calls have cost so far is in the ledger from the start, so that the balance is the sum of everything.
     op.execute(
         """

@@ -33,13 +33,22 @@ def upgrade() -> None:
         sa.Column("due_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
         sa.CheckConstraint(f"status in ({STATUSES})", name=op.f("ck_campaign_status")),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_campaign_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_campaign_organization_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_campaign")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_campaign_organization_id_id")),
     )
-    op.create_index(op.f("ix_campaign_organization_id_created_at_id"), "campaign", ["organization_id", "created_at", "id"])
+    op.create_index(
+        op.f("ix_campaign_organization_id_created_at_id"), "campaign", ["organization_id", "created_at", "id"]
+    )
     op.create_index("ix_campaign_due", "campaign", ["due_at"], postgresql_where=sa.text("due_at is not null"))
-    op.create_index("ix_campaign_under_way", "campaign", ["organization_id"], postgresql_where=sa.text("status in ('scheduled', 'running')"))
+    op.create_index(
+        "ix_campaign_under_way",
+        "campaign",
+        ["organization_id"],
+        postgresql_where=sa.text("status in ('scheduled', 'running')"),
+    )
     op.create_table(
         "campaign_contact",
         sa.Column("id", sa.Uuid(), nullable=False),
@@ -57,7 +66,12 @@ def upgrade() -> None:
         sa.Column("called_at", sa.DateTime(timezone=True), nullable=True),
         sa.CheckConstraint(f"status in ({CONTACT_STATUSES})", name=op.f("ck_campaign_contact_status")),
         sa.CheckConstraint(f"outcome in ({OUTCOMES})", name=op.f("ck_campaign_contact_outcome")),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_campaign_contact_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_campaign_contact_organization_id"),
+            ondelete="CASCADE",
+        ),
         sa.ForeignKeyConstraint(
             ["organization_id", "campaign_id"],
             ["campaign.organization_id", "campaign.id"],
@@ -67,9 +81,23 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_campaign_contact")),
     )
     whose = ["organization_id", "campaign_id"]
-    op.create_index(op.f("ix_campaign_contact_organization_id_campaign_id_created_at_id"), "campaign_contact", [*whose, "created_at", "id"])
-    op.create_index("ix_campaign_contact_pending", "campaign_contact", [*whose, "dial_at", "id"], postgresql_where=sa.text("status = 'pending'"))
-    op.create_index("ix_campaign_contact_in_flight", "campaign_contact", whose, postgresql_where=sa.text("status in ('dialing', 'in_progress')"))
+    op.create_index(
+        op.f("ix_campaign_contact_organization_id_campaign_id_created_at_id"),
+        "campaign_contact",
+        [*whose, "created_at", "id"],
+    )
+    op.create_index(
+        "ix_campaign_contact_pending",
+        "campaign_contact",
+        [*whose, "dial_at", "id"],
+        postgresql_where=sa.text("status = 'pending'"),
+    )
+    op.create_index(
+        "ix_campaign_contact_in_flight",
+        "campaign_contact",
+        whose,
+        postgresql_where=sa.text("status in ('dialing', 'in_progress')"),
+    )
     op.create_index(
         "uq_campaign_contact_number",
         "campaign_contact",

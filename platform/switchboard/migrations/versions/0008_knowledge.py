@@ -14,7 +14,9 @@ def tenants(table: str) -> tuple[sa.Column[object] | sa.ForeignKeyConstraint | s
         sa.Column("id", sa.Uuid(), nullable=False),
         sa.Column("organization_id", sa.Uuid(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f(f"fk_{table}_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f(f"fk_{table}_organization_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f(f"pk_{table}")),
     )
 
@@ -31,7 +33,11 @@ def upgrade() -> None:
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_knowledge_base_organization_id_id")),
     )
-    op.create_index(op.f("ix_knowledge_base_organization_id_created_at_id"), "knowledge_base", ["organization_id", "created_at", "id"])
+    op.create_index(
+        op.f("ix_knowledge_base_organization_id_created_at_id"),
+        "knowledge_base",
+        ["organization_id", "created_at", "id"],
+    )
     op.create_table(
         "knowledge_document",
         *tenants("knowledge_document"),
@@ -53,14 +59,21 @@ def upgrade() -> None:
             ondelete="CASCADE",
         ),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_knowledge_document_organization_id_id")),
-        sa.UniqueConstraint("organization_id", "request_key", name=op.f("uq_knowledge_document_organization_id_request_key")),
+        sa.UniqueConstraint(
+            "organization_id", "request_key", name=op.f("uq_knowledge_document_organization_id_request_key")
+        ),
     )
     op.create_index(
         op.f("ix_knowledge_document_organization_id_knowledge_base_id_created_at_id"),
         "knowledge_document",
         ["organization_id", "knowledge_base_id", "created_at", "id"],
     )
-    op.create_index("ix_knowledge_document_processing", "knowledge_document", ["process_after"], postgresql_where=sa.text("status = 'processing'"))
+    op.create_index(
+        "ix_knowledge_document_processing",
+        "knowledge_document",
+        ["process_after"],
+        postgresql_where=sa.text("status = 'processing'"),
+    )
     op.create_table(
         "knowledge_text",
         *tenants("knowledge_text"),
@@ -82,7 +95,9 @@ def upgrade() -> None:
     )
     op.create_index(op.f("ix_vector_deletion_due_at"), "vector_deletion", ["due_at"])
     op.create_index(op.f("ix_vector_deletion_organization_id_due_at"), "vector_deletion", ["organization_id", "due_at"])
-    op.create_table("vector_upkeep", *tenants("vector_upkeep"), sa.Column("due_at", sa.DateTime(timezone=True), nullable=False))
+    op.create_table(
+        "vector_upkeep", *tenants("vector_upkeep"), sa.Column("due_at", sa.DateTime(timezone=True), nullable=False)
+    )
     op.create_index(op.f("ix_vector_upkeep_due_at"), "vector_upkeep", ["due_at"])
     protect("knowledge_base")
     protect("knowledge_document", system="select")

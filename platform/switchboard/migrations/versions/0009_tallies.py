@@ -42,7 +42,9 @@ def upgrade() -> None:
         sa.Column("rows", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_row_tally")),
     )
-    op.create_index(op.f("ix_row_tally_organization_id_list_parent"), "row_tally", ["organization_id", "list", "parent"])
+    op.create_index(
+        op.f("ix_row_tally_organization_id_list_parent"), "row_tally", ["organization_id", "list", "parent"]
+    )
     whose = ["organization_id", "agent_id", "created_at", "id"]
     op.create_index(op.f("ix_agent_version_organization_id_agent_id_created_at_id"), "agent_version", whose)
     for table, parent, facets in TALLIES:

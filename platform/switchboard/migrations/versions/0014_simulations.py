@@ -38,14 +38,18 @@ def upgrade() -> None:
         sa.Column("started_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("completed_at", sa.DateTime(timezone=True), nullable=True),
         sa.CheckConstraint("mode in ('text', 'audio')", name=op.f("ck_simulation_mode")),
-        sa.CheckConstraint("status in ('queued', 'running', 'passed', 'failed', 'error')", name=op.f("ck_simulation_status")),
+        sa.CheckConstraint(
+            "status in ('queued', 'running', 'passed', 'failed', 'error')", name=op.f("ck_simulation_status")
+        ),
         sa.ForeignKeyConstraint(
             ["organization_id", "agent_id"],
             ["agent.organization_id", "agent.id"],
             name=op.f("fk_simulation_organization_id_agent_id"),
             ondelete="CASCADE",
         ),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_simulation_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_simulation_organization_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_simulation")),
     )
     whose = ["organization_id", "agent_id", "created_at", "id"]

@@ -23,8 +23,12 @@ def upgrade() -> None:
         sa.Column("notice", sa.Text(), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("last_seen_at", sa.DateTime(timezone=True), nullable=False),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_user_session_organization_id"), ondelete="SET NULL"),
-        sa.ForeignKeyConstraint(["user_id"], ["user_account.id"], name=op.f("fk_user_session_user_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_user_session_organization_id"), ondelete="SET NULL"
+        ),
+        sa.ForeignKeyConstraint(
+            ["user_id"], ["user_account.id"], name=op.f("fk_user_session_user_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_user_session")),
         sa.UniqueConstraint("token_hash", name=op.f("uq_user_session_token_hash")),
     )
@@ -40,7 +44,9 @@ def upgrade() -> None:
         sa.Column("token_hash", sa.LargeBinary(), nullable=False),
         sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
         sa.CheckConstraint("role in ('owner', 'member')", name=op.f("ck_invitation_role")),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_invitation_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_invitation_organization_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_invitation")),
         sa.UniqueConstraint("organization_id", "email", name=op.f("uq_invitation_organization_id_email")),
         sa.UniqueConstraint("token_hash", name=op.f("uq_invitation_token_hash")),

@@ -26,10 +26,18 @@ def upgrade() -> None:
         sa.Column("last_used_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("revoked_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
-        sa.ForeignKeyConstraint(["client_id"], ["oauth_client.id"], name=op.f("fk_oauth_grant_client_id"), ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(["user_id"], ["user_account.id"], name=op.f("fk_oauth_grant_user_id"), ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(["membership_id"], ["membership.id"], name=op.f("fk_oauth_grant_membership_id"), ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_oauth_grant_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["client_id"], ["oauth_client.id"], name=op.f("fk_oauth_grant_client_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["user_id"], ["user_account.id"], name=op.f("fk_oauth_grant_user_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["membership_id"], ["membership.id"], name=op.f("fk_oauth_grant_membership_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_oauth_grant_organization_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_oauth_grant")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_oauth_grant_organization_id_id")),
         sa.UniqueConstraint("code_hash", name=op.f("uq_oauth_grant_code_hash")),
@@ -56,7 +64,9 @@ def upgrade() -> None:
             name=op.f("fk_oauth_token_organization_id_grant_id"),
             ondelete="CASCADE",
         ),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_oauth_token_organization_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["organization_id"], ["organization.id"], name=op.f("fk_oauth_token_organization_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_oauth_token")),
         sa.UniqueConstraint("access_hash", name=op.f("uq_oauth_token_access_hash")),
         sa.UniqueConstraint("refresh_hash", name=op.f("uq_oauth_token_refresh_hash")),

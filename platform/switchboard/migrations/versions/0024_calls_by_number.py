@@ -9,7 +9,9 @@ NUMBERS = ("from_number", "to_number")
 
 def upgrade() -> None:
     for number in NUMBERS:
-        op.create_index(op.f(f"ix_call_organization_id_{number}_created_at"), "call", ["organization_id", number, "created_at"])
+        op.create_index(
+            op.f(f"ix_call_organization_id_{number}_created_at"), "call", ["organization_id", number, "created_at"]
+        )
 
 
 def downgrade() -> None:

@@ -8,7 +8,7 @@ from collections import deque
 from typing import Final, Literal, TypeAlias
 
 import msgspec
-from switchboard.plugins import BrowserSocket, CallbackUrls, Frame
+from switchboard.plugin_sdk import BrowserSocket, CallbackUrls, Frame
 
 from switchboard_offline.loopback.callbacks import Calling
 from switchboard_offline.loopback.caller import Caller
@@ -93,7 +93,9 @@ async def serve(exchange: Exchange, secret: str, socket: BrowserSocket, callback
     caller = BrowserCaller(exchange.directory, socket)
     announced = Calling(leg.call_id, dial.from_number, dial.to_number, identity)
     await exchange.run(leg, lambda leg: caller.ring(leg, exchange.post, callbacks.events, announced))
-    await _tell(socket, Ended(leg.fault if caller.answered else caller.refused or leg.fault or "The call was not answered."))
+    await _tell(
+        socket, Ended(leg.fault if caller.answered else caller.refused or leg.fault or "The call was not answered.")
+    )
 
 
 async def _dialled(socket: BrowserSocket) -> Dial | None:

@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 import aiohttp
 import msgspec
-from switchboard.plugins import (
+from switchboard.plugin_sdk import (
     BrowserCall,
     CallAnswered,
     CallEnded,
@@ -24,7 +24,7 @@ from switchboard.plugins import (
     TextReceived,
     TextStatus,
 )
-from switchboard.plugins.telephony import AnsweredBy, CallOutcome
+from switchboard.plugin_sdk.telephony import AnsweredBy, CallOutcome
 
 from switchboard_offline.loopback import signatures
 

@@ -26,7 +26,9 @@ class Caller(ABC):
         try:
             answer = read_answer(await post.deliver(events_url, call))
         except (Undelivered, ValueError) as error:
-            self.refused = str(error) if isinstance(error, Undelivered) else f"the platform's answer was not understood: {error}"
+            self.refused = (
+                str(error) if isinstance(error, Undelivered) else f"the platform's answer was not understood: {error}"
+            )
             return Ended(leg.call_id, "failed", error_message=self.refused)
         if isinstance(answer, Connect):
             return await self._talk(leg, await leg.open_media(answer.media_url))
@@ -37,7 +39,9 @@ class Caller(ABC):
             self.refused = f"the number that the call was forwarded to does not answer: {subscriber.outcome}"
             return Ended(leg.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
         self.refused = answer.reason
-        return Ended(leg.call_id, "busy" if answer.reason == "busy" else "failed", error_message="the call was rejected")
+        return Ended(
+            leg.call_id, "busy" if answer.reason == "busy" else "failed", error_message="the call was rejected"
+        )
 
     async def _talk(self, leg: Leg, far: FarEnd) -> Ended:
         self.answered = True

@@ -3,8 +3,8 @@
 from typing import Final, Literal, TypeAlias
 
 import msgspec
-from switchboard.plugins import Frame, MediaCodec, MediaEvent, MediaStarted
-from switchboard.plugins.json_media import Common, Mark, Writer, event_of
+from switchboard.plugin_sdk import Frame, MediaCodec, MediaEvent, MediaStarted
+from switchboard.plugin_sdk.json_media import Common, Mark, Writer, event_of
 
 
 class Payload(msgspec.Struct):

@@ -9,7 +9,7 @@ from uuid import uuid4
 import aiohttp
 import msgspec
 from aiohttp import web
-from switchboard.plugins import ProviderError
+from switchboard.plugin_sdk import ProviderError
 
 from switchboard_offline.loopback import signatures
 from switchboard_offline.loopback.callbacks import Ended, Post
@@ -136,7 +136,9 @@ class Exchange:
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL):
             raise CallGone from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ProviderError(f"the process that holds the call does not answer: {error or type(error).__name__}") from error
+            raise ProviderError(
+                f"the process that holds the call does not answer: {error or type(error).__name__}"
+            ) from error
         if status == 409:
             raise ProviderError(body.decode(errors="replace"), retryable=False)
         if status != 204:
@@ -149,7 +151,10 @@ class Exchange:
             case "transfer":
                 subscriber = self.directory.subscriber(order.argument)
                 if subscriber.outcome is not None:
-                    raise ProviderError(f"{order.argument} does not answer: {subscriber.error_message or subscriber.outcome}", retryable=False)
+                    raise ProviderError(
+                        f"{order.argument} does not answer: {subscriber.error_message or subscriber.outcome}",
+                        retryable=False,
+                    )
                 leg.connect_to(subscriber.person)
             case "introduce" if order.consultation is not None:
                 await self._consult(order.consultation)
@@ -168,7 +173,9 @@ class Exchange:
 
     def _forget(self, leg: Leg) -> None:
         del self._legs[leg.call_id]
-        self._references = {reference: call_id for reference, call_id in self._references.items() if call_id != leg.call_id}
+        self._references = {
+            reference: call_id for reference, call_id in self._references.items() if call_id != leg.call_id
+        }
 
     # the door
 

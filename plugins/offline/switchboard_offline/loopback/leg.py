@@ -8,10 +8,20 @@ from typing import Final, Literal, TypeAlias
 from uuid import uuid4
 
 import aiohttp
-from switchboard.plugins import CallOrder, ProviderError
-from switchboard.plugins.telephony import AnsweredBy
+from switchboard.plugin_sdk import CallOrder, ProviderError
+from switchboard.plugin_sdk.telephony import AnsweredBy
 
-from switchboard_offline.loopback.callbacks import Answered, Beeped, Ended, Introduced, Left, Post, Ringing, Told, Undelivered
+from switchboard_offline.loopback.callbacks import (
+    Answered,
+    Beeped,
+    Ended,
+    Introduced,
+    Left,
+    Post,
+    Ringing,
+    Told,
+    Undelivered,
+)
 from switchboard_offline.loopback.line import Announcement, FarEnd, MediaStream, OtherPerson, cable, keep_time
 from switchboard_offline.loopback.persons import Person, Subscriber
 from switchboard_offline.loopback.phone import Phone
@@ -83,7 +93,9 @@ class Leg:
             ended = await call(self)
         except (MediaFailed, ProviderError) as error:
             self.fault = str(error)
-            ended = Ended(self.call_id, "failed", self.seconds, self.fault, "media" if isinstance(error, MediaFailed) else None)
+            ended = Ended(
+                self.call_id, "failed", self.seconds, self.fault, "media" if isinstance(error, MediaFailed) else None
+            )
         finally:
             self.tell(ended)
             self._untold.put_nowait(None)
@@ -110,7 +122,9 @@ class Leg:
 
     async def consult(self, subscriber: Subscriber, ring_seconds: float, audio: bytes) -> Ended:
         """Ring a person, and tell them why; they wait then for who is to be connected to them."""
-        if await self.given_up_within(ring_seconds if subscriber.outcome == "no-answer" else min(RING_SECONDS, ring_seconds)):
+        if await self.given_up_within(
+            ring_seconds if subscriber.outcome == "no-answer" else min(RING_SECONDS, ring_seconds)
+        ):
             return Ended(self.call_id, "canceled")
         if subscriber.outcome is not None:
             return Ended(self.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
@@ -130,7 +144,9 @@ class Leg:
         """Open the platform's media socket. Raises `MediaFailed`."""
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                socket = await self._post.http.ws_connect(url, timeout=aiohttp.ClientWSTimeout(ws_close=1.0), max_msg_size=1 << 22)
+                socket = await self._post.http.ws_connect(
+                    url, timeout=aiohttp.ClientWSTimeout(ws_close=1.0), max_msg_size=1 << 22
+                )
                 stream = MediaStream(socket, self.call_id, f"ls-{uuid4().hex}")
                 await stream.start()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -153,7 +169,9 @@ class Leg:
             await _stop(near)
             await far.close()
 
-    async def _until_something_happens(self, near: asyncio.Future[None], far: FarEnd, seconds: float) -> Party | ConnectTo:
+    async def _until_something_happens(
+        self, near: asyncio.Future[None], far: FarEnd, seconds: float
+    ) -> Party | ConnectTo:
         clock = asyncio.create_task(keep_time(self.phone, far))
         other = asyncio.create_task(far.run())
         command = asyncio.create_task(self._commands.get())

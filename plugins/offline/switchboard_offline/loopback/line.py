@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 import aiohttp
-from switchboard.plugins.json_media import Digit, Dtmf, Mark, Named, Stop
+from switchboard.plugin_sdk.json_media import Digit, Dtmf, Mark, Named, Stop
 
 from switchboard_offline.loopback.codec import Clear, Media, Start, StreamStart, media, read_command, write
 from switchboard_offline.loopback.g711 import FRAME_BYTES, SILENCE, frames

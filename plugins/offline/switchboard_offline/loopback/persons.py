@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
-from switchboard.plugins import INVALID_NUMBER, CallProgress, ProviderError
-from switchboard.plugins.telephony import CallOutcome
+from switchboard.plugin_sdk import INVALID_NUMBER, CallProgress, ProviderError
+from switchboard.plugin_sdk.telephony import CallOutcome
 
 from switchboard_offline.espeak import speak
 from switchboard_offline.loopback.g711 import encode
@@ -140,7 +140,12 @@ _UNREACHED: Final = {
     "22": Subscriber(_stay_silent, "failed", "the number is not in service", "404"),
     "23": Subscriber(_stay_silent, "failed", "the person declined the call", "603"),
 }
-_WORDLESS: Final[Mapping[str, Person]] = {"30": _voicemail, "40": _leave_while_listening, "50": _press_digits, "70": _stay_silent}
+_WORDLESS: Final[Mapping[str, Person]] = {
+    "30": _voicemail,
+    "40": _leave_while_listening,
+    "50": _press_digits,
+    "70": _stay_silent,
+}
 _SPEAKING: Final = {"41": _leave_while_speaking, "60": _interrupter}
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal
 
 from pydantic import Field, SecretStr
-from switchboard.plugins import (
+from switchboard.plugin_sdk import (
     AvailableNumber,
     BoughtNumber,
     BrowserPhone,
@@ -85,7 +85,9 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
     # callbacks and media
 
     async def receive(self, request: CarrierRequest) -> Received:
-        fault = signatures.fault(self._secret, request.headers.get(signatures.HEADER.lower()), request.url, request.body)
+        fault = signatures.fault(
+            self._secret, request.headers.get(signatures.HEADER.lower()), request.url, request.body
+        )
         if fault is not None:
             raise InvalidCallback(fault)
         return Received((translate(request.body),))
@@ -122,7 +124,9 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
             target = self._exchange.beside(carrier_call_id)
         except CallGone:
             raise _gone() from None
-        wanted = Consultation(target, introduction.to_number, introduction.ring_seconds, introduction.text, callbacks.events)
+        wanted = Consultation(
+            target, introduction.to_number, introduction.ring_seconds, introduction.text, callbacks.events
+        )
         await self._order_live(carrier_call_id, Order("introduce", consultation=wanted))
         return target
 
@@ -162,17 +166,25 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
     # recordings and browsers
 
     async def fetch_recording(self, recording_id: str, byte_range: str | None) -> RecordingStream:
-        raise ProviderError("the loopback carrier makes no recordings; the platform records calls itself", code="unsupported", retryable=False)
+        raise ProviderError(
+            "the loopback carrier makes no recordings; the platform records calls itself",
+            code="unsupported",
+            retryable=False,
+        )
 
     async def browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
-        return BrowserToken(browser.mint(self._secret, identity), identity, browser.TOKEN_SECONDS, {"sdk": "switchboard-loopback"})
+        return BrowserToken(
+            browser.mint(self._secret, identity), identity, browser.TOKEN_SECONDS, {"sdk": "switchboard-loopback"}
+        )
 
     async def serve_browser(self, socket: BrowserSocket, callbacks: CallbackUrls) -> None:
         await browser.serve(self._exchange, self._secret, socket, callbacks)
 
     def _refuse_beside_browsers(self) -> None:
         if self.settings.browsers_only:
-            raise ProviderError("the loopback carrier is for calls from browsers only", code="unsupported", retryable=False)
+            raise ProviderError(
+                "the loopback carrier is for calls from browsers only", code="unsupported", retryable=False
+            )
 
     # people
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import soxr
-from switchboard.plugins import CallProgress, ProviderError, SimulatedCall, SpokenLine
+from switchboard.plugin_sdk import CallProgress, ProviderError, SimulatedCall, SpokenLine
 
 from switchboard_offline.loopback.callbacks import Calling, Ended, Post
 from switchboard_offline.loopback.caller import Caller
@@ -30,7 +30,9 @@ def _read_wav(path: Path) -> bytes:
         with wave.open(io.BytesIO(path.read_bytes())) as recorded:
             if recorded.getsampwidth() != 2:
                 raise ProviderError(f"{path} is not 16-bit PCM", retryable=False)
-            samples = np.frombuffer(recorded.readframes(recorded.getnframes()), "<i2").reshape(-1, recorded.getnchannels())
+            samples = np.frombuffer(recorded.readframes(recorded.getnframes()), "<i2").reshape(
+                -1, recorded.getnchannels()
+            )
             rate = recorded.getframerate()
     except (OSError, EOFError, wave.Error) as error:
         raise ProviderError(f"{path} cannot be read as WAV: {error}", retryable=False) from error
@@ -60,7 +62,9 @@ class Simulation(Caller):
         def tell(progress: CallProgress) -> None:
             if progress.line == 1:
                 self._first_line_ended = phone.last_said
-            elif progress.stage == "agent_speaking" and self._first_line_ended is not None and self._first_reply is None:
+            elif (
+                progress.stage == "agent_speaking" and self._first_line_ended is not None and self._first_reply is None
+            ):
                 self._first_reply = phone.last_heard
             self._progress(progress)
 
@@ -79,7 +83,9 @@ class Simulation(Caller):
             first_reply_ms=reply_ms,
             heard_seconds=round(phone.voiced_frames * FRAME_SECONDS, 2),
             hung_up_by=self.hung_up_by,
-            refused_reason=None if self.answered else self.refused or leg.fault or "the call ended before it was answered",
+            refused_reason=None
+            if self.answered
+            else self.refused or leg.fault or "the call ended before it was answered",
             said=bytes(phone.said),
             heard=bytes(phone.heard),
         )

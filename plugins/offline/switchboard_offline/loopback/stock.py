@@ -4,11 +4,20 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from switchboard.plugins import AvailableNumber, BoughtNumber, ProviderError
+from switchboard.plugin_sdk import AvailableNumber, BoughtNumber, ProviderError
 
 # Area code: what follows it, up to the two digits that count, and where that is.
 _RANGES: Final[dict[str, tuple[str, float, dict[str, tuple[str, str]]]]] = {
-    "US": ("+1", 1.15, {"212": ("55501", "New York"), "312": ("55501", "Chicago"), "415": ("55501", "San Francisco"), "512": ("55501", "Austin")}),
+    "US": (
+        "+1",
+        1.15,
+        {
+            "212": ("55501", "New York"),
+            "312": ("55501", "Chicago"),
+            "415": ("55501", "San Francisco"),
+            "512": ("55501", "Austin"),
+        },
+    ),
     "CA": ("+1", 1.15, {"416": ("55501", "Toronto"), "514": ("55501", "Montreal"), "604": ("55501", "Vancouver")}),
     "GB": ("+44", 1.30, {"20": ("794600", "London"), "121": ("49600", "Birmingham"), "161": ("49600", "Manchester")}),
     "DE": ("+49", 1.40, {"30": ("231250", "Berlin"), "40": ("669690", "Hamburg"), "89": ("999980", "Munich")}),

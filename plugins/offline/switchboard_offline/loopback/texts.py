@@ -4,7 +4,7 @@ import asyncio
 from typing import Final
 from uuid import uuid4
 
-from switchboard.plugins import ProviderError, TextOrder
+from switchboard.plugin_sdk import ProviderError, TextOrder
 
 from switchboard_offline.loopback.callbacks import Post, TextCame, TextWent, Undelivered
 from switchboard_offline.loopback.persons import ending

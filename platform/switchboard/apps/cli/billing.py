@@ -1,0 +1,74 @@
+"""`billing`: an organization's money."""
+
+from decimal import Decimal, InvalidOperation
+from uuid import UUID
+
+import click
+
+from switchboard.apps.cli.session import Failure, answer, as_json, asynchronous, connected
+from switchboard.resources.billing import ledger
+from switchboard.resources.identity import service as identity
+from switchboard.resources.identity.models import AuditEntry
+from switchboard.runtime import Runtime
+
+LARGEST = Decimal(10_000_000)
+
+
+class _Dollars(click.ParamType[Decimal]):
+    name = "dollars"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Decimal:
+        try:
+            amount = Decimal(str(value)).quantize(Decimal("0.000001"))
+        except InvalidOperation:
+            self.fail(f"{value} is not an amount like 25 or 12.50", param, ctx)
+        if not amount.is_finite() or not amount or abs(amount) > LARGEST:
+            self.fail(f"{value} is out of range", param, ctx)
+        return amount
+
+
+@click.group()
+def billing() -> None:
+    """Balances."""
+
+
+@billing.command("credit")
+@click.option("--org", "organization_id", type=UUID, required=True)
+@click.option("--amount", type=_Dollars(), required=True, help="US dollars; below zero takes back.")
+@click.option("--note", default="", help="Kept with the entry.")
+@as_json
+@asynchronous
+async def credit(organization_id: UUID, amount: Decimal, note: str, as_json: bool) -> None:
+    """Top an organization's balance up."""
+    async with connected() as runtime:
+        await _require(runtime, organization_id)
+        async with runtime.database.tenant(organization_id) as session:
+            balance = await ledger.credit(session, amount, note=note)
+            subject = f"organization:{organization_id}"
+            session.add(
+                AuditEntry(
+                    organization_id=organization_id, actor=identity.OPERATOR, action="billing.credited", subject=subject
+                )
+            )
+    answer({"id": str(organization_id), "balance": float(balance)}, as_json=as_json)
+
+
+@billing.command("balance")
+@click.option("--org", "organization_id", type=UUID, required=True)
+@as_json
+@asynchronous
+async def show_balance(organization_id: UUID, as_json: bool) -> None:
+    """Show an organization's balance."""
+    async with connected() as runtime:
+        await _require(runtime, organization_id)
+        async with runtime.database.tenant(organization_id) as session:
+            balance, _ = await ledger.balance(session)
+    answer({"id": str(organization_id), "balance": float(balance)}, as_json=as_json)
+
+
+async def _require(runtime: Runtime, organization_id: UUID) -> None:
+    async with runtime.database.system() as session:
+        try:
+            await identity.find_organization(session, organization_id)
+        except identity.IdentityError as error:
+            raise Failure(str(error)) from None

@@ -1,0 +1,40 @@
+"""The commands, and what they share."""
+
+import sys
+
+import click
+
+from switchboard.apps.cli import billing, documentation, identity, knowledge, phone, plugins, processes, tenants
+from switchboard.apps.cli.doctor import doctor
+from switchboard.apps.cli.session import Failure
+from switchboard.apps.cli.simulate import simulate
+from switchboard.apps.cli.voices import voices
+from switchboard.apps.embedded import DirectoryInUse, EmbeddedError
+from switchboard.foundation.settings import SettingsError
+from switchboard.migrations import MigrationError
+from switchboard.plugin_sdk.registry import Registry
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def switchboard() -> None:
+    """Voice agents that place and take phone calls."""
+
+
+for command in (
+    processes.run, processes.serve, processes.worker, processes.migrate, doctor, documentation.docs, documentation.routes,
+    identity.orgs, identity.keys, identity.users, identity.oauth_clients, billing.billing, knowledge.knowledge, phone.phone, plugins.plugins,
+    simulate, tenants.tenants, voices,
+):  # fmt: skip
+    switchboard.add_command(command)
+
+
+def run() -> None:
+    """Run a command: exit status 0, 1 for what went wrong (one line on standard error), 2 for wrong usage."""
+    if len(sys.argv) > 1 and sys.argv[1] not in switchboard.commands and not sys.argv[1].startswith("-"):
+        for command in Registry.discover().cli_commands:
+            switchboard.add_command(command)
+    try:
+        switchboard()
+    except (Failure, SettingsError, DirectoryInUse, EmbeddedError, MigrationError) as error:
+        click.echo(f"switchboard: {error}", err=True)
+        sys.exit(1)

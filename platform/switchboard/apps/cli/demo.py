@@ -1,0 +1,113 @@
+"""The demo organization: from `tenants/demo.toml`, with an agent that can talk, a number, a key and somebody who can sign in."""
+
+import json
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+from sqlmodel import col, select
+
+from switchboard.apps.tenant_files.apply import apply
+from switchboard.apps.tenant_files.defaults import embedded_providers
+from switchboard.apps.tenant_files.files import TenantFile, read_file
+from switchboard.foundation.web.principal import SCOPES
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.schemas import AgentCreate
+from switchboard.resources.identity import service as identity
+from switchboard.resources.identity.credentials import digest
+from switchboard.resources.identity.models import ApiKey, User
+from switchboard.resources.phone_numbers import purchases
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy
+from switchboard.runtime import Runtime
+
+NUMBER = "+15550100200"
+EMAIL = "demo@example.com"
+PROMPT = """You answer the phone of the Blue Door bakery.
+When the caller says "what are your opening hours" or "when are you open" or "opening hours": say "We are open from seven to six, but not on Sundays."
+When the caller says "where are you" or "what is your address": say "You find us at twelve Mill Lane, next to the station."
+When the caller says "how much does it cost" or "how much is a loaf": say "A loaf of rye bread is four dollars."
+When the caller says "I would like to order bread" or "order": say "With pleasure. Tell me what you would like, and it is ready tomorrow at seven."
+When the caller says "can I speak to a human" or "speak to a person": say "I am connecting you." and call transfer_call(to_number="+15550100001")
+When the caller says "goodbye" or "bye": say "Goodbye, and thank you for calling the Blue Door bakery." and call end_call
+Otherwise: say "I can tell you our opening hours, our address and our prices."
+"""
+GREETING = "Hello, this is the Blue Door bakery. How can I help you?"
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """What one needs to try it."""
+
+    organization_id: UUID
+    phone_number: str
+    api_key: str
+    password: str
+
+    def facts(self) -> dict[str, str]:
+        """As `dev.json` says it."""
+        return {
+            "organization_id": str(self.organization_id),
+            "api_key": self.api_key,
+            "dashboard_email": EMAIL,
+            "dashboard_password": self.password,
+        }
+
+
+async def seed(runtime: Runtime) -> Demo:
+    """Make what is not there yet; what is there stays as it is."""
+    path = runtime.settings.tenants_dir / "demo.toml"
+    file = (
+        read_file(path, runtime.registry)
+        if path.exists()
+        else TenantFile(path, "Demo", providers=embedded_providers(runtime.registry))
+    )
+    if file.faults:
+        raise identity.IdentityError("; ".join(map(str, file.faults)))
+    organization_id, _ = await apply(runtime.database, runtime.registry, runtime.keyring, file)
+    api_key, password = await _credentials(runtime, organization_id)
+    return Demo(organization_id, await _number_and_agent(runtime, organization_id), api_key, password)
+
+
+async def _number_and_agent(runtime: Runtime, organization_id: UUID) -> str:
+    async with runtime.database.tenant(organization_id) as session:
+        number = (await session.exec(numbers.listed(session).limit(1))).one_or_none()
+        if number is not None:
+            return number.phone_number
+        agent = (await session.exec(agents.listed(session).limit(1))).one_or_none()
+        if agent is None:
+            data = AgentCreate(name="Front desk", system_prompt=PROMPT, greeting_message=GREETING)
+            agent = await agents.create(
+                session, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
+            )
+    order = PhoneNumberBuy(phone_number=NUMBER, friendly_name="Front desk", inbound_agent_id=str(agent.id))
+    return (await purchases.buy(runtime, organization_id, order)).phone_number
+
+
+async def _credentials(runtime: Runtime, organization_id: UUID) -> tuple[str, str]:
+    """The demo's key and password, kept in the data directory because the database keeps only their hashes."""
+    path = runtime.settings.data_dir / "demo.json"
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    async with runtime.database.system() as session:
+        known = select(ApiKey).where(
+            col(ApiKey.key_hash) == digest(kept.get("api_key", "")), col(ApiKey.revoked_at).is_(None)
+        )
+        if (await session.exec(known)).one_or_none() is None:
+            _, kept["api_key"] = await identity.create_api_key(
+                session, organization_id=organization_id, name="make run", scopes=list(SCOPES)
+            )
+        if (await session.exec(select(User).where(col(User.email) == EMAIL))).one_or_none() is None:
+            kept["password"] = secrets.token_urlsafe(12)
+            await identity.create_user(
+                session, email=EMAIL, password=kept["password"], superadmin=True, organization_id=organization_id
+            )
+    _keep(path, kept)
+    return kept["api_key"], kept.get("password", "")
+
+
+def _keep(path: Path, kept: dict[str, str]) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(kept, file)

@@ -1,0 +1,197 @@
+"""`doctor`: a set-up from end to end, in plain words. Silence on the first call is what people complain of most."""
+
+import secrets
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import aiohttp
+import click
+from pydantic import JsonValue
+from redis.exceptions import RedisError
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+from sqlmodel import col, select
+
+from switchboard.apps.cli.phone import RealCarrier, settled_call, simulated_carrier
+from switchboard.apps.cli.session import Failure, answer, as_json, asynchronous, connected
+from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.foundation.database import Database
+from switchboard.plugin_sdk import ProviderError, SpokenLine
+from switchboard.plugin_sdk.registry import Capability
+from switchboard.resources.identity.models import Organization
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.runtime import Runtime
+
+REACH_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at; `advice` says what to do where it is not well."""
+
+    what: str
+    well: bool
+    advice: str = ""
+
+
+@click.command()
+@as_json
+@asynchronous
+async def doctor(as_json: bool) -> None:
+    """Check the whole set-up, a call included, and say what to fix. Exit status 1 where something is not well."""
+    findings: list[Finding] = []
+    async with connected() as runtime:
+        async for finding in _examine(runtime):
+            findings.append(finding)
+            if not as_json:
+                _show(finding)
+    if as_json:
+        listed: list[JsonValue] = [
+            {"what": finding.what, "ok": finding.well, "advice": finding.advice} for finding in findings
+        ]
+        answer({"ok": all(finding.well for finding in findings), "findings": listed}, as_json=True)
+    if not all(finding.well for finding in findings):
+        raise SystemExit(1)
+
+
+def _show(finding: Finding) -> None:
+    mark = click.style("ok  ", fg="green") if finding.well else click.style("FIX ", fg="red")
+    click.echo(f"{mark}{finding.what}" + (f"\n    {finding.advice}" if finding.advice else ""))
+
+
+async def _examine(runtime: Runtime) -> AsyncIterator[Finding]:
+    database = await _database(runtime.database)
+    yield database
+    yield await _redis(runtime)
+    for plugin in runtime.registry.plugins:
+        yield Finding(f"plugin {plugin.name}", not plugin.faults, "; ".join(plugin.faults))
+    reachable = await _public_address(runtime)
+    yield reachable
+    if not database.well:
+        return
+    async with runtime.database.system() as session:
+        organizations = (await session.exec(select(Organization))).all()
+    for organization in organizations:
+        async for finding in _providers(runtime, organization):
+            yield finding
+        if reachable.well:
+            yield await _call(runtime, organization)
+
+
+async def _database(database: Database) -> Finding:
+    try:
+        async with database.system() as session:
+            connection = await session.connection()
+            role = (
+                await connection.execute(
+                    text("select current_user, rolsuper or rolbypassrls from pg_roles where rolname = current_user")
+                )
+            ).one()
+            tables = (
+                await connection.execute(
+                    text("select count(*) from pg_class where relforcerowsecurity and relkind = 'r'")
+                )
+            ).scalar_one()
+    except (SQLAlchemyError, OSError) as error:
+        return Finding(
+            "database",
+            False,
+            f"It cannot be used: {error}. Run `switchboard migrate`; docs/operating.md tells the rights it needs.",
+        )
+    if role[1]:
+        return Finding(
+            "database",
+            False,
+            f"The role {role[0]} may pass by row-level security: `alter role {role[0]} nosuperuser nobypassrls`.",
+        )
+    return Finding(
+        f"database: row-level security is forced on {tables} tables",
+        tables > 0,
+        "" if tables else "Run `switchboard migrate`.",
+    )
+
+
+async def _redis(runtime: Runtime) -> Finding:
+    try:
+        await runtime.redis.time()
+    except (RedisError, OSError) as error:
+        return Finding(
+            "redis",
+            False,
+            f"It does not answer ({error}): calls start later and limits are kept in each process alone.",
+        )
+    return Finding("redis", True)
+
+
+async def _public_address(runtime: Runtime) -> Finding:
+    url = f"{runtime.settings.base_url}/readyz?probe={secrets.token_hex(4)}"
+    advice = "Carriers and browsers must reach it: set SWITCHBOARD_PUBLIC_URL to the address of your proxy or tunnel, and see that the server runs."
+    try:
+        timeout = aiohttp.ClientTimeout(total=REACH_SECONDS)
+        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as response:
+            answered = response.status
+    except (aiohttp.ClientError, TimeoutError) as error:
+        return Finding(
+            f"public address {runtime.settings.base_url}",
+            False,
+            f"It does not answer ({error or 'too slow'}). {advice}",
+        )
+    return Finding(
+        f"public address {runtime.settings.base_url}",
+        answered == 200,
+        "" if answered == 200 else f"It answered {answered}. {advice}",
+    )
+
+
+async def _providers(runtime: Runtime, organization: Organization) -> AsyncIterator[Finding]:
+    async with runtime.database.tenant(organization.id) as session:
+        rows = (
+            await session.exec(
+                select(ProviderConfiguration)
+                .where(col(ProviderConfiguration.organization_id) == organization.id)
+                .order_by(col(ProviderConfiguration.capability), col(ProviderConfiguration.position))
+            )
+        ).all()
+    for row in rows:
+        what = f"{organization.name}: {row.capability} {row.name}"
+        try:
+            async with runtime.providers.use(organization.id, Capability(row.capability), row.name) as provider:
+                await provider.check()
+        except ProviderError as error:
+            yield Finding(what, False, error.message)
+        else:
+            yield Finding(what, True)
+
+
+async def _call(runtime: Runtime, organization: Organization) -> Finding:
+    """Ring the organization's first number over a carrier that can play the caller; both sides must be heard."""
+    async with runtime.database.tenant(organization.id) as session:
+        number = (await session.exec(numbers.listed(session).limit(1))).one_or_none()
+    if number is None:
+        return Finding(f"{organization.name}: no number to ring, no call tried", True)
+    try:
+        advice = await _ring(runtime, number.phone_number)
+    except RealCarrier as error:
+        return Finding(f"{organization.name}: no call tried", True, str(error))
+    except (Failure, ProviderError) as error:
+        advice = str(error)
+    return Finding(f"{organization.name}: a call with sound both ways", not advice, advice)
+
+
+async def _ring(runtime: Runtime, phone_number: str) -> str:
+    """What was wrong with a call to a number; empty where nothing was. Raises `Failure` and `ProviderError`."""
+    async with simulated_carrier(runtime, phone_number) as (carrier, callbacks, organization_id):
+        lines = [SpokenLine(text="Hello")]
+        call = await carrier.simulate_call(
+            from_number="+15550100000", to_number=phone_number, lines=lines, callbacks=callbacks
+        )
+        if not call.answered:
+            return f"{phone_number} did not answer ({call.refused_reason}): see that an active agent is set for it, and its schedule."
+        written = await settled_call(runtime, organization_id, call.carrier_call_id)
+    if written.error_message:
+        return f"The call failed: {written.error_message}"
+    if call.heard_seconds == 0:
+        return "The caller heard nothing: check the text-to-speech provider, and that /media/ is let through as a WebSocket."
+    if not written.latencies:
+        return "The agent did not answer what the caller said: check the speech-to-text provider and the model."
+    return ""

@@ -1,0 +1,118 @@
+"""`orgs`, `keys`, `users`, `oauth-clients`."""
+
+from uuid import UUID
+
+import click
+from sqlmodel import select
+
+from switchboard.apps.cli.session import Failure, answer, as_json, asynchronous, connected
+from switchboard.apps.tenant_files.defaults import embedded_providers
+from switchboard.engine.providers.configuration import configure
+from switchboard.foundation.web.principal import SCOPES
+from switchboard.resources.identity import service as identity
+from switchboard.resources.identity.models import Organization
+from switchboard.resources.oauth import clients
+
+
+@click.group()
+def orgs() -> None:
+    """Organizations."""
+
+
+@orgs.command("create")
+@click.option("--name", required=True)
+@as_json
+@asynchronous
+async def create_organization(name: str, as_json: bool) -> None:
+    """Make an organization that uses the embedded default's providers, and a key with every scope."""
+    async with connected() as runtime:
+        async with runtime.database.system() as session:
+            organization = await identity.create_organization(session, name=name)
+            _, key = await identity.create_api_key(
+                session, organization_id=organization.id, name="default", scopes=list(SCOPES)
+            )
+        async with runtime.database.tenant(organization.id) as session:
+            await configure(session, runtime.registry, runtime.keyring, embedded_providers(runtime.registry))
+    answer({"id": str(organization.id), "api_key": key}, as_json=as_json)
+
+
+@orgs.command("list")
+@as_json
+@asynchronous
+async def list_organizations(as_json: bool) -> None:
+    """List the organizations."""
+    async with connected() as runtime, runtime.database.system() as session:
+        found = (await session.exec(select(Organization))).all()
+    answer({str(organization.id): organization.name for organization in found}, as_json=as_json)
+
+
+@click.group()
+def keys() -> None:
+    """API keys."""
+
+
+@keys.command("create")
+@click.option("--org", "organization_id", type=UUID, required=True)
+@click.option("--name", required=True)
+@click.option("--scope", "scopes", multiple=True, required=True)
+@as_json
+@asynchronous
+async def create_key(organization_id: UUID, name: str, scopes: tuple[str, ...], as_json: bool) -> None:
+    """Make a key; it is shown once."""
+    async with connected() as runtime, runtime.database.system() as session:
+        key, text = await identity.create_api_key(session, organization_id=organization_id, name=name, scopes=scopes)
+    answer({"id": str(key.id), "api_key": text}, as_json=as_json)
+
+
+@keys.command("revoke")
+@click.argument("key_id", type=UUID)
+@as_json
+@asynchronous
+async def revoke_key(key_id: UUID, as_json: bool) -> None:
+    """Revoke a key for good, at once."""
+    async with connected() as runtime:
+        async with runtime.database.system() as session:
+            key = await identity.revoke_api_key(session, key_id)
+        await runtime.limiter.tell_revoked(str(key_id))
+    if key.revoked_at is None:
+        raise Failure("the key was not revoked")
+    answer({"id": str(key.id), "revoked_at": key.revoked_at.isoformat()}, as_json=as_json)
+
+
+@click.group()
+def users() -> None:
+    """People who sign in to the dashboard."""
+
+
+@users.command("create")
+@click.option("--email", required=True)
+@click.option("--password", required=True)
+@click.option("--superadmin", is_flag=True)
+@click.option("--org", "organization_id", type=UUID, default=None)
+@as_json
+@asynchronous
+async def create_user(email: str, password: str, superadmin: bool, organization_id: UUID | None, as_json: bool) -> None:
+    """Make a user, an owner of the organization where one is named."""
+    async with connected() as runtime, runtime.database.system() as session:
+        user = await identity.create_user(
+            session, email=email, password=password, superadmin=superadmin, organization_id=organization_id
+        )
+    answer({"id": str(user.id), "email": user.email}, as_json=as_json)
+
+
+@click.group("oauth-clients")
+def oauth_clients() -> None:
+    """Applications that may ask users for access."""
+
+
+@oauth_clients.command("create")
+@click.option("--name", required=True)
+@click.option("--redirect-uri", "redirect_uris", multiple=True, required=True)
+@click.option("--public", is_flag=True, help="It runs where a secret cannot be kept: it gets none, and must use PKCE.")
+@as_json
+@asynchronous
+async def create_oauth_client(name: str, redirect_uris: tuple[str, ...], public: bool, as_json: bool) -> None:
+    """Register an application; its secret is shown once."""
+    async with connected() as runtime:
+        client, secret = await clients.register(runtime.database, name=name, redirect_uris=redirect_uris, public=public)
+    answer({"client_id": client.client_id, "client_secret": secret}, as_json=as_json)

@@ -1,0 +1,74 @@
+"""`knowledge`: the vectors behind knowledge bases."""
+
+from uuid import UUID
+
+import click
+from pydantic import JsonValue
+from sqlmodel import col, select
+
+from switchboard.apps.cli.session import Failure, answer, as_json, asynchronous, connected
+from switchboard.plugin_sdk import ProviderError
+from switchboard.resources.identity.models import Organization
+from switchboard.resources.knowledge_bases.reindex import Reindexed, reindex
+from switchboard.runtime import Runtime
+
+
+@click.group()
+def knowledge() -> None:
+    """Knowledge bases."""
+
+
+@knowledge.command("reindex")
+@click.option("--org", "organization_id", type=UUID, help="One organization only.")
+@as_json
+@asynchronous
+async def reindex_command(organization_id: UUID | None, as_json: bool) -> None:
+    """Make all vectors anew from the stored texts, by each organization's first embedding model; searches go on meanwhile."""
+    listed: list[JsonValue] = []
+    well = True
+    async with connected() as runtime:
+        for one in await _organizations(runtime, organization_id):
+            try:
+                results = await reindex(runtime, one)
+            except ProviderError as error:
+                raise Failure(f"organization {one}: {error.message}") from error
+            for result in results:
+                well = well and result.error is None
+                listed.append({"organization_id": str(one), **_shown(result)})
+                if not as_json:
+                    click.echo(_line(result), err=result.error is not None)
+    if as_json:
+        answer({"knowledge_bases": listed}, as_json=True)
+    if not well:
+        raise SystemExit(1)
+
+
+async def _organizations(runtime: Runtime, organization_id: UUID | None) -> list[UUID]:
+    """The one that is named, or all."""
+    rows = select(Organization.id).order_by(col(Organization.created_at))
+    async with runtime.database.system() as session:
+        found = list(
+            (
+                await session.exec(
+                    rows if organization_id is None else rows.where(col(Organization.id) == organization_id)
+                )
+            ).all()
+        )
+    if organization_id is not None and not found:
+        raise Failure(f"there is no organization {organization_id}")
+    return found
+
+
+def _shown(result: Reindexed) -> dict[str, JsonValue]:
+    return {
+        "id": str(result.knowledge_base_id),
+        "model": result.model,
+        "documents": result.documents,
+        "passages": result.passages,
+        "error": result.error,
+    }
+
+
+def _line(result: Reindexed) -> str:
+    told = f"{result.knowledge_base_id}: {result.documents} documents, {result.passages} passages by {result.model}"
+    return told if result.error is None else f"{told}, then it failed and stays as it was: {result.error}"

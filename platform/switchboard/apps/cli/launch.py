@@ -1,0 +1,115 @@
+"""Everything in the foreground: what `make run` starts, and in which order."""
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import signal
+from contextlib import AsyncExitStack
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import click
+
+from switchboard.apps.cli.demo import EMAIL, Demo, seed
+from switchboard.apps.embedded import DataDirectory, EmbeddedServers
+from switchboard.apps.embedded.supervisor import Child, Crashing, supervise
+from switchboard.apps.server import app
+from switchboard.apps.server.http_server import stop_on_signals
+from switchboard.foundation.settings import PREFIX, Settings
+from switchboard.migrations import upgrade
+
+READY_SECONDS = 60.0
+POLL_SECONDS = 0.05
+MAKE_SECONDS = 0.5
+
+
+class Launch:
+    """One run: servers, migrations, the demo organization, API and worker, until a signal."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._directory = DataDirectory(settings.data_dir)
+        self._database_url = settings.database_url or self._directory.database_url
+        self._redis_url = settings.redis_url or self._directory.redis_url
+
+    async def run(self) -> int:
+        """Exit status: 0 when stopped by a signal, 1 when a process cannot be kept running."""
+        self._directory.claim()
+        stop = stop_on_signals()
+        async with AsyncExitStack() as stack:
+            own = self._settings
+            servers = EmbeddedServers(self._directory, postgres=own.database_url is None, redis=own.redis_url is None)
+            await stack.enter_async_context(servers)
+            await upgrade(self._database_url)
+            async with app.runtime(self._settings, database_url=self._database_url, redis_url=self._redis_url) as parts:
+                demo = await seed(parts)
+            environment = {f"{PREFIX}DATABASE_URL": self._database_url, f"{PREFIX}REDIS_URL": self._redis_url}
+            stack.callback(self._directory.dev_file.unlink, missing_ok=True)
+            tasks = [asyncio.create_task(self._announce(demo)), asyncio.create_task(_heed_make(stop))]
+            try:
+                await supervise([Child("serve", environment), Child("worker", environment)], stop)
+            except Crashing as error:
+                click.echo(f"switchboard: {error}", err=True)
+                return 1
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+        return 0
+
+    async def _announce(self, demo: Demo) -> None:
+        """Once it can serve, write `dev.json` and say what to do next."""
+        async with asyncio.timeout(READY_SECONDS):
+            while not await asyncio.to_thread(self._is_ready):  # noqa: ASYNC110 - another process becomes ready, there is no event to wait for
+                await asyncio.sleep(POLL_SECONDS)
+        base_url = self._settings.base_url
+        facts = {"base_url": base_url, "dashboard_url": f"{base_url}/", **demo.facts(), "pid": os.getpid()}
+        fresh = self._directory.dev_file.with_suffix(f".{secrets.token_hex(4)}")
+        fresh.touch(mode=0o600)
+        fresh.write_text(json.dumps(facts))
+        fresh.rename(self._directory.dev_file)
+        welcome = _WELCOME.format(
+            base_url=base_url,
+            email=EMAIL,
+            password=demo.password,
+            number=demo.phone_number,
+            dev_file=self._directory.dev_file,
+        )
+        click.echo(welcome, err=True)
+
+    def _is_ready(self) -> bool:
+        with contextlib.suppress(URLError, OSError):
+            host = "127.0.0.1" if self._settings.host in ("0.0.0.0", "::") else self._settings.host  # noqa: S104
+            with urlopen(f"http://{host}:{self._settings.port}/readyz", timeout=2) as response:
+                return bool(response.status == 200)
+        return False
+
+
+async def _heed_make(stop: asyncio.Event) -> None:
+    """Stop when `make`, our parent, was sent SIGINT alone: it then waits for us, with that signal blocked, and never passes it on."""
+    parent = Path(f"/proc/{os.getppid()}")
+    try:
+        if (parent / "comm").read_text().strip() != "make":
+            return
+        while not stop.is_set():
+            mask = next(line for line in (parent / "status").read_text().splitlines() if line.startswith("SigBlk"))
+            if int(mask.split()[1], 16) & 1 << signal.SIGINT - 1:
+                stop.set()
+            await asyncio.sleep(MAKE_SECONDS)
+    except OSError:
+        return
+
+
+_WELCOME = """
+Switchboard is ready.
+
+  Dashboard  {base_url}/       {email}, password {password}
+  API        {base_url}/v1     reference: {base_url}/docs, key in {dev_file}
+  Call it    .venv/bin/switchboard phone dial --from +15550100001 --to {number} --say "What are your opening hours?" --say "Goodbye"
+  Check it   .venv/bin/switchboard doctor
+
+Ctrl-C stops everything; your data stays.
+"""

@@ -1,0 +1,156 @@
+"""`phone dial` and `phone text`: somebody rings or texts one of our numbers over a carrier that can play the people."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from uuid import UUID
+
+import click
+from pydantic import JsonValue
+from sqlmodel import col
+
+from switchboard.apps.cli.session import Failure, answer, as_json, asynchronous, connected
+from switchboard.plugin_sdk import CallbackUrls, CallProgress, ProviderError, SimulatedCarrier, SpokenLine
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.after.settlement import settled
+from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.schemas import TranscriptEntryOut
+from switchboard.resources.phone_numbers.purchases import callback_urls
+from switchboard.resources.phone_numbers.system_queries import owner
+from switchboard.resources.sms import service as sms
+from switchboard.resources.sms.models import SmsMessage
+from switchboard.runtime import Runtime
+
+SETTLE_SECONDS = 15.0
+ANSWER_SECONDS = 10.0
+POLL_SECONDS = 0.1
+
+
+class RealCarrier(Failure):
+    """The number is with a carrier that cannot play the people."""
+
+
+@click.group()
+def phone() -> None:
+    """A simulated person with a telephone."""
+
+
+@phone.command("dial")
+@click.option("--from", "from_number", required=True, help="The person's number.")
+@click.option("--to", "to_number", required=True, help="One of our numbers.")
+@click.option("--say", "texts", multiple=True, help="A line to say; the next when the agent has stopped talking.")
+@click.option(
+    "--wav", "files", multiple=True, type=click.Path(path_type=Path), help="A recorded line, after those of --say."
+)
+@as_json
+@asynchronous
+async def dial(
+    from_number: str, to_number: str, texts: tuple[str, ...], files: tuple[Path, ...], as_json: bool
+) -> None:
+    """Ring one of our numbers, say each line, and hang up after the last answer."""
+    lines = [*(SpokenLine(text=text) for text in texts), *(SpokenLine(wav=path) for path in files)]
+    async with connected() as runtime, simulated_carrier(runtime, to_number) as (carrier, callbacks, organization_id):
+        try:
+            simulated = await carrier.simulate_call(
+                from_number=from_number, to_number=to_number, lines=lines, callbacks=callbacks, progress=_show_progress
+            )
+        except ProviderError as error:
+            raise Failure(error.message) from error
+        if not simulated.answered:
+            raise Failure(f"the call was not answered: {simulated.refused_reason}")
+        call = await settled_call(runtime, organization_id, simulated.carrier_call_id)
+        async with runtime.database.tenant(organization_id) as session:
+            transcript = [TranscriptEntryOut.of(line) for line in await calls.transcript(session, call.id)]
+    entries: list[JsonValue] = [entry.model_dump() for entry in transcript]
+    result: dict[str, JsonValue] = {
+        "call_id": str(call.id),
+        "duration_seconds": call.duration_seconds,
+        "transcript": entries,
+        "first_reply_ms": simulated.first_reply_ms,
+    }
+    if as_json:
+        answer(result, as_json=True)
+        return
+    for entry in transcript:
+        click.echo(f"{entry.timestamp_ms / 1000:7.2f}  {entry.role:5}  {entry.content}")
+    click.echo(
+        f"call {call.id}: {call.duration_seconds} s, first reply after {simulated.first_reply_ms} ms, ended: {call.ended_reason}"
+    )
+
+
+@phone.command("text")
+@click.option("--from", "from_number", required=True, help="The person's number.")
+@click.option("--to", "to_number", required=True, help="One of our numbers.")
+@click.option("--body", required=True, help="What the text says.")
+@as_json
+@asynchronous
+async def text(from_number: str, to_number: str, body: str, as_json: bool) -> None:
+    """Text one of our numbers, and show what is answered within ten seconds (without --json)."""
+    async with connected() as runtime, simulated_carrier(runtime, to_number) as (carrier, callbacks, organization_id):
+        try:
+            carrier_text_id = await carrier.simulate_text(
+                from_number=from_number, to_number=to_number, body=body, callbacks=callbacks
+            )
+        except ProviderError as error:
+            raise Failure(error.message) from error
+        async with runtime.database.tenant(organization_id) as session:
+            message = (
+                await session.exec(sms.messages(session).where(col(SmsMessage.carrier_text_id) == carrier_text_id))
+            ).one()
+        if as_json:
+            answer({"message_id": str(message.id)}, as_json=True)
+            return
+        reply = await answer_to(runtime, message)
+    click.echo(f"message {message.id}: {reply.body if reply else 'no answer within ten seconds'}")
+
+
+@asynccontextmanager
+async def simulated_carrier(
+    runtime: Runtime, to_number: str
+) -> AsyncIterator[tuple[SimulatedCarrier, CallbackUrls, UUID]]:
+    """The carrier of one of our numbers, where it can play the people. Raises `Failure`."""
+    async with runtime.database.system() as session:
+        number = await owner(session, to_number)
+    if number is None:
+        raise Failure(f"{to_number} is not a number of any organization here")
+    try:
+        async with runtime.providers.telephony(number.organization_id, number.carrier) as carrier:
+            if not isinstance(carrier, SimulatedCarrier):
+                raise RealCarrier(f"{number.carrier} is a real carrier: ring {to_number} with a telephone")
+            yield carrier, callback_urls(runtime, number.organization_id, number.carrier), number.organization_id
+    except ProviderError as error:
+        raise Failure(error.message) from error
+
+
+async def settled_call(runtime: Runtime, organization_id: UUID, carrier_call_id: str) -> Call:
+    """The call, once it has been written down to its end. Raises `Failure` where that takes too long."""
+    try:
+        return await settled(runtime.database, organization_id, carrier_call_id, seconds=SETTLE_SECONDS)
+    except TimeoutError:
+        raise Failure("the platform has not written the call down; look at its log") from None
+
+
+async def answer_to(runtime: Runtime, message: SmsMessage) -> SmsMessage | None:
+    """The first text that is sent back, None where none comes in time."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(ANSWER_SECONDS):
+            while True:
+                async with runtime.database.tenant(message.organization_id) as session:
+                    sent = sms.messages(session, message.conversation_id).where(col(SmsMessage.direction) == "outbound")
+                    later = (
+                        sent.where(col(SmsMessage.created_at) >= message.created_at)
+                        .order_by(col(SmsMessage.created_at))
+                        .limit(1)
+                    )
+                    found = (await session.exec(later)).one_or_none()
+                if found is not None:
+                    return found
+                await asyncio.sleep(POLL_SECONDS)
+    return None
+
+
+def _show_progress(progress: CallProgress) -> None:
+    if sys.stderr.isatty():
+        click.echo(f"{progress.stage.replace('_', ' ')} {progress.line or ''}".rstrip(), err=True)

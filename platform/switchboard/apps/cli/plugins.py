@@ -1,0 +1,55 @@
+"""`plugins`."""
+
+from pathlib import Path
+
+import click
+from pydantic import JsonValue
+
+from switchboard.apps.cli.session import Failure, answer, as_json
+from switchboard.foundation.observability import logs
+from switchboard.plugin_sdk.registry import Registry
+from switchboard.plugin_sdk.scaffold import new_plugin
+
+
+@click.group()
+def plugins() -> None:
+    """What is installed."""
+
+
+@plugins.command("new")
+@click.argument("name")
+@click.argument("folder", type=click.Path(path_type=Path), required=False)
+def new(name: str, folder: Path | None) -> None:
+    """Begin a plugin of your own: a distribution that installs, speaks, and passes its contract."""
+    try:
+        made = new_plugin(name, folder or Path())
+    except (ValueError, FileExistsError) as error:
+        raise Failure(str(error)) from None
+    click.echo(f"{made} is ready: pip install -e {made}, then see docs/plugins/writing.md")
+
+
+@plugins.command("list")
+@as_json
+def list_plugins(as_json: bool) -> None:
+    """List each plugin with its version and what it provides; what of it is broken, and why."""
+    logs.configure("CRITICAL")
+    registry = Registry.discover()
+    if as_json:
+        listed: list[JsonValue] = [
+            {
+                "name": plugin.name,
+                "distribution": plugin.distribution,
+                "version": plugin.version,
+                "provides": list(plugin.provides),
+                "faults": list(plugin.faults),
+            }
+            for plugin in registry.plugins
+        ]
+        answer({"plugins": listed}, as_json=True)
+        return
+    for plugin in registry.plugins:
+        click.echo(f"{plugin.name} ({plugin.distribution} {plugin.version})")
+        for provided in plugin.provides:
+            click.echo(f"  {provided}")
+        for fault in plugin.faults:
+            click.secho(f"  BROKEN: {fault}", fg="red")

@@ -1,0 +1,89 @@
+"""`run`, and the production processes, one role each: `serve`, `worker`, `migrate`."""
+
+import asyncio
+import sys
+
+import click
+import uvloop
+
+from switchboard.apps.cli.launch import Launch
+from switchboard.apps.cli.session import Failure, urls
+from switchboard.apps.server import app
+from switchboard.apps.server.http_server import CannotListen, raise_file_limit, stop_on_signals
+from switchboard.apps.server.http_server import serve as serve_http
+from switchboard.apps.worker.worker import work
+from switchboard.engine.conversation.call import EndedReason
+from switchboard.foundation.observability import logs, metrics
+from switchboard.foundation.settings import Settings, load
+from switchboard.migrations import upgrade
+
+
+@click.command()
+def run() -> None:
+    """Start everything in the foreground: servers, API, media, worker. What `make run` does."""
+    settings = load()
+    logs.configure(settings.log_level)
+    sys.exit(uvloop.run(Launch(settings).run()))
+
+
+@click.command()
+def serve() -> None:
+    """Serve the API and hold calls."""
+    try:
+        uvloop.run(_serve())
+    except CannotListen as error:
+        raise Failure(str(error)) from None
+
+
+@click.command()
+def worker() -> None:
+    """Do the work behind: dialling, deliveries, analysis, sweeps."""
+    try:
+        uvloop.run(_work())
+    except CannotListen as error:
+        raise Failure(str(error)) from None
+
+
+@click.command()
+def migrate() -> None:
+    """Bring the database up to date."""
+    settings = load()
+    logs.configure(settings.log_level)
+    asyncio.run(upgrade(urls(settings)[0]))
+    click.echo("The database is up to date.")
+
+
+async def _serve() -> None:
+    settings = load()
+    logs.configure(settings.log_level)
+    stop = stop_on_signals()
+    database_url, redis_url = urls(settings)
+    raise_file_limit()
+    async with app.runtime(settings, database_url=database_url, redis_url=redis_url) as parts:
+
+        async def drain() -> None:
+            await parts.engine.drain(EndedReason.SHUTDOWN)
+
+        application = app.asgi(app.create_app(parts), parts)
+        await serve_http(application, host=settings.host, port=settings.port, stop=stop, drain=drain)
+
+
+async def _work() -> None:
+    settings = load()
+    logs.configure(settings.log_level)
+    stop = stop_on_signals()
+    database_url, redis_url = urls(settings)
+    raise_file_limit()
+    if settings.worker_port:
+        _show_metrics(settings)
+    async with app.runtime(settings, database_url=database_url, redis_url=redis_url) as parts:
+        await work(parts, stop)
+
+
+def _show_metrics(settings: Settings) -> None:
+    try:
+        metrics.listen(settings.host, settings.worker_port)
+    except OSError as error:
+        raise CannotListen(
+            f"cannot listen on {settings.host}:{settings.worker_port}: {error.strerror}; set SWITCHBOARD_WORKER_PORT"
+        ) from error

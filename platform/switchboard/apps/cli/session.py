@@ -1,0 +1,73 @@
+"""What commands share: settings, a runtime, and how they answer."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from functools import wraps
+from typing import ParamSpec
+
+import click
+from pydantic import JsonValue
+from redis.exceptions import RedisError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from switchboard.apps.embedded import DataDirectory
+from switchboard.apps.server import app
+from switchboard.foundation.observability import logs
+from switchboard.foundation.settings import Settings, load
+from switchboard.resources.identity.service import IdentityError
+from switchboard.runtime import Runtime
+
+P = ParamSpec("P")
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+
+
+class Failure(Exception):
+    """A command cannot do what it was asked; the message is one line."""
+
+
+def urls(settings: Settings) -> tuple[str, str]:
+    """The database's and Redis' addresses: the operator's own, or the embedded ones'."""
+    directory = DataDirectory(settings.data_dir)
+    return settings.database_url or directory.database_url, settings.redis_url or directory.redis_url
+
+
+@asynccontextmanager
+async def connected(*, log_level: str = "ERROR") -> AsyncIterator[Runtime]:
+    """A runtime for a command. Raises `Failure` where the servers are away."""
+    settings = load()
+    logs.configure(log_level)
+    database_url, redis_url = urls(settings)
+    async with app.runtime(settings, database_url=database_url, redis_url=redis_url) as runtime:
+        try:
+            yield runtime
+        except (OSError, RedisError) as error:
+            advice = "is `make run` up, or are SWITCHBOARD_DATABASE_URL and SWITCHBOARD_REDIS_URL right?"
+            raise Failure(f"the database or Redis cannot be reached ({error}); {advice}") from error
+        except DBAPIError as error:
+            raise Failure(f"the database refused: {error.orig}") from error
+        except SQLAlchemyError as error:
+            raise Failure(str(error)) from error
+        except IdentityError as error:
+            raise Failure(str(error)) from error
+
+
+def asynchronous(command: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:
+    """Let a command be a coroutine."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        asyncio.run(command(*args, **kwargs))
+
+    return run
+
+
+def answer(result: Mapping[str, JsonValue], *, as_json: bool) -> None:
+    """Print a result: as one JSON object, or a line for each part."""
+    if as_json:
+        click.echo(json.dumps(result))
+        return
+    for name, value in result.items():
+        click.echo(f"{name}: {value}")

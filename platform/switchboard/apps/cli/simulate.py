@@ -1,0 +1,138 @@
+"""`simulate`: a suite of simulations from a TOML file, so that agents can be tested in CI."""
+
+import asyncio
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+import click
+from pydantic import JsonValue, ValidationError
+from sqlmodel import col, or_, select
+
+from switchboard.apps.cli.session import Failure, answer, as_json, asynchronous, connected
+from switchboard.foundation.web.errors import InsufficientBalance, InvalidState, ValidationFailed
+from switchboard.foundation.web.schemas import parse_id
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
+from switchboard.resources.identity.models import Organization
+from switchboard.resources.simulations import runner
+from switchboard.resources.simulations import service as simulations
+from switchboard.resources.simulations.schemas import SimulationCreate, SimulationOut
+from switchboard.runtime import Runtime
+
+POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One `[[simulation]]`: `agent` is an id or a name."""
+
+    agent: str
+    data: SimulationCreate
+
+
+@click.command("simulate")
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--org", "organization_id", type=UUID, help="Whose agents; needed where there are several organizations.")
+@as_json
+@asynchronous
+async def simulate(file: Path, organization_id: UUID | None, as_json: bool) -> None:
+    """Run the simulations of a TOML file: exit status 0 if all pass, 1 if any does not, 2 for a file that cannot be used."""
+    cases = read(file)
+    async with connected() as runtime:
+        organization = organization_id or await _only_organization(runtime)
+        chosen = [(case, await _agent(runtime, organization, case.agent)) for case in cases]
+        results = []
+        for case, agent in chosen:
+            result = await _run(runtime, agent, case.data)
+            results.append(result)
+            if not as_json:
+                _show(agent, result)
+    passed = sum(result.status == "passed" for result in results)
+    if as_json:
+        shown: list[JsonValue] = [result.model_dump(mode="json") for result in results]
+        answer({"passed": passed, "total": len(results), "simulations": shown}, as_json=True)
+    else:
+        click.echo(f"{passed} of {len(results)} passed")
+    if passed < len(results):
+        raise SystemExit(1)
+
+
+def read(file: Path) -> list[Case]:
+    """A suite. Raises `click.UsageError` naming what is wrong and where."""
+    try:
+        content = tomllib.loads(file.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise click.UsageError(f"{file}: {error}") from error
+    tables = content.pop("simulation", None)
+    if content:
+        raise click.UsageError(
+            f"{file}: {next(iter(content))}: there is no such key; simulations are [[simulation]] tables"
+        )
+    if not isinstance(tables, list) or not tables:
+        raise click.UsageError(f"{file}: there is no [[simulation]]")
+    return [_case(f"{file}: simulation {number}", table) for number, table in enumerate(tables, 1)]
+
+
+def _case(where: str, table: dict[str, JsonValue]) -> Case:
+    if not isinstance(table, dict):
+        raise click.UsageError(f"{where}: must be a [[simulation]] table")
+    agent = table.pop("agent", None)
+    if not isinstance(agent, str):
+        raise click.UsageError(f"{where}: agent: must be an agent's id or name")
+    try:
+        data = SimulationCreate.model_validate(table)
+        data.check()
+    except ValidationError as error:
+        raise click.UsageError(f"{where}: {ValidationFailed.of(error).detail}") from error
+    except ValidationFailed as error:
+        raise click.UsageError(f"{where}: {error.detail}") from error
+    return Case(agent, data)
+
+
+async def _only_organization(runtime: Runtime) -> UUID:
+    async with runtime.database.system() as session:
+        found = (await session.exec(select(Organization.id).limit(2))).all()
+    if len(found) != 1:
+        raise click.UsageError(
+            "there are several organizations: say which by --org" if found else "there is no organization yet"
+        )
+    return found[0]
+
+
+async def _agent(runtime: Runtime, organization_id: UUID, name: str) -> Agent:
+    async with runtime.database.tenant(organization_id) as session:
+        rows = agents.listed(session).where(or_(col(Agent.id) == parse_id(name), col(Agent.name) == name)).limit(2)
+        found = (await session.exec(rows)).all()
+    if len(found) != 1:
+        raise click.UsageError(
+            f"agent {name}: there are several of that name: give its id" if found else f"agent {name}: there is none"
+        )
+    return found[0]
+
+
+async def _run(runtime: Runtime, agent: Agent, data: SimulationCreate) -> SimulationOut:
+    """Run it here, unless a worker is faster. Mode `text` needs no platform that is up."""
+    async with runtime.database.tenant(agent.organization_id) as session:
+        try:
+            made = await simulations.create(session, runtime.registry, agent.id, data)
+        except (InsufficientBalance, InvalidState) as error:
+            raise Failure(f"{data.name}: {error.detail}") from error
+    while True:
+        await runner.run(runtime, agent.organization_id, agent.id, made.id)
+        async with runtime.database.tenant(agent.organization_id) as session:
+            found = await simulations.get(session, agent.id, made.id)
+        if found.completed_at is not None:
+            return SimulationOut.of(found)
+        await asyncio.sleep(POLL_SECONDS)
+
+
+def _show(agent: Agent, result: SimulationOut) -> None:
+    score = "" if result.score is None else f"{result.score:.0%}"
+    click.echo(f"{result.status:6}  {score:>4}  {result.duration_seconds:4} s  {agent.name}: {result.name}")
+    for criterion in result.criteria:
+        if not criterion.passed:
+            click.echo(f"        {criterion.name}: {criterion.explanation}")
+    if result.error_message is not None:
+        click.echo(f"        {result.error_message}")

@@ -1,0 +1,72 @@
+"""`voices`: what `tts_voice_id` may be."""
+
+from uuid import UUID
+
+import click
+from pydantic import JsonValue
+from sqlmodel import col, select
+
+from switchboard.apps.cli.session import Failure, answer, as_json, asynchronous, connected
+from switchboard.engine.providers.service import configured_names
+from switchboard.plugin_sdk import ProviderError
+from switchboard.plugin_sdk.registry import Capability
+from switchboard.resources.identity.models import Organization
+from switchboard.runtime import Runtime
+
+Row = dict[str, JsonValue]
+
+
+@click.command()
+@click.option("--org", "organization_id", type=UUID, help="One organization's alone.")
+@as_json
+@asynchronous
+async def voices(organization_id: UUID | None, as_json: bool) -> None:
+    """List the voices of the text-to-speech providers. Exit status 1 where one cannot be asked."""
+    found: list[JsonValue] = []
+    faults: list[JsonValue] = []
+    async with connected() as runtime:
+        for organization in await _organizations(runtime, organization_id):
+            async with runtime.database.tenant(organization.id) as session:
+                names = await configured_names(session, Capability.TEXT_TO_SPEECH)
+            for name in names:
+                whose: Row = {"organization_id": str(organization.id), "provider": name}
+                try:
+                    rows = await _voices(runtime, organization.id, name)
+                except ProviderError as error:
+                    faults.append({**whose, "message": error.message})
+                    rows = []
+                found += [{**whose, **row} for row in rows]
+                if not as_json:
+                    _show(f"{organization.name}: {name}", rows)
+    if as_json:
+        answer({"voices": found, "faults": faults}, as_json=True)
+    for fault in faults:
+        click.echo(f"switchboard: {fault['provider']}: {fault['message']}" if isinstance(fault, dict) else "", err=True)
+    if faults:
+        raise SystemExit(1)
+
+
+async def _organizations(runtime: Runtime, organization_id: UUID | None) -> list[Organization]:
+    rows = select(Organization).order_by(col(Organization.created_at))
+    if organization_id is not None:
+        rows = rows.where(col(Organization.id) == organization_id)
+    async with runtime.database.system() as session:
+        found = list((await session.exec(rows)).all())
+    if organization_id is not None and not found:
+        raise Failure(f"there is no organization {organization_id}")
+    return found
+
+
+async def _voices(runtime: Runtime, organization_id: UUID, name: str) -> list[Row]:
+    async with runtime.providers.text_to_speech(organization_id, name) as speaker:
+        listed = await speaker.voices()
+    return [
+        {"id": voice.id, "name": voice.name, "language": voice.language, "gender": voice.gender} for voice in listed
+    ]
+
+
+def _show(heading: str, rows: list[Row]) -> None:
+    click.echo(heading)
+    for row in rows:
+        about = ", ".join(str(row[part]) for part in ("name", "language", "gender") if row[part])
+        click.echo(f"  {row['id']}  {about}")

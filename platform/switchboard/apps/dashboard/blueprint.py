@@ -1,0 +1,96 @@
+"""The dashboard's blueprint: its headers, and its errors as pages."""
+
+from http import HTTPStatus
+
+import structlog
+from quart import Blueprint, Response, current_app, redirect, request, url_for
+from quart.typing import ResponseReturnValue
+from werkzeug.exceptions import RequestEntityTooLarge
+
+from switchboard.apps.dashboard.ui.rendering import install_words, render
+from switchboard.apps.dashboard.visitor import NotSignedIn, sending_page
+from switchboard.foundation.web.errors import ApiError, NotFound, PayloadTooLarge
+
+logger = structlog.get_logger()
+dashboard = Blueprint(
+    "dashboard", __name__, template_folder="templates", static_folder="static", static_url_path="/dashboard/static"
+)
+
+POLICY = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self'",
+    "img-src": "'self' data:",
+    "connect-src": "'self'",
+    "media-src": "'self' blob:",
+    "worker-src": "'self'",
+    "manifest-src": "'self'",
+    "form-action": "'self'",
+    "frame-ancestors": "'none'",
+    "base-uri": "'none'",
+}
+"""The content security policy: nothing from a foreign host, and no script or style in a page itself."""
+
+
+def content_security_policy(**changed: str) -> str:
+    """The header's value; a page that needs another directive names it with `_` for `-`."""
+    changes = {name.replace("_", "-"): value for name, value in changed.items()}
+    return "; ".join(f"{name} {value}" for name, value in {**POLICY, **changes}.items())
+
+
+install_words(dashboard)
+
+
+@dashboard.after_request
+async def protect(response: Response) -> Response:
+    """Every answer's headers. `same-origin`: with `no-referrer`, browsers would not say where our own forms come from."""
+    response.headers.setdefault("Content-Security-Policy", content_security_policy())
+    response.headers["X-Frame-Options"] = "DENY"
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Referrer-Policy"] = "same-origin"
+    response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
+    response.headers["Permissions-Policy"] = "microphone=(self), camera=(), geolocation=()"
+    if request.endpoint not in ("dashboard.static", "dashboard.client_sdk"):
+        response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+@dashboard.errorhandler(NotSignedIn)
+async def to_sign_in(error: NotSignedIn) -> ResponseReturnValue:
+    """Somebody who is not signed in signs in first, and then sees what they asked for, or the page whose form they sent."""
+    after = request.full_path.rstrip("?") if request.method == "GET" else sending_page()
+    return redirect(url_for("dashboard.sign_in_page", after=after or None), HTTPStatus.SEE_OTHER)
+
+
+@dashboard.errorhandler(ApiError)
+async def show_error(error: ApiError) -> ResponseReturnValue:
+    """Any other refusal, on a page."""
+    page = await render("dashboard/error.html", title=error.title, detail=error.detail, status=error.status)
+    return Response(page, error.status, error.headers, content_type="text/html; charset=utf-8")
+
+
+@dashboard.errorhandler(RequestEntityTooLarge)
+async def refuse_size(error: RequestEntityTooLarge) -> ResponseReturnValue:
+    """A form with more in it than a request may hold."""
+    return await show_error(PayloadTooLarge())
+
+
+@dashboard.errorhandler(Exception)
+async def show_crash(error: Exception) -> ResponseReturnValue:
+    """A fault of ours: nothing of it is shown. The request's id is in the log."""
+    if current_app.testing:
+        raise error
+    logger.exception("page failed")
+    return await show_error(ApiError())
+
+
+@dashboard.get("/")
+async def front_door() -> ResponseReturnValue:
+    """The server's address leads to the dashboard."""
+    return redirect(url_for("dashboard.overview"), HTTPStatus.SEE_OTHER)
+
+
+@dashboard.get("/dashboard/<path:nowhere>")
+async def nowhere(nowhere: str) -> ResponseReturnValue:
+    """Any other address: a page that says so."""
+    raise NotFound(f"There is no page /dashboard/{nowhere}.")

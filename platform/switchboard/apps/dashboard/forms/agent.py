@@ -1,0 +1,123 @@
+"""An agent's form as the API's body, and back: what are lines and rows in the form are objects there."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypeVar
+
+from pydantic import JsonValue
+
+from switchboard.apps.dashboard.forms.rows import Row, kept_rows, parse_all, relocated
+from switchboard.foundation.web.errors import FieldError
+from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents.schemas import AgentFields
+
+Fields = TypeVar("Fields", bound=AgentFields)
+OF_THE_FORM = ("pronunciations", "tools", "extraction", "knowledge_base_ids", "webhook_secret")
+
+
+def shown(agent: Agent) -> dict[str, JsonValue]:
+    """What the form shows of an agent."""
+    values: dict[str, JsonValue] = agent.model_dump(mode="json")
+    values["pronunciations"] = "\n".join(f"{word} = {reading}" for word, reading in agent.pronunciations.items())
+    values["tools"] = [
+        {**tool, "parameters": json.dumps(tool["parameters"], indent=2, ensure_ascii=False)} for tool in agent.tools
+    ]
+    schema = agent.extraction_schema or {"properties": {}}
+    values["extraction"] = [
+        {
+            "name": name,
+            "type": field["type"],
+            "description": field.get("description", ""),
+            "enum": ", ".join(field.get("enum") or []),
+            "required": name in schema.get("required", []),
+        }
+        for name, field in schema["properties"].items()
+    ]
+    return values
+
+
+@contextmanager
+def read(model: type[Fields], values: Mapping[str, JsonValue]) -> Iterator[Fields]:
+    """A new agent, or an agent's change. A secret that is left empty stays.
+
+    Raises `ValidationFailed` with the form's own names, and gives them to what is raised within.
+    """
+    faults: list[FieldError] = []
+    fields = {name: value for name, value in values.items() if name in model.model_fields and name not in OF_THE_FORM}
+    tools, places = _tools(values, faults)
+    schema, extracted = _extraction(values, faults)
+    fields |= {
+        "tools": tools,
+        "extraction_schema": schema,
+        "pronunciations": _pronunciations(values.get("pronunciations"), faults),
+    }
+    bases = values.get("knowledge_base_ids", [])
+    fields["knowledge_base_ids"] = [base for base in bases if base] if isinstance(bases, list) else bases
+    if values.get("webhook_secret"):
+        fields["webhook_secret"] = values["webhook_secret"]
+    places |= extracted | {"pronunciations.*": "pronunciations"}
+    data = parse_all(model, fields, places, faults)
+    with relocated(places):
+        yield data
+
+
+def _pronunciations(text: JsonValue, faults: list[FieldError]) -> JsonValue:
+    """A line a word: `Siobhan = Shivawn`."""
+    found: dict[str, JsonValue] = {}
+    for number, line in enumerate(str(text or "").splitlines(), 1):
+        word, sign, reading = (part.strip() for part in line.partition("="))
+        if sign and word and reading:
+            found[word] = reading
+        elif line.strip():
+            faults.append(
+                FieldError(field="pronunciations", message=f"Line {number}: write a word, =, and how it is read.")
+            )
+    return found
+
+
+def _tools(values: Mapping[str, JsonValue], faults: list[FieldError]) -> tuple[list[JsonValue], dict[str, str]]:
+    tools: list[JsonValue] = []
+    places = {}
+    for number, row in kept_rows(values.get("tools"), "name", "description", "url"):
+        places[f"tools.{len(tools)}"] = f"tools.{number}"
+        tools.append({**row, "parameters": _json(row.get("parameters"), faults, field=f"tools.{number}.parameters")})
+    return tools, places
+
+
+def _json(text: JsonValue, faults: list[FieldError], *, field: str) -> JsonValue:
+    if str(text or "").strip():
+        try:
+            value: JsonValue = json.loads(str(text))
+        except (ValueError, RecursionError) as error:
+            told = (
+                f"line {error.lineno}, column {error.colno}: {error.msg}"
+                if isinstance(error, json.JSONDecodeError)
+                else "too deep"
+            )
+            faults.append(FieldError(field=field, message=f"This is not JSON: {told}."))
+        else:
+            return value
+    return {"type": "object", "properties": {}}
+
+
+def _extraction(values: Mapping[str, JsonValue], faults: list[FieldError]) -> tuple[JsonValue, dict[str, str]]:
+    properties: dict[str, JsonValue] = {}
+    required: list[JsonValue] = []
+    places = {"extraction_schema.properties": "extraction"}
+    for number, row in kept_rows(values.get("extraction"), "name", "description", "enum"):
+        name = str(row.get("name", "")).strip()
+        if name in properties:
+            faults.append(FieldError(field=f"extraction.{number}.name", message=f"There is another {name}."))
+        places[f"extraction_schema.properties.{name}"] = f"extraction.{number}"
+        properties[name] = _extracted(row)
+        if row.get("required") == "true":
+            required.append(name)
+    schema: JsonValue = {"properties": properties, "required": required} if properties else None
+    return schema, places
+
+
+def _extracted(row: Row) -> JsonValue:
+    choices = [choice.strip() for choice in str(row.get("enum") or "").split(",") if choice.strip()]
+    field: dict[str, JsonValue] = {"type": row.get("type", "string"), "description": row.get("description", "")}
+    return {**field, "enum": list(choices)} if choices else field

@@ -1,0 +1,272 @@
+"""An automation as a form, and back: which fields its event has, rows that come and go, and texts read as the JSON that they mean."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final, TypeGuard
+
+from pydantic import JsonValue
+
+from switchboard.apps.dashboard.forms import schema_form
+from switchboard.apps.dashboard.forms.form import parse
+from switchboard.apps.dashboard.forms.schema_form import JsonObject, Options, SchemaField
+from switchboard.foundation.events.catalog import CATALOG
+from switchboard.foundation.web.errors import FieldError, ValidationFailed
+from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.automations.conditions import ROOTS
+from switchboard.resources.automations.models import Automation
+from switchboard.resources.automations.schemas import Action, AutomationCreate
+
+LISTS: Final = ("filters", "conditions", "actions")
+OPERATORS: Final = (
+    ("eq", "is"), ("neq", "is not"), ("contains", "contains"), ("gt", "is more than"), ("gte", "is at least"), ("lt", "is less than"),
+    ("lte", "is at most"), ("in", "is one of"), ("not_in", "is none of"), ("exists", "is there"), ("not_exists", "is not there"),
+)  # fmt: skip
+OF_LISTS: Final = ("in", "not_in")
+WITHOUT_VALUE: Final = ("exists", "not_exists")
+
+
+@dataclass(frozen=True, slots=True)
+class EventField:
+    """Something that an event holds: its path, and whether it is always a text."""
+
+    path: str
+    is_text: bool
+
+
+@cache
+def event_fields(event: str) -> list[EventField]:
+    """What conditions and templates find in an event; nothing for one that there is not."""
+    if event not in CATALOG:
+        return []
+    schema = CATALOG[event].model_json_schema()
+    named = [EventField(root, is_text=True) for root in ROOTS if root != "data"]
+    return [*_within("data", schema, schema.get("$defs", {})), *named]
+
+
+def _within(path: str, schema: JsonObject, definitions: Mapping[str, JsonObject]) -> list[EventField]:
+    """The fields beneath a path; of a list the first item's, which stands for all."""
+    variants = schema.get("anyOf")
+    found = (
+        [part for part in variants if _is_object(part) and part.get("type") != "null"]
+        if isinstance(variants, list)
+        else [schema]
+    )
+    if len(found) != 1:
+        return [EventField(path, is_text=False)]
+    reference = found[0].get("$ref")
+    part = definitions[reference.rpartition("/")[2]] if isinstance(reference, str) else found[0]
+    properties, items = part.get("properties"), part.get("items")
+    if _is_object(properties):
+        return [
+            field
+            for name, inner in properties.items()
+            if _is_object(inner)
+            for field in _within(f"{path}.{name}", inner, definitions)
+        ]
+    if _is_object(items):
+        return _within(f"{path}.0", items, definitions)
+    return [EventField(path, is_text=part.get("type") == "string")]
+
+
+def shown(automation: Automation, kinds: "Kinds") -> JsonObject:
+    """An automation as the form shows it."""
+    texts = _Texts(automation.trigger_type)
+    filters: list[JsonValue] = [
+        {"field": path, "value": _shown_value(value, texts(path))} for path, value in automation.trigger_filters.items()
+    ]
+    conditions: list[JsonValue] = [
+        {**condition, "value": _shown_operand(condition.get("value"), condition["operator"], texts(condition["field"]))}
+        for condition in automation.conditions
+    ]
+    actions: list[JsonValue] = [kinds.shown(Action.model_validate(action)) for action in automation.actions]
+    return {
+        "name": automation.name, "description": automation.description, "enabled": automation.enabled, "trigger_type": automation.trigger_type,
+        "filters": filters, "conditions": conditions, "actions": actions,
+    }  # fmt: skip
+
+
+class Kinds:
+    """The kinds of actions with their fields. `choices` are what ids may be chosen from, by the fields' names."""
+
+    def __init__(self, registry: Registry, choices: Mapping[str, Options]) -> None:
+        self.titles = {kind.name: kind.title for kind in registry.actions}
+        self.about = {kind.name: (kind.__doc__ or "").strip() for kind in registry.actions}
+        self.fields = {kind.name: schema_form.fields_of(kind.Params, choices=choices) for kind in registry.actions}
+
+    def fields_of(self, name: object) -> list[SchemaField]:
+        """An action's fields; none for one whose plugin is gone."""
+        return self.fields.get(str(name), [])
+
+    def shown(self, action: Action) -> JsonObject:
+        """An action's row. What is known of one whose plugin is gone goes along unseen."""
+        return {
+            "type": action.type,
+            "params": schema_form.shown(self.fields_of(action.type), action.params),
+            "kept": "" if action.type in self.fields else json.dumps(action.params),
+        }
+
+
+def rows_of(values: Mapping[str, JsonValue]) -> JsonObject:
+    """A form's values, each list without the rows in which nothing was written."""
+    clean = dict(values)
+    for name in LISTS:
+        given = clean.get(name)
+        rows = [row for row in given if _is_object(row)] if isinstance(given, list) else []
+        clean[name] = [row for row in rows if name == "actions" or row.get("field") or row.get("value")]
+    return clean
+
+
+def changed(values: Mapping[str, JsonValue]) -> JsonObject:
+    """A form's values after one of its buttons: `add:conditions`, `remove:actions:1`, `up:actions:1`, `down:actions:1`. Others change nothing."""
+    after = dict(values)
+    verb, _, rest = str(after.pop("change", "")).partition(":")
+    name, _, place = rest.partition(":")
+    given = after.get(name)
+    rows = [row for row in given if _is_object(row)] if isinstance(given, list) else []
+    if name not in LISTS:
+        return after
+    if verb == "add":
+        rows.append(
+            {"type": after.get("new_action"), "params": {}}
+            if name == "actions"
+            else {"field": "", "operator": "eq", "value": ""}
+        )
+    elif place.isdigit() and int(place) < len(rows):
+        row = rows.pop(int(place))
+        if verb != "remove":
+            rows.insert(max(0, int(place) + (-1 if verb == "up" else 1)), row)
+    after[name] = list(rows)
+    return after
+
+
+def read(values: Mapping[str, JsonValue], kinds: Kinds) -> AutomationCreate:
+    """The automation that a form describes. Raises `ValidationFailed` with the form's own names as fields."""
+    texts = _Texts(str(values.get("trigger_type", "")))
+    faults: list[FieldError] = []
+    filters, actions = _rows(values, "filters"), _rows(values, "actions")
+    given: JsonObject = {name: values.get(name) for name in ("name", "description", "enabled", "trigger_type")}
+    given["trigger_filters"] = {
+        str(row.get("field", "")): _value(row, texts, faults, f"filters.{n}") for n, row in enumerate(filters)
+    }
+    given["conditions"] = [
+        _condition(row, texts, faults, f"conditions.{n}") for n, row in enumerate(_rows(values, "conditions"))
+    ]
+    given["actions"] = [_action(row, kinds, faults, f"actions.{n}.params.") for n, row in enumerate(actions)]
+    paths = [str(row.get("field", "")) for row in filters]
+    faults += [
+        {"field": f"filters.{n}.field", "message": "stands here twice"}
+        for n, path in enumerate(paths)
+        if path in paths[:n]
+    ]
+    try:
+        automation = parse(AutomationCreate, given)
+    except ValidationFailed as error:
+        faults += placed(error.errors, paths)
+    if faults:
+        raise ValidationFailed("Some of it cannot be used.", errors=faults)
+    return automation
+
+
+def placed(errors: Sequence[FieldError], filters: Sequence[str]) -> list[FieldError]:
+    """Faults at the form's fields: what is wrong within a parameter at that parameter, with a filter at its row."""
+    told: dict[str, str] = {}
+    for error in errors:
+        parts, message = error["field"].split("."), error["message"]
+        field = error["field"]
+        if parts[0] == "trigger_filters":
+            row = next((n for n, path in enumerate(filters) if repr(path) in message or field.endswith(path)), 0)
+            field = f"filters.{row}.field"
+        elif len(parts) > 4 and parts[0] == "actions":
+            field, message = ".".join(parts[:4]), f"{'.'.join(parts[4:])}: {message}"
+        told[field] = f"{told[field]}; {message}" if field in told else message
+    return [{"field": field, "message": message} for field, message in told.items()]
+
+
+def _rows(values: Mapping[str, JsonValue], name: str) -> list[JsonObject]:
+    rows = values.get(name)
+    return [row for row in rows if _is_object(row)] if isinstance(rows, list) else []
+
+
+def _action(row: JsonObject, kinds: Kinds, faults: list[FieldError], prefix: str) -> JsonValue:
+    texts = row.get("params")
+    params, unreadable = schema_form.read(
+        kinds.fields_of(row.get("type")), texts if _is_object(texts) else {}, prefix=prefix
+    )
+    faults += unreadable
+    return {"type": row.get("type") or "", "params": params}
+
+
+def _condition(row: JsonObject, texts: "_Texts", faults: list[FieldError], place: str) -> JsonValue:
+    operator = str(row.get("operator", ""))
+    condition: JsonObject = {"field": row.get("field", ""), "operator": operator}
+    if operator not in WITHOUT_VALUE:
+        condition["value"] = _value(row, texts, faults, place, of_list=operator in OF_LISTS)
+    return condition
+
+
+def _value(
+    row: JsonObject, texts: "_Texts", faults: list[FieldError], place: str, *, of_list: bool = False
+) -> JsonValue:
+    typed, is_text = str(row.get("value", "")).strip(), texts(str(row.get("field", "")))
+    try:
+        return _read_list(typed, is_text) if of_list else _read_value(typed, is_text)
+    except ValueError as error:
+        faults.append({"field": f"{place}.value", "message": str(error)})
+        return None
+
+
+class _Texts:
+    """Tells whether a path leads to what is always a text."""
+
+    def __init__(self, event: str) -> None:
+        self._texts = {field.path for field in event_fields(event) if field.is_text}
+
+    def __call__(self, path: str) -> bool:
+        return ".".join("0" if part.isdecimal() else part for part in path.split(".")) in self._texts
+
+
+def _read_value(typed: str, is_text: bool) -> JsonValue:
+    """What was typed, as JSON where it is some. Where the field is a text, so is what was typed, unless it is in quotes or brackets as in JSON."""
+    if not typed or typed == "null":
+        return None
+    if not is_text:
+        return schema_form.json_or_text(typed)
+    try:
+        return schema_form.json_or_text(typed) if typed.startswith(('"', "[", "{")) else typed
+    except ValueError:
+        return typed
+
+
+def _read_list(typed: str, is_text: bool) -> JsonValue:
+    if typed.startswith("["):
+        return schema_form.json_or_text(typed)
+    return [_read_value(item.strip(), is_text) for item in typed.split(",") if item.strip()]
+
+
+def _shown_value(value: JsonValue, is_text: bool) -> str:
+    plain = "" if value is None else value if isinstance(value, str) else _json(value)
+    return plain if _reads_as(_read_value, plain, is_text, value) else _json(value)
+
+
+def _shown_operand(value: JsonValue, operator: str, is_text: bool) -> str:
+    if operator not in OF_LISTS or not isinstance(value, list):
+        return _shown_value(value, is_text)
+    plain = ", ".join(_shown_value(item, is_text) for item in value)
+    return plain if _reads_as(_read_list, plain, is_text, value) else _json(value)
+
+
+def _reads_as(reader: Callable[[str, bool], JsonValue], typed: str, is_text: bool, value: JsonValue) -> bool:
+    try:
+        return typed == typed.strip() and reader(typed, is_text) == value
+    except ValueError:
+        return False
+
+
+def _json(value: JsonValue) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _is_object(value: JsonValue) -> TypeGuard[JsonObject]:
+    return isinstance(value, dict)

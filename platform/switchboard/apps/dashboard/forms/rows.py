@@ -1,0 +1,55 @@
+"""Rows of a form: one that is left empty is none, and what is wrong with the others stands where they are."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from pydantic import JsonValue
+
+from switchboard.apps.dashboard.forms.form import Model, parse
+from switchboard.foundation.web.errors import FieldError, ValidationFailed
+
+Row: TypeAlias = dict[str, JsonValue]
+
+
+def kept_rows(rows: JsonValue, *names: str) -> list[tuple[int, Row]]:
+    """The rows of which one of these fields is filled in, each with its place in the form."""
+    found = [
+        (number, row) for number, row in enumerate(rows if isinstance(rows, list) else []) if isinstance(row, dict)
+    ]
+    return [(number, row) for number, row in found if any(str(row.get(name) or "").strip() for name in names)]
+
+
+def parse_all(
+    model: type[Model], values: Mapping[str, JsonValue], places: Mapping[str, str], faults: list[FieldError]
+) -> Model:
+    """As `forms.parse`, with faults that were found before, which have the form's names already. Raises `ValidationFailed` with all of them."""
+    try:
+        with relocated(places):
+            data = parse(model, values)
+    except ValidationFailed as refusal:
+        raise ValidationFailed(refusal.detail, errors=[*faults, *refusal.errors]) from None
+    if faults:
+        raise ValidationFailed(errors=faults)
+    return data
+
+
+@contextmanager
+def relocated(places: Mapping[str, str]) -> Iterator[None]:
+    """Give faults the form's names: the longest of these beginnings is replaced; one that ends with a star takes all that follows with it."""
+    try:
+        yield
+    except ValidationFailed as refusal:
+        errors = [
+            FieldError(field=_relocated(error["field"], places), message=error["message"]) for error in refusal.errors
+        ]
+        raise ValidationFailed(refusal.detail, errors=errors) from None
+
+
+def _relocated(field: str, places: Mapping[str, str]) -> str:
+    for known in sorted(places, key=len, reverse=True):
+        if known.endswith("*") and field.startswith(known[:-1]):
+            return places[known]
+        if field == known or field.startswith(f"{known}."):
+            return places[known] + field.removeprefix(known).replace("[key]", "name")
+    return field

@@ -1,0 +1,253 @@
+"""Forms made from a pydantic model that this package does not know: a provider's settings, an action's parameters.
+
+A form holds texts and a model's JSON holds more, so each field says how it is shown and how what was typed is read; what was shown and not
+touched is read as what it was. A text that would be read as something else is shown in quotes, as JSON writes it.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, TypeGuard, cast
+
+from pydantic import BaseModel, JsonValue
+
+from switchboard.foundation.web.errors import FieldError
+
+Kind: TypeAlias = Literal["text", "long", "number", "flag", "lines", "pairs", "object", "json"]
+JsonObject: TypeAlias = dict[str, JsonValue]
+Options: TypeAlias = Sequence[tuple[str, str]]
+
+LONG_TEXT: Final = 1000
+YES_OR_NO: Final = (("true", "Yes"), ("false", "No"))
+WORDS: Final = {
+    "api": "API", "url": "URL", "uri": "URI", "sid": "SID", "sms": "SMS", "ms": "(ms)", "ios": "iOS", "http": "HTTP",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaField:
+    """A field of such a form. One with `options` is chosen; a `secret` is never shown; `blank` is what holds where nothing is given."""
+
+    name: str
+    label: str
+    hint: str
+    kind: Kind
+    required: bool = False
+    secret: bool = False
+    blank: str = ""
+    options: tuple[tuple[str, str], ...] = ()
+
+    def shown(self, value: JsonValue) -> JsonValue:
+        """A kept value as the form shows it."""
+        if self.secret or value is None:
+            return ""
+        return next((text for text in self._plainly(value) if self._reads_as(text, value)), _as_json(value))
+
+    def read(self, text: str) -> JsonValue:
+        """What was typed. Raises `ValueError` for what cannot be meant."""
+        if self.kind == "lines":
+            return (
+                _json_list(text)
+                if text.startswith("[")
+                else [line.strip() for line in text.splitlines() if line.strip()]
+            )
+        if self.kind == "pairs":
+            return _json_object(text) if _is_braced(text) else _pairs(text)
+        if self.kind == "object":
+            return _json_object(text)
+        if self.kind in ("number", "flag"):
+            return number_or_text(text) if self.kind == "number" else {"true": True, "false": False}.get(text, text)
+        return json_or_text(text) if self.kind == "json" else text
+
+    def _plainly(self, value: JsonValue) -> list[str]:
+        if isinstance(value, str):
+            return [value]
+        if self.kind == "lines" and isinstance(value, list):
+            return ["\n".join(map(str, value))]
+        if self.kind == "pairs" and isinstance(value, dict):
+            return ["\n".join(f"{name}: {item}" for name, item in value.items())]
+        return []
+
+    def _reads_as(self, text: str, value: JsonValue) -> bool:
+        try:
+            return self.read(text) == value
+        except ValueError:
+            return False
+
+
+def fields_of(model: type[BaseModel], *, choices: Mapping[str, Options] | None = None) -> list[SchemaField]:
+    """A model's fields. `choices` are what may be chosen for the fields of some names: ids, by what they are the ids of."""
+    schema = model.model_json_schema()
+    known = choices or {}
+    required = set(schema.get("required", ()))
+    return [
+        _field(name, part, schema.get("$defs", {}), name in required, known.get(name))
+        for name, part in schema.get("properties", {}).items()
+    ]
+
+
+def shown(fields: Sequence[SchemaField], values: Mapping[str, JsonValue]) -> JsonObject:
+    """Kept values as the form shows them."""
+    return {field.name: field.shown(values.get(field.name)) for field in fields}
+
+
+def read(
+    fields: Sequence[SchemaField], texts: Mapping[str, JsonValue], *, prefix: str
+) -> tuple[JsonObject, list[FieldError]]:
+    """What was typed, as the model's JSON, and what of it cannot be read. An empty field is left out, so that its default holds."""
+    values: JsonObject = {}
+    faults: list[FieldError] = []
+    for field in fields:
+        text = texts.get(field.name)
+        typed = text.replace("\r\n", "\n") if isinstance(text, str) else ""
+        if not typed.strip():
+            continue
+        try:
+            values[field.name] = field.read(typed if field.secret or field.kind == "long" else typed.strip())
+        except ValueError as error:
+            faults.append({"field": prefix + field.name, "message": str(error)})
+    return values, faults
+
+
+def at_fields(faults: Sequence[tuple[str, str]], prefix: str) -> list[FieldError]:
+    """Faults within a field (`headers.X-Name`) as faults of that field, which say where in it; one for each field."""
+    told: dict[str, list[str]] = {}
+    for place, message in faults:
+        name, _, within = place.partition(".")
+        told.setdefault(name, []).append(f"{within}: {message}" if within else message)
+    return [{"field": prefix + name, "message": "; ".join(messages)} for name, messages in told.items()]
+
+
+def label_of(name: str) -> str:
+    """A field's name in words."""
+    words = " ".join(WORDS.get(word, word) for word in name.split("_"))
+    return words if words.startswith("iOS") else words[:1].upper() + words[1:]
+
+
+def json_or_text(text: str) -> JsonValue:
+    """JSON where it is some, else the text itself. Raises `ValueError` for what begins like JSON and is none."""
+    try:
+        return cast("JsonValue", json.loads(text, parse_constant=_no_constant))
+    except ValueError as error:
+        if _is_braced(text) or text.startswith("["):
+            raise ValueError(f"is no valid JSON: {error}. Write templates in quotes.") from None
+        return text
+
+
+def number_or_text(text: str) -> JsonValue:
+    """A number where it is one, else the text: a template, or what the model refuses."""
+    try:
+        value = json.loads(text, parse_constant=_no_constant)
+    except ValueError:
+        return text
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else text
+
+
+def _field(
+    name: str, part: JsonObject, definitions: Mapping[str, JsonObject], required: bool, options: Options | None
+) -> SchemaField:
+    schema = {
+        **_resolved(part, definitions),
+        **{key: value for key, value in part.items() if key not in ("anyOf", "$ref")},
+    }
+    kind, enum, inner = _kind(schema), schema.get("enum"), schema.get("additionalProperties")
+    label = label_of(name if options is None else name.removesuffix("_id"))
+    if options is None and isinstance(enum, list):
+        options = [(str(value), str(value)) for value in enum]
+    return SchemaField(
+        name=name,
+        label=label,
+        hint=str(schema.get("description", "")),
+        kind=kind,
+        required=required,
+        secret=bool(schema.get("writeOnly") or (_is_object(inner) and inner.get("writeOnly"))),
+        blank=_blank(schema.get("default")),
+        options=YES_OR_NO if kind == "flag" else tuple(options or ()),
+    )
+
+
+def _blank(default: JsonValue) -> str:
+    if isinstance(default, bool):
+        return "yes" if default else "no"
+    return "" if default is None or isinstance(default, dict | list) else str(default)
+
+
+def _kind(schema: Mapping[str, JsonValue]) -> Kind:
+    match schema.get("type"):
+        case "boolean":
+            return "flag"
+        case "integer" | "number":
+            return "number"
+        case "string":
+            longest = schema.get("maxLength")
+            return (
+                "long"
+                if isinstance(longest, int) and longest >= LONG_TEXT and "url" not in str(schema.get("title")).lower()
+                else "text"
+            )
+        case "array":
+            items = schema.get("items")
+            return "lines" if _is_object(items) and items.get("type") == "string" else "json"
+        case "object":
+            inner = schema.get("additionalProperties")
+            return "pairs" if _is_object(inner) and inner.get("type") == "string" else "object"
+        case _:
+            return "json"
+
+
+def _resolved(part: JsonObject, definitions: Mapping[str, JsonObject]) -> JsonObject:
+    """A field's schema without null and references; one that may be of several types is any JSON."""
+    variants = part.get("anyOf")
+    found = (
+        [item for item in variants if _is_object(item) and item.get("type") != "null"]
+        if isinstance(variants, list)
+        else [part]
+    )
+    schema = found[0] if len(found) == 1 else {}
+    reference = schema.get("$ref")
+    return definitions[reference.rpartition("/")[2]] if isinstance(reference, str) else schema
+
+
+def _is_object(value: JsonValue) -> TypeGuard[JsonObject]:
+    return isinstance(value, dict)
+
+
+def _is_braced(text: str) -> bool:
+    """Whether a text begins as a JSON object does; a template does not."""
+    return text.startswith("{") and not text.startswith(("{{", "{%", "{#"))
+
+
+def _json_object(text: str) -> JsonValue:
+    value = json_or_text(text) if _is_braced(text) else text
+    if not isinstance(value, dict):
+        raise ValueError('write an object as JSON: {"name": "value"}')
+    return value
+
+
+def _json_list(text: str) -> JsonValue:
+    value = json_or_text(text)
+    if not isinstance(value, list):
+        raise ValueError("write one a line")
+    return value
+
+
+def _pairs(text: str) -> JsonValue:
+    pairs: JsonObject = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        name, colon, value = line.partition(":")
+        if not line.strip():
+            continue
+        if not colon or not name.strip():
+            raise ValueError(f"line {number}: write a name, a colon and a value")
+        if name.strip() in pairs:
+            raise ValueError(f"line {number}: {name.strip()} stands here twice")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def _as_json(value: JsonValue) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2 if isinstance(value, dict | list) else None)
+
+
+def _no_constant(name: str) -> JsonValue:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,76 @@
+"""A simulation's form as the API's body, and back: a line a line, and an assertion a row of type and value."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from pydantic import JsonValue
+
+from switchboard.apps.dashboard.forms.rows import Row, kept_rows, parse_all, relocated
+from switchboard.foundation.web.errors import FieldError
+from switchboard.resources.simulations.models import Simulation
+from switchboard.resources.simulations.schemas import SimulationCreate
+
+VALUES = {
+    "said": "text", "never_said": "text", "tool_called": "tool", "ended_by": "by", "latency_under_ms": "milliseconds", "judge": "question",
+}  # fmt: skip
+"""The field of each type that a row's value is."""
+FRESH: dict[str, JsonValue] = {"mode": "text", "max_turns": 20, "assertions": [{"type": "said"}]}
+
+
+def shown(simulation: Simulation) -> dict[str, JsonValue]:
+    """What the form shows of a simulation that is to be run again."""
+    return {
+        "name": simulation.name,
+        "mode": simulation.mode,
+        "persona": simulation.persona,
+        "goal": simulation.goal,
+        "lines": "\n".join(simulation.lines),
+        "max_turns": simulation.max_turns,
+        "assertions": [_row(assertion) for assertion in simulation.assertions],
+    }
+
+
+def _row(assertion: Mapping[str, JsonValue]) -> JsonValue:
+    arguments = assertion.get("arguments")
+    value = assertion[VALUES[str(assertion["type"])]]
+    return {
+        "type": assertion["type"],
+        "value": value,
+        "name": assertion.get("name"),
+        "arguments": json.dumps(arguments) if arguments else "",
+    }
+
+
+@contextmanager
+def read(values: Mapping[str, JsonValue]) -> Iterator[SimulationCreate]:
+    """A new simulation. Raises `ValidationFailed` with the form's own names, and gives them to what is raised within."""
+    assertions: list[JsonValue] = []
+    faults: list[FieldError] = []
+    places = {"lines.*": "lines"}
+    for number, row in kept_rows(values.get("assertions"), "value", "name", "arguments"):
+        kind = str(row.get("type"))
+        places[f"assertions.{len(assertions)}"] = f"assertions.{number}"
+        for field, own in ((VALUES.get(kind, ""), "value"), ("name", "name"), ("arguments", "arguments")):
+            places[f"assertions.{len(assertions)}.{kind}.{field}"] = f"assertions.{number}.{own}"
+        assertions.append(_assertion(kind, row, number, faults))
+    lines: list[JsonValue] = [line.strip() for line in str(values.get("lines") or "").splitlines() if line.strip()]
+    data = parse_all(SimulationCreate, {**values, "lines": lines, "assertions": assertions}, places, faults)
+    with relocated(places):
+        yield data
+
+
+def _assertion(kind: str, row: Row, number: int, faults: list[FieldError]) -> JsonValue:
+    made: dict[str, JsonValue] = {"type": kind, VALUES.get(kind, "value"): row.get("value")}
+    if str(row.get("name") or "").strip():
+        made["name"] = row["name"]
+    if kind == "tool_called" and str(row.get("arguments") or "").strip():
+        try:
+            made["arguments"] = json.loads(str(row["arguments"]))
+        except (ValueError, RecursionError):
+            faults.append(
+                FieldError(
+                    field=f"assertions.{number}.arguments", message='Write a JSON object, such as {"number": "17"}.'
+                )
+            )
+    return made

@@ -1,0 +1,79 @@
+"""One's own account: the password, and the browsers in which one is signed in."""
+
+from uuid import UUID
+
+from pydantic import BaseModel
+from quart import url_for
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.pages.sign_in import ATTEMPTS
+from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.visitor import Visitor, slow_down
+from switchboard.foundation.web.errors import RateLimited
+from switchboard.resources.identity import sign_in
+from switchboard.runtime import current_runtime
+
+# The first that a browser's name for itself contains; Chromium's children name their parents too.
+PROGRAMS = (("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
+SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS", "macOS"),
+    ("Linux", "Linux"),
+)
+
+
+class PasswordChange(BaseModel):
+    """The old and the new password."""
+
+    current: str = ""
+    new: str
+
+
+@dashboard.get("/dashboard/account")
+@page()
+async def account_page(visitor: Visitor, form: Form) -> str:
+    """The account."""
+    sessions = await sign_in.sessions_of(current_runtime().database, visitor.user.id)
+    return await render(
+        "dashboard/account/account.html", form=form, sessions=[(one, _name(one.user_agent)) for one in sessions]
+    )
+
+
+def _name(user_agent: str) -> str:
+    """`Firefox on Linux`, for people to recognize."""
+    program = next((name for mark, name in PROGRAMS if mark in user_agent), "")
+    system = next((name for mark, name in SYSTEMS if mark in user_agent), "")
+    return f"{program} on {system}" if program and system else user_agent[:60] or "unknown"
+
+
+@dashboard.post("/dashboard/account/password")
+@action(form=PasswordChange, invalid=account_page)
+async def change_password(visitor: Visitor, data: PasswordChange) -> Next:
+    """Change the password; every other browser is signed out. Who sits down at somebody's desk guesses no faster than at the door."""
+    if not (await slow_down("password", str(visitor.user.id), ATTEMPTS)).allowed:
+        raise RateLimited("Too many attempts. Wait a little, then try again.")
+    await sign_in.change_password(
+        current_runtime().database, visitor.user.id, current=data.current, new=data.new, keep=visitor.session.id
+    )
+    return Next(url_for("dashboard.account_page"), "The password was changed, and every other browser signed out.")
+
+
+@dashboard.post("/dashboard/account/sessions/<session_id>/end")
+@action()
+async def end_session(visitor: Visitor, session_id: UUID) -> Next:
+    """Sign one browser out."""
+    await sign_in.sign_out(current_runtime().database, visitor.user.id, only=session_id)
+    return Next(url_for("dashboard.account_page"), "That browser was signed out.")
+
+
+@dashboard.post("/dashboard/account/sessions/end")
+@action()
+async def end_other_sessions(visitor: Visitor) -> Next:
+    """Sign every other browser out."""
+    await sign_in.sign_out(current_runtime().database, visitor.user.id, but=visitor.session.id)
+    return Next(url_for("dashboard.account_page"), "Every other browser was signed out.")

@@ -1,0 +1,181 @@
+"""Agents: the list, a new one, setting one up, pausing, deleting."""
+
+from typing import Final
+from uuid import UUID
+from zoneinfo import available_timezones
+
+from pydantic import Field
+from quart import request, url_for
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms import agent as forms
+from switchboard.apps.dashboard.forms.form import Form, nested
+from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
+from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.engine.providers.offers import offered_models
+from switchboard.engine.providers.service import configured_names
+from switchboard.foundation.web.errors import Conflict
+from switchboard.foundation.web.schemas import PageQuery, Query
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents.schemas import AgentCreate, AgentUpdate
+from switchboard.resources.knowledge_bases import service as knowledge
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.runtime import current_runtime
+
+LANGUAGES: Final = (
+    "de-DE", "en-AU", "en-GB", "en-IN", "en-US", "es-ES", "es-MX", "fr-CA", "fr-FR", "it-IT", "ja-JP", "nl-NL", "pl-PL", "pt-BR", "sv-SE",
+)  # fmt: skip
+"""Suggestions: an agent may be given any."""
+
+
+class OfferQuery(Query):
+    """What a provider offers."""
+
+    provider: str = Field(max_length=255)
+
+
+@dashboard.get("/dashboard/agents")
+@page(query=PageQuery)
+async def agents_page(session: AsyncSession, query: PageQuery) -> str:
+    """The agents, and the numbers that reach them."""
+    listing = await rows(session, agents.listed(session), query)
+    reached = await numbers.answered_by(session, [agent.id for agent in listing.items])
+    return await render("dashboard/agents/list.html", agents=listing, reached=reached)
+
+
+@dashboard.get("/dashboard/agents/new")
+@page()
+async def new_agent_page(session: AsyncSession, form: Form) -> str:
+    """The form of a new agent, with the defaults filled in."""
+    fresh = Agent(
+        organization_id=session.info["organization_id"], name="", llm_provider="", tts_provider="", stt_provider=""
+    )
+    for field, capability in agents.PROVIDER_FIELDS.items():
+        setattr(fresh, field, next(iter(await configured_names(session, capability)), ""))
+    return await _form_page(session, form.starting_with(forms.shown(fresh)), None)
+
+
+@dashboard.post("/dashboard/agents/new")
+@action(invalid=new_agent_page)
+async def add_agent(session: AsyncSession) -> Next:
+    """Make an agent."""
+    runtime = current_runtime()
+    with forms.read(AgentCreate, nested(await request.form)) as data:
+        agent = await agents.create(
+            session, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
+        )
+    return Next(
+        url_for("dashboard.agent_page", agent_id=agent.id), f"{agent.name} is ready. Try it before somebody calls."
+    )
+
+
+@dashboard.get("/dashboard/agents/voices")
+@page(query=OfferQuery)
+async def voices_part(visitor: Visitor, query: OfferQuery) -> str:
+    """The voices of a provider, as the choices of a field."""
+    found = await current_runtime().voices.listed(visitor.organization_id, query.provider)
+    return await render_part("dashboard/agents/voices.html", voices=found)
+
+
+@dashboard.get("/dashboard/agents/models")
+@page(query=OfferQuery)
+async def models_part(visitor: Visitor, query: OfferQuery) -> str:
+    """The models of a provider, as the choices of a field."""
+    found = await offered_models(current_runtime().providers, visitor.organization_id, query.provider)
+    return await render_part("dashboard/agents/models.html", models=found)
+
+
+@dashboard.get("/dashboard/agents/<agent_id>")
+@page()
+async def agent_page(session: AsyncSession, agent_id: UUID, form: Form) -> str:
+    """One agent, to be set up."""
+    agent = await agents.get(session, agent_id)
+    return await _form_page(session, form.starting_with(forms.shown(agent)), agent)
+
+
+@dashboard.post("/dashboard/agents/<agent_id>")
+@action(invalid=agent_page)
+async def save_agent(session: AsyncSession, agent_id: UUID) -> Next:
+    """Change an agent and publish it."""
+    values = nested(await request.form)
+    _refuse_overwriting(await agents.get(session, agent_id, lock=True), str(values.get("seen_version", "")))
+    with forms.read(AgentUpdate, values) as data:
+        agent = await _update(session, agent_id, data)
+    return Next(
+        url_for("dashboard.agent_page", agent_id=agent_id),
+        f"Version {agent.version} is published: calls from now on use it.",
+    )
+
+
+@dashboard.post("/dashboard/agents/<agent_id>/pause")
+@action()
+async def pause_agent(session: AsyncSession, agent_id: UUID) -> Next:
+    """Have an agent take and place no calls."""
+    agent = await _update(session, agent_id, AgentUpdate(status="paused"))
+    return Next(_came_from_list(agent_id), f"{agent.name} is paused: it takes and places no calls.")
+
+
+@dashboard.post("/dashboard/agents/<agent_id>/activate")
+@action()
+async def activate_agent(session: AsyncSession, agent_id: UUID) -> Next:
+    """Have an agent take calls again."""
+    agent = await _update(session, agent_id, AgentUpdate(status="active"))
+    return Next(_came_from_list(agent_id), f"{agent.name} is active.")
+
+
+@dashboard.post("/dashboard/agents/<agent_id>/delete")
+@action()
+async def delete_agent(session: AsyncSession, agent_id: UUID) -> Next:
+    """Delete an agent for good."""
+    await agents.delete(session, agent_id)
+    return Next(url_for("dashboard.agents_page"), "The agent was deleted. Its calls stay.")
+
+
+def _refuse_overwriting(agent: Agent, seen_version: str) -> None:
+    """The form sends every field: what somebody else changed since it was opened would be lost. Raises `Conflict`."""
+    if seen_version and seen_version != str(agent.version):
+        raise Conflict(
+            f"Version {agent.version} was published since you opened this page; Versions shows what it changed. Save again to put yours in its place."
+        )
+
+
+async def _update(session: AsyncSession, agent_id: UUID, data: AgentUpdate) -> Agent:
+    runtime = current_runtime()
+    return await agents.update(
+        session, agent_id, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
+    )
+
+
+def _came_from_list(agent_id: UUID) -> str:
+    """Back to the list where the button was there."""
+    from_list = request.headers.get("Referer", "").partition("?")[0].endswith(url_for("dashboard.agents_page"))
+    return url_for("dashboard.agents_page") if from_list else url_for("dashboard.agent_page", agent_id=agent_id)
+
+
+async def _form_page(session: AsyncSession, form: Form, agent: Agent | None) -> str:
+    offered = {
+        field: _with(await configured_names(session, capability), form.value(field))
+        for field, capability in agents.PROVIDER_FIELDS.items()
+    }
+    speaker = str(form.value("tts_provider", ""))
+    return await render(
+        "dashboard/agents/edit.html",
+        form=form,
+        agent=agent,
+        offered=offered,
+        bases=await knowledge.chosen(session, None),
+        models={field: await agents.models_in_use(session, field) for field in ("llm_model", "tts_model", "stt_model")},
+        voices=await current_runtime().voices.listed(session.info["organization_id"], speaker)
+        if speaker in offered["tts_provider"]
+        else (),
+        languages=LANGUAGES,
+        zones=sorted(available_timezones()),
+    )
+
+
+def _with(names: list[str], chosen: object) -> list[str]:
+    """What can be chosen, and what is: an agent may name a provider that is gone."""
+    return [*names, str(chosen)] if chosen and chosen not in names else names

@@ -1,0 +1,153 @@
+"""Simulations of an agent: the list, a new one, one while it runs and once it is over."""
+
+import json
+from uuid import UUID
+
+from pydantic import Field, JsonValue
+from quart import Response, request, url_for
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms import simulation as forms
+from switchboard.apps.dashboard.forms.form import Form, nested
+from switchboard.apps.dashboard.ui.live_parts import live
+from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
+from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.schemas import PageQuery, Query, parse_id
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.schemas import BUILT_IN_TOOLS
+from switchboard.resources.simulations import service as simulations
+from switchboard.resources.simulations.models import Simulation
+from switchboard.resources.simulations.schemas import SimulationCreate, SimulationOut
+from switchboard.runtime import current_runtime
+
+
+class FreshQuery(Query):
+    """Which simulation the form begins with."""
+
+    like: str | None = Field(None, max_length=64)
+
+
+@dashboard.get("/dashboard/agents/<agent_id>/simulations")
+@page(query=PageQuery)
+async def simulations_page(session: AsyncSession, agent_id: UUID, query: PageQuery) -> str:
+    """The agent's simulations with their results."""
+    agent = await agents.get(session, agent_id)
+    listing = await rows(session, simulations.listed(session, agent_id), query)
+    return await render("dashboard/agents/simulations.html", agent=agent, simulations=listing, query=query)
+
+
+@dashboard.get("/dashboard/agents/<agent_id>/simulations/rows")
+@page(query=PageQuery)
+async def live_simulations(visitor: Visitor, agent_id: UUID, query: PageQuery) -> Response:
+    """The list while simulations run."""
+
+    async def show(session: AsyncSession) -> str:
+        return await render_part(
+            "dashboard/agents/simulation_rows.html",
+            agent_id=agent_id,
+            simulations=await rows(session, simulations.listed(session, agent_id), query),
+        )
+
+    async with current_runtime().database.tenant(visitor.organization_id) as session:
+        await agents.get(session, agent_id)
+    return await live(visitor, show)
+
+
+@dashboard.get("/dashboard/agents/<agent_id>/simulations/new")
+@page(query=FreshQuery)
+async def new_simulation_page(session: AsyncSession, agent_id: UUID, query: FreshQuery, form: Form) -> str:
+    """The form of a new simulation, empty or with what another one was made of."""
+    agent = await agents.get(session, agent_id)
+    values = forms.FRESH
+    if query.like is not None:
+        like = parse_id(query.like)
+        if like is None:
+            raise NotFound
+        values = forms.shown(await simulations.get(session, agent_id, like))
+    can_ring = await simulations.simulated_number(session, current_runtime().registry, agent_id) is not None
+    tools = sorted(
+        {
+            *BUILT_IN_TOOLS,
+            *(tool["name"] for tool in agent.tools),
+            *(tool.name for tool in current_runtime().registry.tools),
+        }
+    )
+    return await render(
+        "dashboard/agents/simulation_new.html",
+        agent=agent,
+        form=form.starting_with(values),
+        tools=tools,
+        can_ring=can_ring,
+    )
+
+
+@dashboard.post("/dashboard/agents/<agent_id>/simulations/new")
+@action(invalid=new_simulation_page)
+async def run_new_simulation(session: AsyncSession, agent_id: UUID) -> Next:
+    """Make a simulation; a worker runs it."""
+    with forms.read(nested(await request.form)) as data:
+        return await _started(session, agent_id, data)
+
+
+@dashboard.get("/dashboard/agents/<agent_id>/simulations/<simulation_id>")
+@page()
+async def simulation_page(session: AsyncSession, agent_id: UUID, simulation_id: UUID) -> str:
+    """One simulation."""
+    agent = await agents.get(session, agent_id)
+    return await render(
+        "dashboard/agents/simulation.html",
+        agent=agent,
+        **_shown(await simulations.get(session, agent_id, simulation_id)),
+    )
+
+
+@dashboard.get("/dashboard/agents/<agent_id>/simulations/<simulation_id>/result")
+@page()
+async def live_simulation(visitor: Visitor, agent_id: UUID, simulation_id: UUID) -> Response:
+    """How far a simulation is, and how it went."""
+
+    async def show(session: AsyncSession) -> str:
+        try:
+            simulation = await simulations.get(session, agent_id, simulation_id)
+        except NotFound:
+            return "It was deleted, with its agent."
+        return await render_part("dashboard/agents/simulation_result.html", **_shown(simulation))
+
+    async with current_runtime().database.tenant(visitor.organization_id) as session:
+        await simulations.get(session, agent_id, simulation_id)
+    return await live(visitor, show)
+
+
+@dashboard.post("/dashboard/agents/<agent_id>/simulations/<simulation_id>/again")
+@action()
+async def run_simulation_again(session: AsyncSession, agent_id: UUID, simulation_id: UUID) -> Next:
+    """Run the same once more, with the agent as it is now."""
+    done = await simulations.get(session, agent_id, simulation_id)
+    return await _started(
+        session, agent_id, SimulationCreate.model_validate(done.model_dump(include=set(SimulationCreate.model_fields)))
+    )
+
+
+async def _started(session: AsyncSession, agent_id: UUID, data: SimulationCreate) -> Next:
+    simulation = await simulations.create(session, current_runtime().registry, agent_id, data)
+    return Next(url_for("dashboard.simulation_page", agent_id=agent_id, simulation_id=simulation.id))
+
+
+def _shown(simulation: Simulation) -> dict[str, object]:
+    return {"simulation": SimulationOut.of(simulation), "spoken": [_line(entry) for entry in simulation.transcript]}
+
+
+def _line(entry: dict[str, str]) -> dict[str, str]:
+    """An entry; a tool's name apart from what it was told and what it said."""
+    if entry["role"] != "tool":
+        return entry
+    told: dict[str, JsonValue] = json.loads(entry["content"])
+    name = str(told.pop("tool", ""))
+    return {
+        **entry,
+        "tool": name,
+        "content": "\n".join(f"{part}: {json.dumps(value, ensure_ascii=False)}" for part, value in told.items()),
+    }

@@ -1,0 +1,100 @@
+"""Talking to an agent from the browser: `static/js/talk.js` dials it over the carrier's client SDK where that is there, else over our own socket."""
+
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+from quart import Response, jsonify
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.apps.dashboard.blueprint import content_security_policy, dashboard
+from switchboard.apps.dashboard.decorators import HTML, action, page
+from switchboard.apps.dashboard.pages.agents.client_sdks import CLIENT_SDKS, present
+from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.engine.conversation.call import Person
+from switchboard.foundation.web.errors import ApiError, InvalidState, NotFound
+from switchboard.resources.agents import service as agents
+from switchboard.resources.browser_calls import service as browser_calls
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.browser import AGENT
+from switchboard.resources.calls.live import tickets
+from switchboard.runtime import current_runtime
+
+
+class Connected(BaseModel):
+    """The call that the page began: its carrier, and its id there."""
+
+    carrier: str = Field(min_length=1, max_length=255)
+    carrier_call_id: str = Field(min_length=1, max_length=255)
+
+
+@dashboard.get("/dashboard/agents/<agent_id>/talk")
+@page()
+async def talk_page(session: AsyncSession, agent_id: UUID) -> Response:
+    """The button, the levels, the transcript. Only this page may connect to a carrier, and only to the one whose client SDK it uses."""
+    agent = await agents.get(session, agent_id)
+    carrier, missing = "", ""
+    try:
+        carrier = await _carrier(session)
+    except InvalidState as refusal:
+        missing = refusal.detail
+    sdk = CLIENT_SDKS.get(carrier)
+    shown = await render("dashboard/agents/talk.html", agent=agent, carrier=carrier, sdk=sdk, missing=missing)
+    policy = (
+        content_security_policy(connect_src=f"'self' {sdk.hosts}", media_src="'self' blob: mediastream:")
+        if sdk
+        else content_security_policy()
+    )
+    return Response(shown, headers={"Content-Security-Policy": policy}, content_type=HTML)
+
+
+@dashboard.post("/dashboard/agents/<agent_id>/talk")
+@action()
+async def begin_talking(session: AsyncSession, visitor: Visitor, agent_id: UUID) -> Response:
+    """What the page needs for one call."""
+    agent = await agents.get(session, agent_id)
+    try:
+        if agent.status != "active":
+            raise InvalidState("The agent is paused: it takes and places no calls.")
+        carrier = await _carrier(session)
+        minted = await browser_calls.mint(
+            current_runtime(), session.info["organization_id"], carrier, f"user_{visitor.user.id.hex}", "web"
+        )
+    except ApiError as refusal:
+        return _refused(refusal)
+    return jsonify(
+        {
+            "token": minted.token,
+            "connection": minted.connection,
+            "carrier": minted.provider,
+            "to_number": f"{AGENT}{agent_id}",
+        }
+    )
+
+
+@dashboard.post("/dashboard/agents/<agent_id>/talk/transcript")
+@action(form=Connected)
+async def follow_talk(session: AsyncSession, visitor: Visitor, agent_id: UUID, data: Connected) -> Response:
+    """Where the page reads what is said, once its call was answered."""
+    call = await calls.find_at_carrier(session, data.carrier, data.carrier_call_id)
+    if call is None or call.agent_id != agent_id:
+        raise NotFound
+    person = Person(visitor.user.id, visitor.user.email)
+    try:
+        ticket = await tickets.mint(
+            current_runtime(), session, call.id, person, "transcript", browser=visitor.session.id
+        )
+    except ApiError as refusal:
+        return _refused(refusal)
+    return jsonify({"url": ticket.url, "call": f"/dashboard/calls/{call.id}"})
+
+
+async def _carrier(session: AsyncSession) -> str:
+    runtime = current_runtime()
+    return await browser_calls.talk_carrier(runtime, session, present(runtime.settings))
+
+
+def _refused(refusal: ApiError) -> Response:
+    answer = jsonify({"fault": refusal.detail})
+    answer.status_code = refusal.status
+    return answer

@@ -1,0 +1,50 @@
+"""Trying an agent: it rings a telephone, or talks in the browser."""
+
+from uuid import UUID
+
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.ui.rendering import number_name, render, rows
+from switchboard.engine.conversation.response_generator import placeholders
+from switchboard.foundation.web.schemas import PageQuery, ReferenceId
+from switchboard.resources.agents import service as agents
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.schemas import CallCreate, CallQuery
+from switchboard.resources.phone_numbers import service as numbers
+
+LATEST = 5
+
+
+class TestCall(CallCreate):
+    """A call by the agent whose page it is."""
+
+    agent_id: ReferenceId = ""
+
+
+@dashboard.get("/dashboard/agents/<agent_id>/try")
+@page()
+async def try_page(session: AsyncSession, agent_id: UUID, form: Form) -> str:
+    """The form of a test call, and the agent's latest calls."""
+    agent = await agents.get(session, agent_id)
+    return await render(
+        "dashboard/agents/try.html",
+        agent=agent,
+        form=form,
+        numbers=[(number.id, number_name(number)) for number in await numbers.active(session)],
+        # A name with a dot would be an object in the form.
+        names=[name for name in placeholders(agent.greeting_message, agent.system_prompt) if "." not in name],
+        latest=await rows(session, calls.listed(session, CallQuery(agent_id=str(agent_id))), PageQuery(limit=LATEST)),
+    )
+
+
+@dashboard.post("/dashboard/agents/<agent_id>/call")
+@action(form=TestCall, invalid=try_page)
+async def place_test_call(session: AsyncSession, agent_id: UUID, data: TestCall) -> Next:
+    """Have the agent call somebody."""
+    await agents.get(session, agent_id)
+    given = {name: value for name, value in data.metadata.items() if value != ""}
+    call = await calls.place(session, data.model_copy(update={"agent_id": str(agent_id), "metadata": given}))
+    return Next(f"/dashboard/calls/{call.id}", f"Calling {call.to_number}.")

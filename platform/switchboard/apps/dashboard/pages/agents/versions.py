@@ -1,0 +1,99 @@
+"""An agent's versions: who published what and when, what differs between two, restoring one."""
+
+import asyncio
+from uuid import UUID
+
+from pydantic import Field
+from quart import url_for
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.ui.actors import actor_names
+from switchboard.apps.dashboard.ui.rendering import render, rows
+from switchboard.apps.dashboard.ui.version_diff import changed_names, differences
+from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.schemas import PageQuery, Query
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import AgentVersion
+from switchboard.resources.knowledge_bases import service as knowledge
+from switchboard.runtime import current_runtime
+
+
+class CompareQuery(Query):
+    """With which version; the one before it where none is named."""
+
+    to: int | None = Field(None, ge=1)
+
+
+@dashboard.get("/dashboard/agents/<agent_id>/versions")
+@page(query=PageQuery)
+async def versions_page(session: AsyncSession, visitor: Visitor, agent_id: UUID, query: PageQuery) -> str:
+    """The versions, newest first, each with the fields that it changed."""
+    agent = await agents.get(session, agent_id)
+    listing = await rows(session, agents.versions(session, agent_id), query)
+    oldest = listing.items[-1].version if listing.items else 1
+    before = await agents.version(session, agent_id, oldest - 1) if oldest > 1 else None
+    earlier = [*listing.items[1:], before]
+    changed = {
+        new.version: changed_names(old.settings, new.settings) if old else []
+        for new, old in zip(listing.items, earlier, strict=False)
+    }
+    return await render(
+        "dashboard/agents/versions.html",
+        agent=agent,
+        versions=listing,
+        changed=changed,
+        makers=await _makers(session, visitor, listing.items),
+    )
+
+
+@dashboard.get("/dashboard/agents/<agent_id>/versions/<number>")
+@page(query=CompareQuery)
+async def version_page(
+    session: AsyncSession, visitor: Visitor, agent_id: UUID, number: str, query: CompareQuery
+) -> str:
+    """What one version changed, or what differs between it and another."""
+    agent = await agents.get(session, agent_id)
+    shown = await agents.version(session, agent_id, _number(number))
+    other = await agents.version(session, agent_id, query.to if query.to is not None else max(shown.version - 1, 1))
+    old, new = sorted((shown, other), key=lambda version: version.version)
+    bases = {str(base.id): base.name for base in await knowledge.chosen(session, None)}
+    return await render(
+        "dashboard/agents/version.html",
+        agent=agent,
+        shown=shown,
+        old=old,
+        new=new,
+        changes=await asyncio.to_thread(differences, old.settings, new.settings, bases),
+        makers=await _makers(session, visitor, [shown]),
+    )
+
+
+@dashboard.post("/dashboard/agents/<agent_id>/versions/<number>/restore")
+@action()
+async def restore_version(session: AsyncSession, agent_id: UUID, number: str) -> Next:
+    """Publish an old version anew."""
+    runtime, old = current_runtime(), _number(number)
+    agent = await agents.restore(
+        session, agent_id, old, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
+    )
+    return Next(
+        url_for("dashboard.agent_page", agent_id=agent_id), f"Version {old} is back, as version {agent.version}."
+    )
+
+
+async def _makers(session: AsyncSession, visitor: Visitor, versions: list[AgentVersion]) -> dict[int, str]:
+    """Who made each version, in words."""
+    names = await actor_names(session, visitor.organization_id)
+    return {
+        version.version: names.get(version.made_by or "", "somebody who has left" if version.made_by else "–")
+        for version in versions
+    }
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or len(text) > 9:
+        raise NotFound
+    return int(text)

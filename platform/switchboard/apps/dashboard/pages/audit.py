@@ -1,0 +1,28 @@
+"""The audit log: who changed what, and never a value. Owners only."""
+
+from pydantic import Field
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import page
+from switchboard.apps.dashboard.ui.actors import actor_names
+from switchboard.apps.dashboard.ui.rendering import render, rows
+from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.foundation.web.schemas import PageQuery
+from switchboard.resources.identity import service as identity
+
+
+class AuditQuery(PageQuery):
+    """Entries of one actor or of one action."""
+
+    actor: str = Field("", max_length=200)
+    action: str = Field("", max_length=200)
+
+
+@dashboard.get("/dashboard/audit")
+@page(role="owner", query=AuditQuery)
+async def audit_page(session: AsyncSession, visitor: Visitor, query: AuditQuery) -> str:
+    """The entries, newest first; each name leads to all that it did."""
+    entries = await rows(session, identity.audit_entries(session, actor=query.actor, action=query.action), query)
+    names = await actor_names(session, visitor.organization_id)
+    return await render("dashboard/audit/list.html", entries=entries, query=query, names=names)

@@ -1,0 +1,217 @@
+"""Automations: what is done by itself when something happens; the builder, and the runs with what came of each action."""
+
+import json
+from typing import Literal
+from uuid import UUID
+
+from pydantic import JsonValue
+from quart import Response, request, url_for
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms import automation as forms
+from switchboard.apps.dashboard.forms.form import Form, nested
+from switchboard.apps.dashboard.pages.campaigns import choices as campaign_choices
+from switchboard.apps.dashboard.ui.live_parts import live
+from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
+from switchboard.apps.dashboard.visitor import Visitor, check_form
+from switchboard.foundation.events.catalog import CATALOG
+from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.foundation.web.schemas import PageQuery
+from switchboard.resources.automations import service as automations
+from switchboard.resources.automations.schemas import AutomationCreate, AutomationUpdate
+from switchboard.resources.campaigns import service as campaigns
+from switchboard.runtime import current_runtime
+
+TRIGGERS = [(name, f"{name}: {(kind.__doc__ or '').rstrip('.')}") for name, kind in CATALOG.items()]
+BEGINNING: dict[str, JsonValue] = {
+    "enabled": True,
+    "trigger_type": "call.completed",
+    "filters": [],
+    "conditions": [],
+    "actions": [],
+}
+
+
+class RunsQuery(PageQuery):
+    """Filters of the page of runs."""
+
+    status: Literal["running", "completed", "failed", "skipped"] | None = None
+
+
+@dashboard.get("/dashboard/automations")
+@page(query=PageQuery)
+async def automations_page(session: AsyncSession, query: PageQuery) -> str:
+    """Every automation, with a switch."""
+    titles = {kind.name: kind.title for kind in current_runtime().registry.actions}
+    return await render(
+        "dashboard/automations/list.html",
+        automations=await rows(session, automations.listed(session), query),
+        titles=titles,
+    )
+
+
+@dashboard.get("/dashboard/automations/new")
+@page()
+async def new_automation_page(session: AsyncSession, form: Form) -> str:
+    """The builder of a new automation."""
+    return await _builder(session, _again(form) if form.was_sent else form.starting_with(BEGINNING), None)
+
+
+@dashboard.get("/dashboard/automations/<automation_id>")
+@page()
+async def automation_page(session: AsyncSession, automation_id: UUID, form: Form) -> str:
+    """The builder of one automation."""
+    automation = await automations.get(session, automation_id)
+    kept = forms.shown(automation, await _kinds(session))
+    return await _builder(session, _again(form) if form.was_sent else form.starting_with(kept), automation_id)
+
+
+def _again(form: Form) -> Form:
+    """A form that was refused, without its empty rows: the faults are counted without them."""
+    lists: dict[str, JsonValue] = {name: form.value(name, []) for name in forms.LISTS}
+    plain = {name: form.value(name) for name in ("name", "description", "enabled", "trigger_type")}
+    errors = forms.placed([{"field": field, "message": message} for field, message in form.errors.items()], ())
+    return Form(forms.rows_of({**plain, **lists}), errors=errors, message=form.message)
+
+
+@dashboard.post("/dashboard/automations/new/draft")
+@page()
+async def draft_new_automation(session: AsyncSession, visitor: Visitor) -> str:
+    """The builder after one of its rows was added, moved or taken away. Nothing is kept."""
+    await check_form(visitor)
+    return await _builder(session, Form(forms.changed(nested(await request.form))), None)
+
+
+@dashboard.post("/dashboard/automations/<automation_id>/draft")
+@page()
+async def draft_automation(session: AsyncSession, visitor: Visitor, automation_id: UUID) -> str:
+    """The same for an automation that there is."""
+    await check_form(visitor)
+    await automations.get(session, automation_id)
+    return await _builder(session, Form(forms.changed(nested(await request.form))), automation_id)
+
+
+async def _builder(session: AsyncSession, form: Form, automation_id: UUID | None) -> str:
+    automation = await automations.get(session, automation_id) if automation_id else None
+    return await render(
+        "dashboard/automations/builder.html",
+        form=form,
+        automation=automation,
+        triggers=TRIGGERS,
+        fields=forms.event_fields(str(form.value("trigger_type"))),
+        operators=forms.OPERATORS,
+        kinds=await _kinds(session),
+    )
+
+
+async def _kinds(session: AsyncSession) -> forms.Kinds:
+    found = await campaign_choices(session)
+    own_numbers = [(str(value), text) for value, text in found["numbers"]]
+    named = {
+        "agent_id": [(str(value), text) for value, text in found["agents"]],
+        "from_number_id": own_numbers,
+        "phone_number_id": own_numbers,
+        "campaign_id": [(str(campaign.id), campaign.name) for campaign in await campaigns.still_open(session)],
+    }
+    return forms.Kinds(current_runtime().registry, named)
+
+
+@dashboard.post("/dashboard/automations/new")
+@action(invalid=new_automation_page)
+async def add_automation(session: AsyncSession) -> Next:
+    """Make an automation."""
+    runtime, data = current_runtime(), await _read(session)
+    made = await automations.create(session, data, registry=runtime.registry, outbound=runtime.outbound)
+    return Next(url_for("dashboard.automations_page"), f"{made.name} was made.")
+
+
+@dashboard.post("/dashboard/automations/<automation_id>")
+@action(invalid=automation_page)
+async def save_automation(session: AsyncSession, automation_id: UUID) -> Next:
+    """Change an automation; runs that have begun go on as they were."""
+    runtime, data = current_runtime(), await _read(session)
+    whole = AutomationUpdate.model_validate(data.model_dump(mode="json"))
+    await automations.update(session, automation_id, whole, registry=runtime.registry, outbound=runtime.outbound)
+    return Next(url_for("dashboard.automation_page", automation_id=automation_id), "Saved.")
+
+
+async def _read(session: AsyncSession) -> AutomationCreate:
+    return forms.read(forms.rows_of(nested(await request.form)), await _kinds(session))
+
+
+@dashboard.post("/dashboard/automations/<automation_id>/enabled")
+@action(form=AutomationUpdate)
+async def switch_automation(session: AsyncSession, automation_id: UUID, data: AutomationUpdate) -> Next:
+    """Switch an automation on or off."""
+    if data.model_fields_set != {"enabled"}:
+        raise ValidationFailed("Only the switch can be changed here.")
+    runtime = current_runtime()
+    changed = await automations.update(
+        session, automation_id, data, registry=runtime.registry, outbound=runtime.outbound
+    )
+    return Next(url_for("dashboard.automations_page"), f"{changed.name} is {'on' if changed.enabled else 'off'}.")
+
+
+@dashboard.post("/dashboard/automations/<automation_id>/delete")
+@action()
+async def delete_automation(session: AsyncSession, automation_id: UUID) -> Next:
+    """Delete an automation with its runs."""
+    await automations.delete(session, automation_id)
+    return Next(url_for("dashboard.automations_page"), "The automation was deleted.")
+
+
+@dashboard.get("/dashboard/automations/<automation_id>/runs")
+@page(query=RunsQuery)
+async def automation_runs_page(session: AsyncSession, automation_id: UUID, query: RunsQuery) -> str:
+    """What events have made an automation do."""
+    automation = await automations.get(session, automation_id)
+    found = await rows(session, await automations.runs(session, automation_id, status=query.status), query)
+    return await render("dashboard/automations/runs.html", automation=automation, runs=found, query=query)
+
+
+@dashboard.get("/dashboard/automations/<automation_id>/runs/<run_id>")
+@page()
+async def automation_run_page(session: AsyncSession, automation_id: UUID, run_id: UUID) -> str:
+    """One run: the event, and each action with what came of it, as it happens."""
+    return await render("dashboard/automations/run.html", **await _run(session, automation_id, run_id))
+
+
+@dashboard.post("/dashboard/automations/<automation_id>/runs/<run_id>/retry")
+@action()
+async def retry_automation_run(session: AsyncSession, automation_id: UUID, run_id: UUID) -> Next:
+    """Take a failed run up again where it failed."""
+    await automations.retry_run(session, automation_id, run_id)
+    return Next(
+        url_for("dashboard.automation_run_page", automation_id=automation_id, run_id=run_id),
+        "It goes on where it failed.",
+    )
+
+
+@dashboard.get("/dashboard/automations/<automation_id>/runs/<run_id>/live")
+@page()
+async def automation_run_live(visitor: Visitor, automation_id: UUID, run_id: UUID) -> Response:
+    """How a run gets on."""
+    async with current_runtime().database.tenant(visitor.organization_id) as session:
+        await automations.get_run(session, automation_id, run_id)
+
+    async def show(session: AsyncSession) -> str:
+        return await render_part("dashboard/automations/actions.html", **await _run(session, automation_id, run_id))
+
+    return await live(visitor, show)
+
+
+async def _run(session: AsyncSession, automation_id: UUID, run_id: UUID) -> dict[str, object]:
+    run = await automations.get_run(session, automation_id, run_id)
+    titles = {kind.name: kind.title for kind in current_runtime().registry.actions}
+    return {
+        "run": run,
+        "records": [(record, _pretty(record.result) if record.result is not None else "") for record in run.records()],
+        "titles": titles,
+        "event": _pretty(run.event),
+    }
+
+
+def _pretty(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)

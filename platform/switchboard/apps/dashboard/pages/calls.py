@@ -1,0 +1,211 @@
+"""Calls: the list, one call with its recording, transcript, speed and costs, and placing one."""
+
+import json
+from dataclasses import dataclass
+from uuid import UUID
+
+from pydantic import Field, JsonValue
+from quart import Response, url_for
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.ui import charts, waveform
+from switchboard.apps.dashboard.ui.labels import CAPABILITIES, ENDED
+from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
+from switchboard.apps.dashboard.ui.live_parts import Last, live
+from switchboard.apps.dashboard.ui.rendering import dollars, number_name, render, render_part, rows
+from switchboard.apps.dashboard.ui.turn_latencies import STEPS, turns
+from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.schemas import Query
+from switchboard.resources.agents import service as agents
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.after import recordings, waveform_peaks
+from switchboard.resources.calls.models import Call, TranscriptLine
+from switchboard.resources.calls.schemas import CallCreate, CallQuery
+from switchboard.resources.calls.states import is_over
+from switchboard.resources.contacts import service as contacts
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.runtime import current_runtime
+
+STATUSES = ("queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled")
+
+
+class CallsQuery(CallQuery):
+    """Filters of the page of calls: the API's, and with whom."""
+
+    number: WrittenNumber | None = None
+
+
+class NewCallQuery(Query):
+    """What the form of a new call begins with."""
+
+    to_number: str = Field("", max_length=20)
+    agent_id: str = Field("", max_length=64)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Something that was said, or a tool that was called, with its result as indented JSON."""
+
+    entry: TranscriptLine
+    tool: str = ""
+    result: str = ""
+
+
+@dashboard.get("/dashboard/calls")
+@page(query=CallsQuery)
+async def calls_page(session: AsyncSession, query: CallsQuery) -> str:
+    """The calls, the latest first."""
+    wanted = calls.listed(session, query)
+    found = await rows(session, calls.with_number(wanted, query.number) if query.number else wanted, query)
+    return await render(
+        "dashboard/calls/list.html",
+        calls=found,
+        query=query,
+        statuses=STATUSES,
+        agents=await agents.names(session),
+        names=await contacts.names_of(
+            session, {number for call in found.items for number in (call.from_number, call.to_number)}
+        ),
+    )
+
+
+@dashboard.get("/dashboard/calls/new")
+@page(query=NewCallQuery)
+async def new_call_page(session: AsyncSession, query: NewCallQuery, form: Form) -> str:
+    """The form of a new call."""
+    form.starting_with(query.model_dump())
+    own = await numbers.active(session)
+    return await render(
+        "dashboard/calls/new.html",
+        form=form,
+        agents=await agents.names(session, status="active"),
+        numbers=[(number.id, number_name(number)) for number in own],
+    )
+
+
+@dashboard.post("/dashboard/calls/new")
+@action(form=CallCreate, invalid=new_call_page)
+async def place_call(session: AsyncSession, data: CallCreate) -> Next:
+    """Have an agent call somebody."""
+    call = await calls.place(session, data)
+    return Next(url_for("dashboard.call_page", call_id=call.id))
+
+
+@dashboard.get("/dashboard/calls/<call_id>")
+@page()
+async def call_page(session: AsyncSession, call_id: UUID) -> str:
+    """One call."""
+    call = await calls.get(session, call_id)
+    return await render("dashboard/calls/call.html", **(await _talk(session, call) | await _about(session, call)))
+
+
+@dashboard.get("/dashboard/calls/<call_id>/talk")
+@page()
+async def call_talk(visitor: Visitor, session: AsyncSession, call_id: UUID) -> Response:
+    """What is said in a call, while it goes on; at its end, with its recording."""
+    await calls.get(session, call_id)
+
+    async def show(session: AsyncSession) -> str:
+        call = await calls.get(session, call_id)
+        shown = await render_part("dashboard/calls/talk.html", **await _talk(session, call))
+        return Last(shown) if is_over(call) else shown
+
+    return await live(visitor, show)
+
+
+@dashboard.get("/dashboard/calls/<call_id>/about")
+@page()
+async def call_about(visitor: Visitor, session: AsyncSession, call_id: UUID) -> Response:
+    """What is known of a call, while it goes on and until it is analysed."""
+    await calls.get(session, call_id)
+
+    async def show(session: AsyncSession) -> str:
+        call = await calls.get(session, call_id)
+        shown = await render_part("dashboard/calls/about.html", **await _about(session, call))
+        return shown if _changes(call) else Last(shown)
+
+    return await live(visitor, show)
+
+
+@dashboard.get("/dashboard/calls/<call_id>/recording")
+@page()
+async def call_recording(session: AsyncSession, call_id: UUID) -> Response:
+    """A call's recording, for the player: the same as the API's, ranges included."""
+    return await recordings.stream(current_runtime(), await calls.get(session, call_id))
+
+
+@dashboard.get("/dashboard/calls/<call_id>/waveform")
+@page()
+async def call_waveform(session: AsyncSession, call_id: UUID) -> str:
+    """The drawing of a recording of our own."""
+    path = recordings.own_file(current_runtime().settings, await calls.get(session, call_id))
+    if path is None:
+        raise NotFound("The call has no recording of ours.")
+    drawn = waveform.draw(await waveform_peaks.measure(path, waveform.PARTS))
+    return await render_part("dashboard/calls/waveform.html", drawn=drawn, width=waveform.WIDTH, height=waveform.HEIGHT)
+
+
+def _changes(call: Call) -> bool:
+    """Whether more will be known of the call by itself."""
+    return not is_over(call) or call.analysis_due_at is not None
+
+
+async def _talk(session: AsyncSession, call: Call) -> dict[str, object]:
+    own = recordings.own_file(current_runtime().settings, call)
+    return {
+        "call": call,
+        "is_live": not is_over(call),
+        "has_recording": is_over(call) and (own is not None or call.carrier_recording_id is not None),
+        "has_waveform": own is not None,
+        "lines": await said(session, call.id),
+    }
+
+
+async def _about(session: AsyncSession, call: Call) -> dict[str, object]:
+    other = call.from_number if call.direction == "inbound" else call.to_number
+    names = await agents.names(session)
+    parts = sorted(
+        ((name.replace("_", " "), float(cost), "accent") for name, cost in call.cost_parts.items()),
+        key=lambda part: -part[1],
+    )
+    return {
+        "call": call,
+        "changes": _changes(call),
+        "agent_name": names.get(call.agent_id) if call.agent_id else None,
+        "contact": await contacts.find_by_number(session, other),
+        "other": other,
+        "ended": ENDED.get(call.ended_reason or "", call.ended_reason),
+        "served_by": [(CAPABILITIES.get(name, name), provider) for name, provider in call.served_by.items()],
+        "costs": charts.shares(parts, dollars),
+        "turns": turns(call.latencies),
+        "steps": STEPS,
+        "extracted": _plain(call.extracted_data),
+        "metadata": _plain(call.call_metadata),
+    }
+
+
+async def said(session: AsyncSession, call_id: UUID) -> list[Line]:
+    """A call's transcript, for `calls/lines.html`. Raises `NotFound`."""
+    return [_tool(entry) if entry.role == "tool" else Line(entry) for entry in await calls.transcript(session, call_id)]
+
+
+def _tool(entry: TranscriptLine) -> Line:
+    try:
+        used = json.loads(entry.content)
+    except ValueError:
+        used = None
+    if not isinstance(used, dict) or "tool" not in used:
+        return Line(entry, tool="tool", result=entry.content)
+    return Line(entry, tool=str(used["tool"]), result=json.dumps(used.get("result"), indent=2, ensure_ascii=False))
+
+
+def _plain(data: dict[str, JsonValue]) -> list[tuple[str, str]]:
+    """Pairs for people: texts as they are, everything else as JSON."""
+    return [
+        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        for name, value in data.items()
+    ]

@@ -1,0 +1,258 @@
+"""Making a campaign, changing it, adding people to it: every list is looked through and shown before anything is kept."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import datetime
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from pydantic import JsonValue
+from quart import request, url_for
+from sqlmodel.ext.asyncio.session import AsyncSession
+from werkzeug.datastructures import FileStorage
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms.form import Form, nested, parse
+from switchboard.apps.dashboard.pages.campaigns import DELAYS, choices, hours_of
+from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.visitor import Visitor, check_form
+from switchboard.foundation.web.errors import FieldError, InvalidState, ValidationFailed
+from switchboard.foundation.web.schemas import parse_id
+from switchboard.resources.campaigns import service as campaigns
+from switchboard.resources.campaigns.csv_import import Layout, PeopleList, read_people, region_of
+from switchboard.resources.campaigns.models import Campaign
+from switchboard.resources.campaigns.schemas import CampaignCreate, CampaignFields
+from switchboard.resources.phone_numbers import service as numbers
+
+Values = dict[str, JsonValue]
+FAULTS_SHOWN, PEOPLE_SHOWN = 100, 5
+ENCODINGS = ("utf-8-sig", "cp1252")
+
+
+@dashboard.get("/dashboard/campaigns/new")
+@page()
+async def new_campaign_page(session: AsyncSession, visitor: Visitor, form: Form) -> str:
+    """The form of a new campaign."""
+    beginning: Values = {
+        "max_concurrent": 5,
+        "retry": {"attempts": 0, "delay_seconds": 3600, "on": ["busy", "no-answer"]},
+    }
+    if form.was_sent:
+        values, _ = await _typed()
+        return await _show_form(session, visitor, _again(form, values), people=await _people(session, values))
+    return await _show_form(session, visitor, form.starting_with(beginning), people=None)
+
+
+@dashboard.post("/dashboard/campaigns/new/preview")
+@page()
+async def preview_campaign(session: AsyncSession, visitor: Visitor) -> str:
+    """The same form with what its list holds. Nothing is kept."""
+    await check_form(visitor)
+    values, faults = await _typed()
+    return await _show_form(session, visitor, Form(values, errors=faults), people=await _people(session, values))
+
+
+async def _show_form(session: AsyncSession, visitor: Visitor, form: Form, *, people: PeopleList | None) -> str:
+    return await render(
+        "dashboard/campaigns/new.html",
+        form=form,
+        **await choices(session),
+        delays=list(DELAYS.items()),
+        hours=hours_of(visitor),
+        **_preview(people),
+    )
+
+
+@dashboard.post("/dashboard/campaigns/new")
+@action(invalid=new_campaign_page)
+async def add_campaign(session: AsyncSession, visitor: Visitor) -> Next:
+    """Make a campaign of what was previewed; a draft, which calls nobody yet."""
+    values, faults = await _typed()
+    settings = _settings(values, visitor)
+    people = _sound(await _people(session, values), values, faults)
+    campaign = await campaigns.create(session, parse(CampaignCreate, {**settings, "contacts": people.people}))  # type: ignore[dict-item] # models
+    return Next(
+        url_for("dashboard.campaign_page", campaign_id=campaign.id),
+        "The campaign was made. Nobody is called before you start it.",
+    )
+
+
+@dashboard.get("/dashboard/campaigns/<campaign_id>/edit")
+@page()
+async def edit_campaign_page(session: AsyncSession, visitor: Visitor, campaign_id: UUID, form: Form) -> str:
+    """A campaign's settings."""
+    campaign = await campaigns.get(session, campaign_id)
+    kept = {
+        **campaign.model_dump(mode="json"),
+        "scheduled_at": _local(campaign.scheduled_at, visitor),
+        "retry": campaign.retry or {"attempts": 0},
+    }
+    return await render(
+        "dashboard/campaigns/edit.html",
+        form=form.starting_with(kept),
+        campaign=campaign,
+        **await choices(session),
+        delays=list(DELAYS.items()),
+        hours=hours_of(visitor),
+    )
+
+
+@dashboard.post("/dashboard/campaigns/<campaign_id>/edit")
+@action(invalid=edit_campaign_page)
+async def save_campaign(session: AsyncSession, visitor: Visitor, campaign_id: UUID) -> Next:
+    """Change a draft's or a paused campaign's settings."""
+    await campaigns.change(session, campaign_id, parse(CampaignFields, _settings(nested(await request.form), visitor)))
+    return Next(url_for("dashboard.campaign_page", campaign_id=campaign_id), "Saved.")
+
+
+@dashboard.get("/dashboard/campaigns/<campaign_id>/people")
+@page()
+async def campaign_people_page(session: AsyncSession, campaign_id: UUID, form: Form) -> str:
+    """The form that adds people to a campaign."""
+    campaign = await _open_campaign(session, campaign_id)
+    found = None
+    if form.was_sent:
+        values, _ = await _typed()
+        form, found = _again(form, values), await _people(session, values, campaign)
+    return await render("dashboard/campaigns/people.html", form=form, campaign=campaign, **_preview(found))
+
+
+@dashboard.post("/dashboard/campaigns/<campaign_id>/people/preview")
+@page()
+async def preview_campaign_people(session: AsyncSession, visitor: Visitor, campaign_id: UUID) -> str:
+    """What a list to be added holds. Nothing is kept."""
+    await check_form(visitor)
+    campaign, (values, faults) = await _open_campaign(session, campaign_id), await _typed()
+    found = await _people(session, values, campaign)
+    return await render(
+        "dashboard/campaigns/people.html", form=Form(values, errors=faults), campaign=campaign, **_preview(found)
+    )
+
+
+@dashboard.post("/dashboard/campaigns/<campaign_id>/people")
+@action(invalid=campaign_people_page)
+async def add_campaign_people(session: AsyncSession, campaign_id: UUID) -> Next:
+    """Add what was previewed to a campaign's list."""
+    campaign, (values, faults) = await _open_campaign(session, campaign_id), await _typed()
+    before = campaign.total_contacts
+    people = _sound(await _people(session, values, campaign), values, faults)
+    after = await campaigns.add_contacts(session, campaign_id, people.people)
+    added = after.total_contacts - before
+    told = "1 person was added." if added == 1 else f"{added:,} people were added."
+    return Next(url_for("dashboard.campaign_page", campaign_id=campaign_id), told)
+
+
+async def _open_campaign(session: AsyncSession, campaign_id: UUID) -> Campaign:
+    campaign = await campaigns.get(session, campaign_id)
+    if campaign.status not in campaigns.OPEN:
+        raise InvalidState(f"The campaign is {campaign.status}. Nobody can be added to it.")
+    return campaign
+
+
+async def _typed() -> tuple[Values, list[FieldError]]:
+    """The form, with a chosen file's text in the place of the lines; and what is wrong with the file."""
+    values = nested(await request.form)
+    values["people"] = str(values.get("people") or "").replace("\r\n", "\n")
+    file = (await request.files).get("file")
+    if not isinstance(file, FileStorage) or not file.filename:
+        return values, []
+    file.seek(0)
+    text = _decoded(file.read())
+    if text is None:
+        return values, [{"field": "file", "message": f"{file.filename} is no text: save the sheet as CSV first"}]
+    values["people"] = text
+    values.pop("columns", None)
+    return values, []
+
+
+def _decoded(content: bytes) -> str | None:
+    """A file as spreadsheets write it; None for what is no text."""
+    for encoding in ("utf-16", *ENCODINGS) if content[:2] in (b"\xff\xfe", b"\xfe\xff") else ENCODINGS:
+        try:
+            text = content.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        return None if "\0" in text else text.replace("\r\n", "\n").replace("\r", "\n")
+    return None
+
+
+def _again(form: Form, values: Values) -> Form:
+    """A form that was refused, with the text of the file that came with it."""
+    return Form(
+        values,
+        errors=[{"field": field, "message": message} for field, message in form.errors.items()],
+        message=form.message,
+    )
+
+
+async def _people(
+    session: AsyncSession, values: Mapping[str, JsonValue], campaign: Campaign | None = None
+) -> PeopleList:
+    """The list, read in a thread: a hundred thousand lines take seconds, and live calls need not wait."""
+    number_id = campaign.phone_number_id if campaign else parse_id(str(values.get("phone_number_id")))
+    number = await numbers.find_active(session, number_id) if number_id else None
+    region = region_of(number.phone_number) if number else None
+    return await asyncio.to_thread(
+        read_people, str(values["people"]), region=region, layout=_layout(values.get("columns"))
+    )
+
+
+def _layout(chosen: JsonValue) -> Layout | None:
+    """The columns that somebody chose in a preview."""
+    if not isinstance(chosen, dict) or not str(chosen.get("phone", "")).isdigit():
+        return None
+    name = str(chosen.get("name", ""))
+    return Layout(int(str(chosen["phone"])), int(name) if name.isdigit() else None, chosen.get("header") == "true")
+
+
+def _sound(people: PeopleList, values: Mapping[str, JsonValue], faults: list[FieldError]) -> PeopleList:
+    """Raises `ValidationFailed` where lines are faulty and nobody has said that they are to be left out, and for an empty list."""
+    if faults:
+        raise ValidationFailed(faults[0]["message"], errors=faults)
+    if people.faults and values.get("leave_out") != "true":
+        lines = "1 line cannot" if len(people.faults) == 1 else f"{len(people.faults):,} lines cannot"
+        told = f"{lines} be used. Correct the list, or leave out what is wrong."
+        raise ValidationFailed(told, errors=[{"field": "people", "message": told}])
+    if not people.people:
+        raise ValidationFailed.field("people", "has nobody in it yet")
+    return people
+
+
+def _preview(people: PeopleList | None) -> dict[str, object]:
+    if people is None:
+        return {"people": None}
+    columns = list(enumerate(people.columns))
+    return {
+        "people": people,
+        "columns": columns,
+        "sample": list(zip(people.lines, people.people, strict=True))[:PEOPLE_SHOWN],
+        "faults_shown": people.faults[:FAULTS_SHOWN],
+    }
+
+
+def _settings(values: Mapping[str, JsonValue], visitor: Visitor) -> Values:
+    """The form's settings as the API takes them: a time with its zone, no retry where there is none."""
+    settings = {name: value for name, value in values.items() if name in CampaignFields.model_fields}
+    retry, when = settings.get("retry"), settings.get("scheduled_at")
+    if isinstance(retry, dict) and retry.get("attempts") in (None, "", "0"):
+        settings["retry"] = None
+    if isinstance(when, str) and when:
+        settings["scheduled_at"] = _with_zone(when, visitor)
+    return settings
+
+
+def _zone(visitor: Visitor) -> ZoneInfo:
+    return ZoneInfo(visitor.organization.timezone if visitor.organization else "UTC")
+
+
+def _with_zone(text: str, visitor: Visitor) -> str:
+    """What a browser's field says, by the organization's clock; what is no time stays as it is, for the model to refuse."""
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=_zone(visitor)).isoformat()
+    except ValueError:
+        return text
+
+
+def _local(moment: datetime | None, visitor: Visitor) -> str | None:
+    return moment.astimezone(_zone(visitor)).strftime("%Y-%m-%dT%H:%M") if moment else None

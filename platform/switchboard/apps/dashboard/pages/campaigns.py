@@ -1,0 +1,156 @@
+"""Campaigns: how they get on, live; steering them; whom they call."""
+
+from uuid import UUID
+
+from pydantic import JsonValue
+from quart import Response, url_for
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.ui.live_parts import live
+from switchboard.apps.dashboard.ui.rendering import number_name, render, render_part, rows
+from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.foundation.web.schemas import PageQuery
+from switchboard.resources.agents import service as agents
+from switchboard.resources.campaigns import lifecycle
+from switchboard.resources.campaigns import service as campaigns
+from switchboard.resources.campaigns.models import Campaign
+from switchboard.resources.campaigns.schemas import CampaignContactQuery
+from switchboard.resources.identity.policy import CallingHours, Policy
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.runtime import current_runtime
+
+DELAYS = {
+    300: "5 minutes", 900: "15 minutes", 1800: "30 minutes", 3600: "an hour", 14_400: "4 hours", 86_400: "a day", 172_800: "2 days",
+}  # fmt: skip
+"""How long after a call the next may be, as the form offers it."""
+LIVE = ("scheduled", "running", "paused")
+
+
+@dashboard.get("/dashboard/campaigns")
+@page(query=PageQuery)
+async def campaigns_page(session: AsyncSession, query: PageQuery) -> str:
+    """Every campaign with how far it is."""
+    return await render(
+        "dashboard/campaigns/list.html", campaigns=await rows(session, campaigns.listed(session), query)
+    )
+
+
+@dashboard.get("/dashboard/campaigns/<campaign_id>")
+@page(query=CampaignContactQuery)
+async def campaign_page(session: AsyncSession, visitor: Visitor, campaign_id: UUID, query: CampaignContactQuery) -> str:
+    """One campaign: its progress and whom it calls, both as they change."""
+    campaign = await campaigns.get(session, campaign_id)
+    return await render(
+        "dashboard/campaigns/campaign.html",
+        **await _progress(session, campaign),
+        contacts=await rows(session, campaigns.contacts(session, campaign_id, status=query.status), query),
+        query=query,
+        agent=await agents.find(session, campaign.agent_id),
+        number=await numbers.find_active(session, campaign.phone_number_id),
+        hours=hours_of(visitor),
+        delays=DELAYS,
+        is_live=campaign.status in LIVE,
+        may_change=campaign.status in campaigns.CHANGEABLE,
+        may_grow=campaign.status in campaigns.OPEN,
+    )
+
+
+async def _progress(session: AsyncSession, campaign: Campaign) -> dict[str, object]:
+    calling = await campaigns.in_flight(session, campaign.id)
+    done = sum(getattr(campaign, counter) for counter in campaigns.COUNTERS)
+    return {"campaign": campaign, "calling": calling, "done": done, "waiting": campaign.total_contacts - done - calling}
+
+
+def hours_of(visitor: Visitor) -> CallingHours | None:
+    """When the organization's campaigns may dial; None for any hour."""
+    return Policy.model_validate(visitor.organization.policy).calling_hours if visitor.organization else None
+
+
+@dashboard.get("/dashboard/campaigns/<campaign_id>/live")
+@page()
+async def campaign_live(visitor: Visitor, campaign_id: UUID) -> Response:
+    """A campaign's progress as it changes."""
+    await _require(visitor, campaign_id)
+
+    async def show(session: AsyncSession) -> str:
+        return await render_part(
+            "dashboard/campaigns/progress.html", **await _progress(session, await campaigns.get(session, campaign_id))
+        )
+
+    return await live(visitor, show)
+
+
+@dashboard.get("/dashboard/campaigns/<campaign_id>/contacts/live")
+@page(query=CampaignContactQuery)
+async def campaign_contacts_live(visitor: Visitor, campaign_id: UUID, query: CampaignContactQuery) -> Response:
+    """Whom a campaign calls, as their states change."""
+    await _require(visitor, campaign_id)
+
+    async def show(session: AsyncSession) -> str:
+        found = await rows(session, campaigns.contacts(session, campaign_id, status=query.status), query)
+        return await render_part("dashboard/campaigns/contacts.html", contacts=found, query=query)
+
+    return await live(visitor, show)
+
+
+async def _require(visitor: Visitor, campaign_id: UUID) -> None:
+    """Raises `NotFound`, before a stream begins."""
+    async with current_runtime().database.tenant(visitor.organization_id) as session:
+        await campaigns.get(session, campaign_id)
+
+
+@dashboard.post("/dashboard/campaigns/<campaign_id>/start")
+@action()
+async def start_campaign(session: AsyncSession, campaign_id: UUID) -> Next:
+    """Begin to dial, or wait for the campaign's time."""
+    await lifecycle.start(session, campaign_id)
+    return _back(campaign_id)
+
+
+@dashboard.post("/dashboard/campaigns/<campaign_id>/pause")
+@action()
+async def pause_campaign(session: AsyncSession, campaign_id: UUID) -> Next:
+    """Dial nobody else; calls that run end by themselves."""
+    await lifecycle.pause(session, campaign_id)
+    return _back(campaign_id)
+
+
+@dashboard.post("/dashboard/campaigns/<campaign_id>/resume")
+@action()
+async def resume_campaign(session: AsyncSession, campaign_id: UUID) -> Next:
+    """Go on dialling."""
+    await lifecycle.resume(session, campaign_id)
+    return _back(campaign_id)
+
+
+@dashboard.post("/dashboard/campaigns/<campaign_id>/cancel")
+@action()
+async def cancel_campaign(session: AsyncSession, campaign_id: UUID) -> Next:
+    """End a campaign for good."""
+    await lifecycle.cancel(session, campaign_id)
+    return _back(campaign_id)
+
+
+@dashboard.post("/dashboard/campaigns/<campaign_id>/delete")
+@action()
+async def delete_campaign(session: AsyncSession, campaign_id: UUID) -> Next:
+    """Delete a campaign, canceled first where it runs; its calls stay."""
+    await lifecycle.delete(session, campaign_id)
+    return Next(url_for("dashboard.campaigns_page"), "The campaign was deleted. Its calls are still among the calls.")
+
+
+def _back(campaign_id: UUID) -> Next:
+    return Next(url_for("dashboard.campaign_page", campaign_id=campaign_id))
+
+
+async def choices(session: AsyncSession) -> dict[str, list[tuple[JsonValue, str]]]:
+    """The agents and numbers that a campaign may have."""
+    found, paused = await agents.names(session), await agents.names(session, status="paused")
+    return {
+        "agents": [
+            (str(agent_id), f"{name} (paused)" if agent_id in paused else name) for agent_id, name in found.items()
+        ],
+        "numbers": [(str(number.id), number_name(number)) for number in await numbers.active(session)],
+    }

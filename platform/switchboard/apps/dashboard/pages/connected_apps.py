@@ -1,0 +1,33 @@
+"""Connected applications: which act for whom in the organization, and ending it. Owners see everybody's, members their own."""
+
+from uuid import UUID
+
+from quart import url_for
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.visitor import Forbidden, Visitor
+from switchboard.resources.oauth import connections
+from switchboard.runtime import current_runtime
+
+
+@dashboard.get("/dashboard/connected-apps")
+@page()
+async def connected_apps_page(visitor: Visitor) -> str:
+    """The applications, the latest first."""
+    whose = None if visitor.may("owner") else visitor.user.id
+    found = await connections.connections(current_runtime().database, visitor.organization_id, user_id=whose)
+    return await render("dashboard/connected_apps.html", connections=found)
+
+
+@dashboard.post("/dashboard/connected-apps/<application_id>/<user_id>/disconnect")
+@action()
+async def disconnect_app(visitor: Visitor, application_id: UUID, user_id: UUID) -> Next:
+    """Have an application refused from now on, where it acts for this user."""
+    if user_id != visitor.user.id and not visitor.may("owner"):
+        raise Forbidden
+    runtime, actor = current_runtime(), visitor.principal.actor
+    parts = runtime.database, runtime.limiter, visitor.organization_id
+    await connections.disconnect(*parts, application=application_id, user_id=user_id, actor=actor)
+    return Next(url_for("dashboard.connected_apps_page"), "The application is disconnected.")

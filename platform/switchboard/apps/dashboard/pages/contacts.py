@@ -1,0 +1,72 @@
+"""Contacts: the list with its search, one contact to edit."""
+
+from uuid import UUID
+
+from quart import url_for
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.ui.rendering import render, rows
+from switchboard.foundation.web.schemas import Page
+from switchboard.resources.contacts import service as contacts
+from switchboard.resources.contacts.models import Contact
+from switchboard.resources.contacts.schemas import ContactCreate, ContactQuery, ContactUpdate
+from switchboard.resources.do_not_call import service as do_not_call
+
+
+@dashboard.get("/dashboard/contacts")
+@page(query=ContactQuery)
+async def contacts_page(session: AsyncSession, query: ContactQuery) -> str:
+    """Whom the organization talks to."""
+    if query.search:
+        part, total = await contacts.found(session, query)
+        listing = Page[Contact].model_construct(items=part, total=total, limit=query.limit, offset=query.offset)
+    else:
+        listing = await rows(session, contacts.listed(session, phone_number=query.phone), query)
+    return await render("dashboard/contacts/list.html", contacts=listing, query=query)
+
+
+@dashboard.get("/dashboard/contacts/new")
+@page()
+async def new_contact_page(form: Form) -> str:
+    """The form of a new contact."""
+    return await render("dashboard/contacts/edit.html", form=form, contact=None)
+
+
+@dashboard.post("/dashboard/contacts/new")
+@action(form=ContactCreate, invalid=new_contact_page)
+async def add_contact(session: AsyncSession, data: ContactCreate) -> Next:
+    """Make a contact."""
+    contact = await contacts.create(session, data)
+    return Next(url_for("dashboard.contacts_page"), f"{contact.name or contact.phone_number} was added.")
+
+
+@dashboard.get("/dashboard/contacts/<contact_id>")
+@page()
+async def contact_page(session: AsyncSession, contact_id: UUID, form: Form) -> str:
+    """One contact, to be read and edited."""
+    contact = await contacts.get(session, contact_id)
+    return await render(
+        "dashboard/contacts/edit.html",
+        form=form.starting_with(contact.model_dump(mode="json")),
+        contact=contact,
+        is_not_called=await do_not_call.is_listed(session, contact.phone_number),
+    )
+
+
+@dashboard.post("/dashboard/contacts/<contact_id>")
+@action(form=ContactUpdate, invalid=contact_page)
+async def save_contact(session: AsyncSession, contact_id: UUID, data: ContactUpdate) -> Next:
+    """Change a contact."""
+    await contacts.update(session, contact_id, data)
+    return Next(url_for("dashboard.contact_page", contact_id=contact_id), "Saved.")
+
+
+@dashboard.post("/dashboard/contacts/<contact_id>/delete")
+@action()
+async def delete_contact(session: AsyncSession, contact_id: UUID) -> Next:
+    """Delete a contact for good; its calls and texts stay."""
+    await contacts.delete(session, contact_id)
+    return Next(url_for("dashboard.contacts_page"), "The contact was deleted.")

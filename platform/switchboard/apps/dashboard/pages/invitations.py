@@ -1,0 +1,48 @@
+"""What an invitation's link shows: join as who is signed in, or choose a password and begin."""
+
+from quart import Response, redirect, request, url_for
+from quart.typing import ResponseReturnValue
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.pages.sign_in import ATTEMPTS, browser, signed_in
+from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.visitor import check_form, check_origin, find_visitor, slow_down
+from switchboard.foundation.web.errors import RateLimited
+from switchboard.resources.identity import members, sign_in
+from switchboard.resources.identity.service import IdentityError
+from switchboard.runtime import current_runtime
+
+
+@dashboard.get("/dashboard/invitations/<token>")
+async def invitation_page(token: str) -> ResponseReturnValue:
+    """Who invites whom as what."""
+    return await _show(token, Form())
+
+
+@dashboard.post("/dashboard/invitations/<token>")
+async def accept_invitation(token: str) -> ResponseReturnValue:
+    """Join. Somebody new is signed in at once, in a session of their own."""
+    check_origin()
+    database, visitor = current_runtime().database, await find_visitor()
+    try:
+        if visitor is not None:
+            await check_form(visitor)
+            organization_id = (await members.offered(database, token)).organization.id
+            await members.accept(database, token, as_user=visitor.user.id)
+            await sign_in.enter(database, visitor.user, visitor.session.id, organization_id)
+            return redirect(url_for("dashboard.overview"), 303)
+        user_id = await members.accept(database, token, password=(await request.form).get("password", ""))
+    except IdentityError as refusal:
+        return await _show(token, Form(message=str(refusal)))
+    return signed_in(await sign_in.begin_as(database, user_id, browser()), url_for("dashboard.overview"))
+
+
+async def _show(token: str, form: Form) -> Response:
+    if not (await slow_down("invitation", browser().address, ATTEMPTS)).allowed:
+        raise RateLimited("Too many attempts. Wait a little, then try again.")
+    await find_visitor()
+    page = await render(
+        "dashboard/team/invitation.html", form=form, offer=await members.offered(current_runtime().database, token)
+    )
+    return Response(page, 422 if form.message else 200, content_type="text/html; charset=utf-8")

@@ -1,0 +1,90 @@
+"""API keys: which there are, new ones, changing one over, revoking. Owners only."""
+
+from datetime import timedelta
+from functools import partial
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field
+from quart import url_for
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.ui.rendering import render, rows
+from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.foundation.database import after_commit, now
+from switchboard.foundation.web.principal import SCOPES
+from switchboard.foundation.web.schemas import Name, PageQuery, RequestBody
+from switchboard.resources.identity import service as identity
+from switchboard.runtime import current_runtime
+
+OVERLAPS = (("0", "at once"), ("1", "in an hour"), ("24", "in a day"), ("168", "in a week"))
+
+
+class NewKey(RequestBody):
+    """A key's form. `days` is how long it lives, None for ever."""
+
+    name: Name
+    scopes: list[Literal[tuple(SCOPES)]] = Field([], min_length=1)  # type: ignore[valid-type]
+    days: Annotated[int, Field(ge=1, le=3650)] | None = None
+
+
+class Rotation(RequestBody):
+    """In how many hours the old key ends."""
+
+    hours: Annotated[int, Field(ge=0, le=168)] = 24
+
+
+@dashboard.get("/dashboard/keys")
+@page(role="owner", query=PageQuery)
+async def keys_page(session: AsyncSession, query: PageQuery) -> str:
+    """The organization's keys, newest first."""
+    return await render(
+        "dashboard/keys/list.html", keys=await rows(session, identity.api_keys(session), query), overlaps=OVERLAPS
+    )
+
+
+@dashboard.get("/dashboard/keys/new")
+@page(role="owner")
+async def new_key_page(form: Form) -> str:
+    """What a new key is for, and what it may do."""
+    return await render(
+        "dashboard/keys/new.html", form=form, scopes=[(name, f"{name}: {words}") for name, words in SCOPES.items()]
+    )
+
+
+@dashboard.post("/dashboard/keys/new")
+@action(role="owner", form=NewKey, invalid=new_key_page)
+async def create_key(session: AsyncSession, visitor: Visitor, data: NewKey) -> str:
+    """Make a key, and show it this once."""
+    expires_at = now() + timedelta(days=data.days) if data.days else None
+    key, text = await identity.create_api_key(
+        session,
+        organization_id=visitor.organization_id,
+        name=data.name,
+        scopes=data.scopes,
+        expires_at=expires_at,
+        actor=visitor.principal.actor,
+    )
+    return await render("dashboard/keys/made.html", key=key, text=text)
+
+
+@dashboard.post("/dashboard/keys/<key_id>/rotate")
+@action(role="owner", form=Rotation)
+async def rotate_key(session: AsyncSession, visitor: Visitor, key_id: UUID, data: Rotation) -> str:
+    """Make a key that may do the same, and show it this once; the old one ends when it was said."""
+    key, text = await identity.rotate_api_key(
+        session, key_id, overlap=timedelta(hours=data.hours), actor=visitor.principal.actor
+    )
+    return await render("dashboard/keys/made.html", key=key, text=text)
+
+
+@dashboard.post("/dashboard/keys/<key_id>/revoke")
+@action(role="owner")
+async def revoke_key(session: AsyncSession, visitor: Visitor, key_id: UUID) -> Next:
+    """Have a key refused from now on, for good."""
+    key = await identity.revoke_api_key(session, key_id, actor=visitor.principal.actor)
+    after_commit(session, partial(current_runtime().limiter.tell_revoked, str(key.id)))
+    return Next(url_for("dashboard.keys_page"), f"{key.name} was revoked.")

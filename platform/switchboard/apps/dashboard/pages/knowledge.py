@@ -1,0 +1,235 @@
+"""Knowledge: knowledge bases, their documents, and what an agent would find in them."""
+
+from uuid import UUID
+
+from pydantic import Field
+from quart import Response, request, url_for
+from sqlmodel.ext.asyncio.session import AsyncSession
+from werkzeug.datastructures import FileStorage, MultiDict
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.ui.live_parts import live
+from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
+from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.foundation.web.errors import FieldError, NotFound, ValidationFailed
+from switchboard.foundation.web.schemas import PageQuery, Query
+from switchboard.plugin_sdk import ProviderError
+from switchboard.resources.agents import service as agents
+from switchboard.resources.knowledge_bases import ingestion
+from switchboard.resources.knowledge_bases import service as knowledge
+from switchboard.resources.knowledge_bases.extraction import ENDINGS
+from switchboard.resources.knowledge_bases.schemas import DocumentCreate, KnowledgeBaseCreate
+from switchboard.resources.knowledge_bases.search import search
+from switchboard.runtime import current_runtime
+
+SHOWN_CHARACTERS = 50_000
+
+
+class SearchQuery(Query):
+    """What is looked for, and where: in one knowledge base, or in all."""
+
+    query: str = Field("", max_length=10_000)
+    knowledge_base_id: str | None = Field(None, max_length=64)
+    top_k: int = Field(5, ge=1, le=50)
+
+
+@dashboard.get("/dashboard/knowledge")
+@page(query=PageQuery)
+async def knowledge_page(session: AsyncSession, query: PageQuery) -> str:
+    """The knowledge bases."""
+    bases = await rows(session, knowledge.listed(session), query)
+    return await render("dashboard/knowledge/list.html", bases=bases, holdings=await knowledge.holdings(session))
+
+
+@dashboard.get("/dashboard/knowledge/new")
+@page()
+async def new_knowledge_base_page(form: Form) -> str:
+    """The form of a new knowledge base."""
+    return await render("dashboard/knowledge/edit.html", form=form, base=None)
+
+
+@dashboard.post("/dashboard/knowledge/new")
+@action(form=KnowledgeBaseCreate, invalid=new_knowledge_base_page)
+async def add_knowledge_base(session: AsyncSession, data: KnowledgeBaseCreate) -> Next:
+    """Make a knowledge base."""
+    base = await knowledge.create(session, data)
+    return Next(_address(base.id), f"{base.name} is ready for its first document.")
+
+
+@dashboard.get("/dashboard/knowledge/search")
+@page(query=SearchQuery)
+async def search_knowledge_page(visitor: Visitor, query: SearchQuery) -> str:
+    """What an agent would find. No transaction is open while the embedding model is asked."""
+    runtime, fault, found = current_runtime(), "", []
+    async with runtime.database.tenant(visitor.organization_id) as session:
+        bases = await knowledge.chosen(session, None)
+    chosen = [query.knowledge_base_id] if query.knowledge_base_id else None
+    if query.query:
+        try:
+            found = await search(
+                runtime, visitor.organization_id, query.query, knowledge_base_ids=chosen, limit=query.top_k
+            )
+        except ProviderError as error:
+            fault = error.message
+        except ValidationFailed:
+            raise NotFound("There is no such knowledge base.") from None
+    best = max((passage.score for passage in found), default=0.0)
+    names = {base.id: base.name for base in bases}
+    return await render(
+        "dashboard/knowledge/search.html", query=query, names=names, found=found, best=best, fault=fault
+    )
+
+
+@dashboard.get("/dashboard/knowledge/<base_id>")
+@page(query=PageQuery)
+async def knowledge_base_page(session: AsyncSession, base_id: UUID, query: PageQuery, form: Form) -> str:
+    """One knowledge base: its documents, and adding to them."""
+    base = await knowledge.get(session, base_id)
+    return await render(
+        "dashboard/knowledge/base.html",
+        base=base,
+        documents=await rows(session, knowledge.documents(session, base_id), query),
+        users=await agents.knowing(session, base_id),
+        endings=",".join(ENDINGS),
+        form=form,
+        pasted=Form() if form.error("files") else form,
+    )
+
+
+@dashboard.get("/dashboard/knowledge/<base_id>/documents")
+@page(query=PageQuery)
+async def live_documents(visitor: Visitor, base_id: UUID, query: PageQuery) -> Response:
+    """The documents while they are embedded."""
+
+    async def show(session: AsyncSession) -> str:
+        found = await rows(session, knowledge.documents(session, base_id), query)
+        return await render_part("dashboard/knowledge/documents.html", documents=found)
+
+    async with current_runtime().database.tenant(visitor.organization_id) as session:
+        await knowledge.get(session, base_id)
+    return await live(visitor, show)
+
+
+@dashboard.post("/dashboard/knowledge/<base_id>/upload")
+@action(invalid=knowledge_base_page)
+async def upload_documents(visitor: Visitor, base_id: UUID, files: "MultiDict[str, FileStorage]") -> Next | Response:
+    """Add files, each for itself: those that can be read are kept whatever the others hold.
+
+    `upload.js` sends one at a time, asks for `text/plain`, and is told what is wrong with it: nothing where nothing is.
+    """
+    given = [file for file in files.getlist("files") if file.filename]
+    faults: list[FieldError] = [] if given else [FieldError(field="files", message="Choose at least one file.")]
+    for file in given:
+        try:
+            await ingestion.add_file(
+                current_runtime(), visitor.organization_id, base_id, (file.filename or "")[-255:], file.read()
+            )
+        except ValidationFailed as refusal:
+            faults += [
+                FieldError(field="files", message=f"{file.filename} {fault['message']}.") for fault in refusal.errors
+            ]
+    told = " ".join(fault["message"] for fault in faults)
+    if request.headers.get("Accept") == "text/plain":
+        return Response(told, content_type="text/plain; charset=utf-8")
+    if faults:
+        raise ValidationFailed(errors=[FieldError(field="files", message=told)])
+    return Next(_address(base_id), f"{len(given)} {'document is' if len(given) == 1 else 'documents are'} being read.")
+
+
+@dashboard.post("/dashboard/knowledge/<base_id>/paste")
+@action(form=DocumentCreate, invalid=knowledge_base_page)
+async def paste_document(visitor: Visitor, base_id: UUID, data: DocumentCreate) -> Next:
+    """Add a text that was pasted."""
+    await ingestion.add_text(current_runtime(), visitor.organization_id, base_id, data)
+    return Next(_address(base_id), f"{data.filename} is being read.")
+
+
+@dashboard.get("/dashboard/knowledge/<base_id>/edit")
+@page()
+async def edit_knowledge_base_page(session: AsyncSession, base_id: UUID, form: Form) -> str:
+    """Name and description."""
+    base = await knowledge.get(session, base_id)
+    return await render(
+        "dashboard/knowledge/edit.html",
+        form=form.starting_with({"name": base.name, "description": base.description}),
+        base=base,
+    )
+
+
+@dashboard.post("/dashboard/knowledge/<base_id>/edit")
+@action(form=KnowledgeBaseCreate, invalid=edit_knowledge_base_page)
+async def save_knowledge_base(session: AsyncSession, base_id: UUID, data: KnowledgeBaseCreate) -> Next:
+    """Give it another name or description."""
+    await knowledge.rename(session, base_id, data)
+    return Next(_address(base_id), "Saved.")
+
+
+@dashboard.post("/dashboard/knowledge/<base_id>/delete")
+@action()
+async def delete_knowledge_base(session: AsyncSession, base_id: UUID) -> Next:
+    """Delete a knowledge base with its documents."""
+    await knowledge.delete(session, base_id)
+    return Next(url_for("dashboard.knowledge_page"), "The knowledge base was deleted.")
+
+
+@dashboard.get("/dashboard/documents/<document_id>")
+@page()
+async def document_page(session: AsyncSession, document_id: UUID) -> str:
+    """One document with the beginning of its text."""
+    document = await knowledge.get_document(session, document_id)
+    text = await knowledge.text_of(session, document_id)
+    base = await knowledge.get(session, document.knowledge_base_id)
+    return await render(
+        "dashboard/knowledge/document.html",
+        document=document,
+        base=base,
+        text=text[:SHOWN_CHARACTERS],
+        is_whole=len(text) <= SHOWN_CHARACTERS,
+    )
+
+
+@dashboard.get("/dashboard/documents/<document_id>/status")
+@page()
+async def live_document(visitor: Visitor, document_id: UUID) -> Response:
+    """What becomes of a document."""
+
+    async def show(session: AsyncSession) -> str:
+        try:
+            document = await knowledge.get_document(session, document_id)
+        except NotFound:
+            document = None
+        return await render_part("dashboard/knowledge/status.html", document=document)
+
+    async with current_runtime().database.tenant(visitor.organization_id) as session:
+        await knowledge.get_document(session, document_id)
+    return await live(visitor, show)
+
+
+@dashboard.get("/dashboard/documents/<document_id>/text")
+@page()
+async def document_text(session: AsyncSession, document_id: UUID) -> Response:
+    """The whole text, as agents are told it."""
+    return Response(await knowledge.text_of(session, document_id), content_type="text/plain; charset=utf-8")
+
+
+@dashboard.post("/dashboard/documents/<document_id>/retry")
+@action()
+async def retry_document(session: AsyncSession, document_id: UUID) -> Next:
+    """Embed a document that failed once more."""
+    document = await knowledge.retry_document(session, document_id)
+    return Next(url_for("dashboard.document_page", document_id=document_id), f"{document.filename} is tried again.")
+
+
+@dashboard.post("/dashboard/documents/<document_id>/delete")
+@action()
+async def delete_document(session: AsyncSession, document_id: UUID) -> Next:
+    """Delete a document for good."""
+    document = await knowledge.get_document(session, document_id)
+    await knowledge.delete_document(session, document_id)
+    return Next(_address(document.knowledge_base_id), f"{document.filename} was deleted.")
+
+
+def _address(base_id: UUID) -> str:
+    return url_for("dashboard.knowledge_base_page", base_id=base_id)

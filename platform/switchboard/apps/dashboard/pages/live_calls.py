@@ -1,0 +1,98 @@
+"""Calls that go on: which there are, and one to listen to, whisper to its agent, take over and hand back (docs/live-calls.md)."""
+
+import json
+from uuid import UUID
+
+from quart import Response, url_for
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import action, page
+from switchboard.apps.dashboard.pages.calls import said
+from switchboard.apps.dashboard.ui.live_parts import Last, live
+from switchboard.apps.dashboard.ui.rendering import render, render_part
+from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.engine.conversation.call import Person
+from switchboard.foundation.web.errors import InvalidState, Unavailable
+from switchboard.resources.agents import service as agents
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.live import tickets
+from switchboard.resources.calls.models import Call
+from switchboard.resources.contacts import service as contacts
+from switchboard.runtime import current_runtime
+
+
+@dashboard.get("/dashboard/live")
+@page()
+async def live_page(session: AsyncSession) -> str:
+    """The calls that go on now."""
+    return await render("dashboard/live/list.html", **await _ongoing(session))
+
+
+@dashboard.get("/dashboard/live/calls")
+@page()
+async def live_calls(visitor: Visitor) -> Response:
+    """The calls that go on, as they come and go."""
+
+    async def show(session: AsyncSession) -> str:
+        return await render_part("dashboard/live/calls.html", **await _ongoing(session))
+
+    return await live(visitor, show)
+
+
+@dashboard.get("/dashboard/live/<call_id>")
+@page()
+async def live_call_page(session: AsyncSession, call_id: UUID) -> str | Response:
+    """One call that goes on; one that does not is shown among the others."""
+    call = await calls.get(session, call_id)
+    if not _is_on_the_line(call):
+        return Response("", 303, {"Location": url_for("dashboard.call_page", call_id=call_id)})
+    other = call.from_number if call.direction == "inbound" else call.to_number
+    return await render(
+        "dashboard/live/call.html",
+        call=call,
+        other=other,
+        contact=await contacts.find_by_number(session, other),
+        agent=await agents.find(session, call.agent_id) if call.agent_id else None,
+        lines=await said(session, call_id),
+        is_live=True,
+    )
+
+
+@dashboard.get("/dashboard/live/<call_id>/said")
+@page()
+async def live_call_said(visitor: Visitor, session: AsyncSession, call_id: UUID) -> Response:
+    """What is said in a call, until it is over."""
+    await calls.get(session, call_id)
+
+    async def show(session: AsyncSession) -> str:
+        call = await calls.get(session, call_id)
+        is_over = not _is_on_the_line(call)
+        shown = await render_part(
+            "dashboard/live/said.html", call=call, lines=await said(session, call_id), is_live=True, is_over=is_over
+        )
+        return Last(shown) if is_over else shown
+
+    return await live(visitor, show)
+
+
+@dashboard.post("/dashboard/live/<call_id>/ticket")
+@action()
+async def follow_call(visitor: Visitor, session: AsyncSession, call_id: UUID) -> Response:
+    """A ticket to the call's socket, for the page's script: `{"url": …}`, or why there is none, as text."""
+    person = Person(visitor.user.id, visitor.user.email)
+    try:
+        ticket = await tickets.mint(current_runtime(), session, call_id, person, "control", browser=visitor.session.id)
+    except (InvalidState, Unavailable) as error:
+        return Response(error.detail, error.status, content_type="text/plain; charset=utf-8")
+    return Response(json.dumps({"url": ticket.url}), content_type="application/json")
+
+
+def _is_on_the_line(call: Call) -> bool:
+    return call.status == "in-progress" and call.holder is not None
+
+
+async def _ongoing(session: AsyncSession) -> dict[str, object]:
+    found = await calls.ongoing(session)
+    numbers = {number for one in found for number in (one.call.from_number, one.call.to_number)}
+    return {"ongoing": found, "names": await contacts.names_of(session, numbers)}

@@ -1,0 +1,88 @@
+"""OAuth clients: the applications that may ask users for access. Superadmins register them, for the whole installation."""
+
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import BeforeValidator
+from quart import url_for
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.foundation.web.schemas import Name, RequestBody
+from switchboard.resources.oauth import clients
+from switchboard.runtime import current_runtime
+
+Lines = Annotated[list[str], BeforeValidator(lambda text: str(text).split())]
+
+
+class ClientForm(RequestBody):
+    """What an application is called, and where it is answered: an address a line."""
+
+    name: Name
+    redirect_uris: Lines
+
+
+class NewClient(ClientForm):
+    """A public application gets no secret."""
+
+    public: bool = False
+
+
+@dashboard.get("/dashboard/oauth-clients")
+@page(role="superadmin")
+async def oauth_clients_page() -> str:
+    """All of them."""
+    return await render("dashboard/oauth_clients/list.html", clients=await clients.listed(current_runtime().database))
+
+
+@dashboard.get("/dashboard/oauth-clients/new")
+@page(role="superadmin")
+async def new_oauth_client_page(form: Form) -> str:
+    """The form of a new one."""
+    return await render("dashboard/oauth_clients/edit.html", form=form, client=None)
+
+
+@dashboard.post("/dashboard/oauth-clients/new")
+@action(role="superadmin", form=NewClient, invalid=new_oauth_client_page)
+async def register_oauth_client(data: NewClient) -> str:
+    """Register an application, and show its secret this once."""
+    database = current_runtime().database
+    client, secret = await clients.register(
+        database, name=data.name, redirect_uris=data.redirect_uris, public=data.public
+    )
+    return await render("dashboard/oauth_clients/made.html", client=client, secret_text=secret)
+
+
+@dashboard.get("/dashboard/oauth-clients/<client_id>")
+@page(role="superadmin")
+async def oauth_client_page(client_id: UUID, form: Form) -> str:
+    """One of them, to be edited."""
+    client = await clients.get(current_runtime().database, client_id)
+    kept = {"name": client.name, "redirect_uris": "\n".join(client.redirect_uris)}
+    return await render("dashboard/oauth_clients/edit.html", form=form.starting_with(kept), client=client)
+
+
+@dashboard.post("/dashboard/oauth-clients/<client_id>")
+@action(role="superadmin", form=ClientForm, invalid=oauth_client_page)
+async def save_oauth_client(client_id: UUID, data: ClientForm) -> Next:
+    """Change its name and addresses."""
+    await clients.update(current_runtime().database, client_id, name=data.name, redirect_uris=data.redirect_uris)
+    return Next(url_for("dashboard.oauth_client_page", client_id=client_id), "Saved.")
+
+
+@dashboard.post("/dashboard/oauth-clients/<client_id>/rotate-secret")
+@action(role="superadmin")
+async def rotate_oauth_client_secret(client_id: UUID) -> str:
+    """Make a new secret, and show it this once. The old one ends now."""
+    client, secret = await clients.rotate_secret(current_runtime().database, client_id)
+    return await render("dashboard/oauth_clients/made.html", client=client, secret_text=secret)
+
+
+@dashboard.post("/dashboard/oauth-clients/<client_id>/delete")
+@action(role="superadmin")
+async def delete_oauth_client(client_id: UUID) -> Next:
+    """Delete an application with everything that users granted it."""
+    await clients.remove(current_runtime().database, current_runtime().limiter, client_id)
+    return Next(url_for("dashboard.oauth_clients_page"), "The application was deleted; its tokens are refused.")

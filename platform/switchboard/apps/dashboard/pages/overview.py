@@ -1,0 +1,76 @@
+"""The first page: how the calls of the last days went."""
+
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import page
+from switchboard.apps.dashboard.ui import charts
+from switchboard.apps.dashboard.ui.charts import Series
+from switchboard.apps.dashboard.ui.rendering import TONES, count, dollars, render, rows
+from switchboard.foundation.web.schemas import PageQuery
+from switchboard.resources.analytics import service as analytics
+from switchboard.resources.analytics.schemas import DayOut, DaysQuery, OverviewOut
+from switchboard.resources.calls import service as calls
+
+RECENT = 8
+STEPS = {
+    "endpoint": "their turn is over",
+    "transcript": "words are known",
+    "first_token": "the model begins",
+    "first_audio": "speech is made",
+    "first_frame": "the caller hears",
+}
+
+
+@dashboard.get("/dashboard")
+@page(query=DaysQuery)
+async def overview(session: AsyncSession, query: DaysQuery) -> str:
+    """Figures, charts, and the latest calls."""
+    figures = await analytics.overview(session, query.days)
+    days = await analytics.calls_over_time(session, query.days)
+    ended = await analytics.outcomes(session, query.days)
+    steps = await analytics.latencies(session, query.days)
+    return await render(
+        "dashboard/overview.html",
+        query=query,
+        figures=figures,
+        calls_chart=_calls(days),
+        cost_chart=charts.bars(
+            "Cost a day",
+            [day.date for day in days],
+            [Series("cost", "accent", [float(day.cost) for day in days])],
+            dollars,
+        ),
+        outcomes=charts.shares(
+            [(one.reason.replace("_", " "), one.calls, TONES.get(one.reason, "calm")) for one in ended], count
+        ),
+        sentiment=_sentiment(figures),
+        latencies=charts.shares([(STEPS[step.step], step.p50, "accent") for step in steps], lambda ms: f"{ms:,.0f} ms"),
+        slowest=steps[-1].p95 if steps else None,
+        recent=await rows(session, calls.listed(session), PageQuery(limit=RECENT)),
+    )
+
+
+def _calls(days: list[DayOut]) -> charts.BarChart:
+    other = [float(day.total - day.completed - day.failed) for day in days]
+    series = [
+        Series("completed", "good", [float(day.completed) for day in days]),
+        Series("failed", "bad", [float(day.failed) for day in days]),
+        Series("other", "calm", other),
+    ]
+    return charts.bars("Calls a day", [day.date for day in days], series, count)
+
+
+def _sentiment(figures: OverviewOut) -> list[charts.Share]:
+    felt = figures.sentiment
+    named = (
+        ("positive", felt.positive),
+        ("neutral", felt.neutral),
+        ("negative", felt.negative),
+        ("not judged", felt.unknown),
+    )
+    return (
+        charts.shares([(name, float(number), TONES.get(name, "calm")) for name, number in named], count)
+        if figures.total_calls
+        else []
+    )

@@ -1,0 +1,177 @@
+"""Numbers: the list, finding and buying one, one number with its agent and opening hours, giving it up."""
+
+from uuid import UUID
+
+from pydantic import Field, JsonValue, field_validator
+from quart import url_for
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms.form import Form, parse
+from switchboard.apps.dashboard.ui.labels import COUNTRIES, OUTSIDE
+from switchboard.apps.dashboard.ui.opening_hours import HOURS, Opening, slots_of, timezones, without_blanks
+from switchboard.apps.dashboard.ui.rendering import day, phone, render, rows
+from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.foundation.database import now
+from switchboard.foundation.web.errors import ApiError
+from switchboard.foundation.web.schemas import PageQuery, Query
+from switchboard.plugin_sdk import AvailableNumber
+from switchboard.resources.agents import service as agents
+from switchboard.resources.phone_numbers import purchases, rent
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.phone_numbers.schemas import NumberSearch, PhoneNumberBuy, PhoneNumberUpdate
+from switchboard.runtime import current_runtime
+
+
+class SearchQuery(Query):
+    """Where a number should be; nothing is searched before a country is chosen."""
+
+    country: str = Field("", max_length=2)
+    area_code: str = Field("", max_length=6)
+
+
+class OrderQuery(Query):
+    """The number that is about to be bought."""
+
+    phone_number: str = Field(max_length=20)
+
+
+class NumberForm(PhoneNumberUpdate):
+    """As the API's body; rows of opening hours and holidays that were left empty are left out."""
+
+    @field_validator(*HOURS, mode="before")
+    @classmethod
+    def _without_blanks(cls, value: JsonValue) -> JsonValue:
+        return without_blanks(value)
+
+
+@dashboard.get("/dashboard/numbers")
+@page(query=PageQuery)
+async def numbers_page(session: AsyncSession, query: PageQuery) -> str:
+    """The organization's numbers."""
+    found = await rows(session, numbers.listed(session), query)
+    moment = now()
+    openings = {number.id: Opening.of(number.schedule, moment) for number in found.items}
+    return await render(
+        "dashboard/numbers/list.html", numbers=found, openings=openings, agents=await agents.names(session)
+    )
+
+
+@dashboard.get("/dashboard/numbers/buy")
+@page(role="owner", query=SearchQuery)
+async def search_numbers_page(visitor: Visitor, session: AsyncSession, query: SearchQuery) -> str:
+    """Numbers that can be bought."""
+    form, found = Form(query.model_dump()), None
+    if query.country:
+        form, found = await _search(visitor, query)
+    return await render(
+        "dashboard/numbers/search.html", form=form, found=found, countries=COUNTRIES, price=await rent.price(session)
+    )
+
+
+async def _search(visitor: Visitor, query: SearchQuery) -> tuple[Form, list[AvailableNumber] | None]:
+    values = query.model_dump()
+    try:
+        wanted = parse(NumberSearch, values)
+        return Form(values), list(await purchases.search(current_runtime(), visitor.organization_id, wanted))
+    except ApiError as error:
+        return Form(values, errors=error.errors, message=error.detail), None
+
+
+@dashboard.get("/dashboard/numbers/order")
+@page(role="owner", query=OrderQuery)
+async def order_page(session: AsyncSession, query: OrderQuery, form: Form) -> str:
+    """The last question before a number is bought."""
+    return await render(
+        "dashboard/numbers/order.html",
+        form=form.starting_with({"phone_number": query.phone_number}),
+        number=query.phone_number,
+        agents=await agents.names(session),
+        price=await rent.price(session),
+    )
+
+
+@dashboard.post("/dashboard/numbers/order")
+@action(role="owner", form=PhoneNumberBuy, invalid=order_page)
+async def buy_number(visitor: Visitor, data: PhoneNumberBuy) -> Next:
+    """Buy a number."""
+    number = await purchases.buy(current_runtime(), visitor.organization_id, data)
+    return Next(url_for("dashboard.number_page", number_id=number.id), f"{phone(number.phone_number)} is yours.")
+
+
+@dashboard.get("/dashboard/numbers/<number_id>")
+@page()
+async def number_page(visitor: Visitor, session: AsyncSession, number_id: UUID, form: Form) -> str:
+    """One number: who answers, when, and what happens otherwise."""
+    return await _number_page(visitor, session, await numbers.get(session, number_id), form)
+
+
+async def _number_page(
+    visitor: Visitor, session: AsyncSession, number: PhoneNumber, form: Form, *, secret: str | None = None
+) -> str:
+    moment = now()
+    forms = {
+        name: form if form.was_sent and form.value(name) is not None else Form(_kept(visitor, number))
+        for name in _FORMS
+    }
+    return await render(
+        "dashboard/numbers/number.html",
+        number=number,
+        forms=forms,
+        secret=secret,
+        agents=await agents.names(session),
+        openings={name: Opening.of(getattr(number, name), moment) for name in HOURS},
+        slots={name: slots_of(forms[name].value(name)) for name in HOURS},
+        zones=[(zone, zone.replace("_", " ")) for zone in timezones()],
+        outside=OUTSIDE,
+    )
+
+
+_FORMS = ("friendly_name", *HOURS, "forward_webhook_url")
+"""A field that each of the page's forms always brings."""
+
+
+def _kept(visitor: Visitor, number: PhoneNumber) -> dict[str, JsonValue]:
+    fresh: dict[str, JsonValue] = {
+        "enabled": False,
+        "timezone": visitor.organization.timezone if visitor.organization else "UTC",
+    }
+    values = number.model_dump(
+        mode="json", include={"friendly_name", "inbound_agent_id", "forward_number", "forward_webhook_url"}
+    )
+    return {**values, "schedule": number.schedule or fresh, "sms_schedule": number.sms_schedule or fresh}
+
+
+@dashboard.post("/dashboard/numbers/<number_id>")
+@action(form=NumberForm, invalid=number_page)
+async def save_number(session: AsyncSession, number_id: UUID, data: NumberForm) -> Next:
+    """Change a number's name, agent or opening hours."""
+    runtime = current_runtime()
+    # A new webhook has a new secret, which `save_number_webhook` shows.
+    data.model_fields_set.discard("forward_webhook_url")
+    await numbers.update(session, number_id, data, keyring=runtime.keyring, outbound=runtime.outbound)
+    return Next(url_for("dashboard.number_page", number_id=number_id), "Saved.")
+
+
+@dashboard.post("/dashboard/numbers/<number_id>/webhook")
+@action(role="owner", form=NumberForm, invalid=number_page)
+async def save_number_webhook(visitor: Visitor, session: AsyncSession, number_id: UUID, data: NumberForm) -> Next | str:
+    """Set the webhook that is asked outside opening hours, and show the secret that signs its requests."""
+    runtime = current_runtime()
+    number, secret = await numbers.update(session, number_id, data, keyring=runtime.keyring, outbound=runtime.outbound)
+    if secret is None:
+        return Next(url_for("dashboard.number_page", number_id=number_id), "Nothing is asked any more.")
+    return await _number_page(visitor, session, number, Form(), secret=secret)
+
+
+@dashboard.post("/dashboard/numbers/<number_id>/release")
+@action(role="owner")
+async def release_number(session: AsyncSession, number_id: UUID) -> Next:
+    """Give a number up at the end of the month that is paid for."""
+    number = await numbers.schedule_release(session, number_id)
+    return Next(
+        url_for("dashboard.numbers_page"),
+        f"{phone(number.phone_number)} works until {day(number.release_at)} and is then given back.",
+    )

@@ -1,0 +1,198 @@
+"""Providers: what stands behind calls and texts, in the order in which it is tried; each with its settings."""
+
+import asyncio
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+from quart import request, url_for
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms import schema_form
+from switchboard.apps.dashboard.forms.form import Form, nested
+from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.engine.providers import editing
+from switchboard.engine.providers.configuration import Wanted
+from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
+from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings
+from switchboard.plugin_sdk.registry import Capability
+from switchboard.resources.agents import service as agents
+from switchboard.resources.knowledge_bases import service as knowledge_bases
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.runtime import current_runtime
+
+CHECK_SECONDS = 20
+MOST_NAMED = 5
+NAMES = {
+    Capability.TELEPHONY: ("Phone carrier", "Places and takes calls, sends texts, sells numbers."),
+    Capability.SPEECH_TO_TEXT: ("Speech to text", "Understands what callers say."),
+    Capability.TEXT_TO_SPEECH: ("Voices", "Speak what agents say."),
+    Capability.LLM: ("Language model", "Decides what agents say and do."),
+    Capability.EMBEDDING: ("Embeddings", "Find what knowledge bases know."),
+    Capability.VECTOR_STORE: ("Vector store", "Keeps what knowledge bases know."),
+}
+PREFIX = "settings."
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A capability with the organization's providers of it, in order, and those that it could have."""
+
+    capability: Capability
+    name: str
+    about: str
+    chosen: list[tuple[ProviderConfiguration, type[Provider[ProviderSettings]] | None]]
+    others: list[type[Provider[ProviderSettings]]]
+
+
+@dashboard.get("/dashboard/providers")
+@page(role="owner")
+async def providers_page(session: AsyncSession, visitor: Visitor) -> str:
+    """Each capability with its providers."""
+    found = await editing.listed(session)
+    return await render(
+        "dashboard/providers/list.html",
+        parts=[_part(capability, found) for capability in Capability],
+        file=_file(visitor),
+    )
+
+
+def _part(capability: Capability, found: list[ProviderConfiguration]) -> Part:
+    registry = current_runtime().registry
+    rows = [row for row in found if row.capability == capability]
+    chosen = [(row, registry.provider(capability, row.name)) for row in rows]
+    taken = {row.name for row in rows}
+    return Part(
+        capability,
+        *NAMES[capability],
+        chosen,
+        [kind for kind in registry.providers(capability) if kind.name not in taken],
+    )
+
+
+@dashboard.get("/dashboard/providers/<capability>/<name>")
+@page(role="owner")
+async def provider_page(session: AsyncSession, visitor: Visitor, form: Form, capability: str, name: str) -> str:
+    """A provider's settings, to be given or changed. A secret that is kept is never shown."""
+    kind = _kind(capability, name)
+    row = await editing.find(session, Capability(capability), name)
+    locked = frozenset() if visitor.may("superadmin") else editing.operator_settings(kind)
+    made_up = frozenset(kind.initial_settings()) if row is None else frozenset()
+    fields = [field for field in schema_form.fields_of(kind.Settings) if field.name not in made_up]
+    kept: dict[str, JsonValue] = {"settings": schema_form.shown(fields, row.settings if row is not None else {})}
+    return await render(
+        "dashboard/providers/edit.html",
+        form=form.starting_with(kept),
+        kind=kind,
+        about="" if kind.Settings is ProviderSettings else kind.Settings.__doc__ or "",
+        fields=fields,
+        locked=locked,
+        kept=editing.kept_secrets(current_runtime().keyring, row),
+        row=row,
+        part=NAMES[Capability(capability)][0],
+        capability=capability,
+        file=_file(visitor),
+    )
+
+
+@dashboard.post("/dashboard/providers/<capability>/<name>")
+@action(role="owner", invalid=provider_page)
+async def save_provider(session: AsyncSession, visitor: Visitor, capability: str, name: str) -> Next:
+    """Add a provider, or change its settings."""
+    kind = _kind(capability, name)
+    _require_no_file(visitor)
+    typed = nested(await request.form).get("settings", {})
+    values, faults = schema_form.read(
+        schema_form.fields_of(kind.Settings), typed if isinstance(typed, dict) else {}, prefix=PREFIX
+    )
+    if faults:
+        raise ValidationFailed("Some settings cannot be read.", errors=faults)
+    wanted, runtime = Wanted(Capability(capability), name, values), current_runtime()
+    try:
+        await editing.put(session, runtime.registry, runtime.keyring, wanted, by_operator=visitor.may("superadmin"))
+    except ValidationFailed as error:
+        told = [(fault["field"], fault["message"]) for fault in error.errors]
+        raise ValidationFailed(error.detail, errors=schema_form.at_fields(told, PREFIX)) from None
+    return Next(url_for("dashboard.providers_page"), f"{kind.title} was saved. Check whether it works.")
+
+
+@dashboard.post("/dashboard/providers/<capability>/<name>/up")
+@action(role="owner")
+async def move_provider_up(session: AsyncSession, visitor: Visitor, capability: str, name: str) -> Next:
+    """Have a provider tried earlier."""
+    _require_no_file(visitor)
+    await editing.move_up(session, _capability(capability), name)
+    return Next(url_for("dashboard.providers_page"))
+
+
+@dashboard.post("/dashboard/providers/<capability>/<name>/remove")
+@action(role="owner")
+async def remove_provider(session: AsyncSession, visitor: Visitor, capability: str, name: str) -> Next:
+    """Take a provider away that nothing names."""
+    _require_no_file(visitor)
+    if users := await _users(session, _capability(capability), name):
+        named = ", ".join(users[:MOST_NAMED]) + (
+            f" and {len(users) - MOST_NAMED} more" if len(users) > MOST_NAMED else ""
+        )
+        raise InvalidState(f"{name} is still used by {named}. Choose another provider there first.")
+    await editing.remove(session, Capability(capability), name)
+    return Next(url_for("dashboard.providers_page"), f"{name} was removed.")
+
+
+async def _users(session: AsyncSession, capability: Capability, name: str) -> list[str]:
+    """What names a provider and would not work without it."""
+    match capability:
+        case Capability.TELEPHONY:
+            return [number.phone_number for number in await numbers.at_carrier(session, name)]
+        case Capability.SPEECH_TO_TEXT | Capability.TEXT_TO_SPEECH | Capability.LLM:
+            return [agent.name for agent in await agents.using(session, capability, name)]
+        case Capability.EMBEDDING:
+            return [base.name for base in await knowledge_bases.using(session, name)]
+        case Capability.VECTOR_STORE:
+            return [base.name for base in await knowledge_bases.chosen(session, None)]
+
+
+@dashboard.post("/dashboard/providers/<capability>/<name>/check")
+@action(role="owner")
+async def check_provider(visitor: Visitor, capability: str, name: str) -> Next:
+    """See whether a provider's settings work, and say what it says."""
+    try:
+        async with (
+            asyncio.timeout(CHECK_SECONDS),
+            current_runtime().providers.use(visitor.organization_id, _capability(capability), name) as provider,
+        ):
+            await provider.check()
+            told = f"{provider.title} works."
+    except ProviderError as error:
+        told = f"{name} does not work: {error.message}"
+    except TimeoutError:
+        told = f"{name} did not answer within {CHECK_SECONDS} seconds."
+    return Next(url_for("dashboard.providers_page"), told)
+
+
+def _file(visitor: Visitor) -> str:
+    """The name of the tenant file that the organization's providers come from; empty where there is none."""
+    organization = visitor.organization
+    path = editing.file_of(current_runtime().settings.tenants_dir, organization.slug if organization else None)
+    return path.name if path is not None else ""
+
+
+def _require_no_file(visitor: Visitor) -> None:
+    organization = visitor.organization
+    editing.require_no_file(current_runtime().settings.tenants_dir, organization.slug if organization else None)
+
+
+def _capability(text: str) -> Capability:
+    if text not in set(Capability):
+        raise NotFound
+    return Capability(text)
+
+
+def _kind(capability: str, name: str) -> type[Provider[ProviderSettings]]:
+    kind = current_runtime().registry.provider(_capability(capability), name)
+    if kind is None:
+        raise NotFound
+    return kind

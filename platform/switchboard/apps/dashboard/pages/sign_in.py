@@ -1,0 +1,119 @@
+"""Signing in and out, and choosing an organization."""
+
+import re
+from uuid import UUID
+
+from quart import Response, redirect, request, url_for
+from quart.typing import ResponseReturnValue
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.visitor import (
+    check_form,
+    check_origin,
+    current_visitor,
+    find_visitor,
+    forget_cookie,
+    sending_page,
+    set_cookie,
+    slow_down,
+)
+from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.openapi import AUTHORIZE
+from switchboard.foundation.web.principal import Limit
+from switchboard.foundation.web.rate_limits import headers
+from switchboard.foundation.web.schemas import parse_id
+from switchboard.resources.identity import sign_in
+from switchboard.resources.identity.service import IdentityError
+from switchboard.resources.identity.sign_in import Browser
+from switchboard.runtime import current_runtime
+
+ATTEMPTS = Limit(per_second=0.1, burst=20)
+
+
+def own_path(text: str | None) -> str:
+    """Where to go after signing in: a page of ours, and the overview instead of anything else."""
+    return text if text and re.fullmatch(r"/(dashboard|oauth/authorize)([/?][!-\[\]-~]*)?", text) else "/dashboard"
+
+
+def browser() -> Browser:
+    """From where this request comes."""
+    return Browser(request.remote_addr or "", request.headers.get("User-Agent", ""))
+
+
+@dashboard.get("/dashboard/sign-in")
+async def sign_in_page() -> ResponseReturnValue:
+    """The form; who is signed in already goes on."""
+    after = own_path(request.args.get("after"))
+    if await find_visitor() is not None:
+        return redirect(after, 303)
+    return await render("dashboard/sign_in.html", form=Form(), after=after)
+
+
+@dashboard.post("/dashboard/sign-in")
+async def sign_in_now() -> ResponseReturnValue:
+    """Begin a fresh session, whatever cookie the browser brought: a session that somebody else planted is not taken over."""
+    check_origin()
+    fields = await request.form
+    after, email, password = own_path(fields.get("after")), fields.get("email", ""), fields.get("password", "")
+    verdict = await slow_down("sign-in", browser().address, ATTEMPTS)
+    if not verdict.allowed:
+        page = await render(
+            "dashboard/sign_in.html",
+            form=Form(message="Too many attempts. Wait a little, then try again."),
+            after=after,
+        )
+        return Response(page, 429, headers(ATTEMPTS, verdict), content_type="text/html; charset=utf-8")
+    try:
+        _, token = await sign_in.sign_in(current_runtime().database, email, password, browser())
+    except IdentityError as refusal:
+        page = await render("dashboard/sign_in.html", form=Form({"email": email}, message=str(refusal)), after=after)
+        return Response(page, 422, content_type="text/html; charset=utf-8")
+    return signed_in(token, after)
+
+
+def signed_in(token: str, after: str) -> Response:
+    """The answer that gives the browser its session."""
+    response = Response("", 303, {"Location": after})
+    set_cookie(response, token)
+    return response
+
+
+@dashboard.post("/dashboard/sign-out")
+async def sign_out_now() -> ResponseReturnValue:
+    """End this browser's session. Who does so where an application asks for access comes back to it as somebody else."""
+    visitor = await current_visitor()
+    await check_form(visitor)
+    await sign_in.sign_out(current_runtime().database, visitor.user.id, only=visitor.session.id)
+    asked = sending_page()
+    after = asked if asked.startswith(f"{AUTHORIZE}?") else None
+    response = Response("", 303, {"Location": url_for("dashboard.sign_in_page", after=after)})
+    forget_cookie(response)
+    return response
+
+
+@dashboard.get("/dashboard/organizations")
+async def organizations_page() -> ResponseReturnValue:
+    """The organizations that one may enter."""
+    visitor = await current_visitor()
+    return await render(
+        "dashboard/organizations.html",
+        organizations=await sign_in.organizations(current_runtime().database, visitor.user),
+    )
+
+
+@dashboard.post("/dashboard/organizations/<organization_id>")
+async def enter_organization(organization_id: str) -> ResponseReturnValue:
+    """Go on in another organization."""
+    visitor = await current_visitor()
+    await check_form(visitor)
+    await sign_in.enter(current_runtime().database, visitor.user, visitor.session.id, _known(organization_id))
+    return redirect(url_for("dashboard.overview"), 303)
+
+
+def _known(text: str) -> UUID:
+    found = parse_id(text)
+    if found is None:
+        raise NotFound
+    return found

@@ -1,0 +1,77 @@
+"""Signing in through the operator's identity provider, where one is set up."""
+
+import hmac
+
+from quart import Response, current_app, redirect, request, url_for
+from quart.typing import ResponseReturnValue
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.pages.sign_in import ATTEMPTS, browser, own_path, signed_in
+from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.visitor import is_https, slow_down
+from switchboard.foundation.web.errors import NotFound, RateLimited
+from switchboard.resources.identity import members, sign_in
+from switchboard.resources.identity.service import IdentityError
+from switchboard.resources.identity.single_sign_on import Attempt, SingleSignOn, SingleSignOnFailed
+from switchboard.runtime import current_runtime
+
+EXTENSION = "switchboard.single_sign_on"
+COOKIE, COOKIE_SECONDS = "single_sign_on", 600
+
+
+def _provider() -> SingleSignOn:
+    """Made once, so that its keys and addresses are fetched once. Raises `NotFound` where none is set up."""
+    settings = current_runtime().settings
+    if not settings.oidc_issuer:
+        raise NotFound("Single sign-on is not set up here.")
+    provider: SingleSignOn = current_app.extensions.setdefault(EXTENSION, SingleSignOn(settings))
+    return provider
+
+
+def _callback() -> str:
+    return current_runtime().settings.base_url + url_for("dashboard.finish_single_sign_on")
+
+
+@dashboard.get("/dashboard/sign-in/single-sign-on")
+async def begin_single_sign_on() -> ResponseReturnValue:
+    """Send the browser to the provider."""
+    if not (await slow_down("single-sign-on", browser().address, ATTEMPTS)).allowed:
+        raise RateLimited("Too many attempts. Wait a little, then try again.")
+    try:
+        url, attempt = await _provider().begin(_callback(), own_path(request.args.get("after")))
+    except SingleSignOnFailed as failure:
+        return await _refused(str(failure))
+    response = redirect(url, 303)
+    sealed = attempt.sealed(current_runtime().keyring)
+    response.set_cookie(
+        COOKIE,
+        sealed,
+        max_age=COOKIE_SECONDS,
+        secure=is_https(),
+        httponly=True,
+        samesite="Lax",
+        path="/dashboard/sign-in",
+    )
+    return response
+
+
+@dashboard.get("/dashboard/sign-in/callback")
+async def finish_single_sign_on() -> ResponseReturnValue:
+    """Take the browser back: only the one that was sent, once, with what it was sent with."""
+    attempt = Attempt.opened(request.cookies.get(COOKIE, ""), current_runtime().keyring)
+    if attempt is None or not hmac.compare_digest(attempt.state.encode(), request.args.get("state", "").encode()):
+        return await _refused("This sign-in was begun in another browser, or too long ago. Try again.")
+    try:
+        email = await _provider().finish(_callback(), attempt, code=request.args.get("code", ""))
+        user_id = await members.find_or_admit(current_runtime().database, email)
+    except (SingleSignOnFailed, IdentityError) as failure:
+        return await _refused(str(failure))
+    response = signed_in(await sign_in.begin_as(current_runtime().database, user_id, browser()), attempt.after)
+    response.delete_cookie(COOKIE, path="/dashboard/sign-in")
+    return response
+
+
+async def _refused(message: str) -> Response:
+    page = await render("dashboard/sign_in.html", form=Form(message=message), after="/dashboard")
+    return Response(page, 422, content_type="text/html; charset=utf-8")

@@ -1,0 +1,78 @@
+"""Who belongs to the organization: members with their roles, invitations by link."""
+
+from uuid import UUID
+
+from pydantic import Field
+from quart import url_for
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.foundation.web.schemas import RequestBody
+from switchboard.resources.identity import members
+from switchboard.resources.identity.members import Role
+from switchboard.resources.oauth.connections import live_grants
+from switchboard.runtime import current_runtime
+
+
+class NewInvitation(RequestBody):
+    """Whom to invite as what."""
+
+    email: str = Field(max_length=254)
+    role: Role = "member"
+
+
+class RoleChange(RequestBody):
+    """What a member is from now on."""
+
+    role: Role
+
+
+@dashboard.get("/dashboard/team")
+@page()
+async def team_page(session: AsyncSession, visitor: Visitor, form: Form) -> str:
+    """Members and open invitations."""
+    people = await members.members(current_runtime().database, visitor.organization_id)
+    return await render(
+        "dashboard/team/list.html", form=form, members=people, invitations=await members.invitations(session)
+    )
+
+
+@dashboard.post("/dashboard/team")
+@action(role="owner", form=NewInvitation, invalid=team_page)
+async def invite(session: AsyncSession, data: NewInvitation) -> str:
+    """Make an invitation, and show its link this once."""
+    invitation, token = await members.invite(session, email=data.email, role=data.role)
+    link = current_runtime().settings.base_url + url_for("dashboard.invitation_page", token=token)
+    return await render("dashboard/team/invited.html", invitation=invitation, link=link)
+
+
+@dashboard.post("/dashboard/team/invitations/<invitation_id>/withdraw")
+@action(role="owner")
+async def withdraw_invitation(session: AsyncSession, invitation_id: UUID) -> Next:
+    """Make an invitation's link worthless."""
+    await members.withdraw(session, invitation_id)
+    return Next(url_for("dashboard.team_page"), "The invitation was withdrawn.")
+
+
+@dashboard.post("/dashboard/team/<user_id>/role")
+@action(role="owner", form=RoleChange)
+async def change_role(visitor: Visitor, user_id: UUID, data: RoleChange) -> Next:
+    """Make a member an owner, or an owner a member."""
+    await members.change_role(current_runtime().database, visitor.organization_id, user_id, data.role)
+    return Next(url_for("dashboard.team_page"), "The role was changed.")
+
+
+@dashboard.post("/dashboard/team/<user_id>/remove")
+@action(role="owner")
+async def remove_member(visitor: Visitor, user_id: UUID) -> Next:
+    """End a membership, and what applications were granted with it."""
+    runtime = current_runtime()
+    grants = await live_grants(runtime.database, visitor.organization_id, user_id)
+    await members.remove(runtime.database, visitor.organization_id, user_id)
+    for grant in grants:
+        await runtime.limiter.tell_revoked(str(grant))
+    return Next(url_for("dashboard.team_page"), "They no longer belong to the organization.")

@@ -1,0 +1,133 @@
+"""Texts: the inbox, one conversation with its answer, a new text."""
+
+from uuid import UUID
+
+from pydantic import Field
+from quart import Response, url_for
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
+from switchboard.apps.dashboard.ui.live_parts import live
+from switchboard.apps.dashboard.ui.rendering import number_name, render, render_part, rows
+from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.foundation.web.schemas import Page, PageQuery, Query
+from switchboard.resources.contacts import service as contacts
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.sms import inbox
+from switchboard.resources.sms import service as sms
+from switchboard.resources.sms.models import SmsConversation
+from switchboard.resources.sms.schemas import MAX_BODY_CHARACTERS, Reply, SmsCreate, SmsMessageQuery
+
+
+class InboxQuery(PageQuery):
+    """Filters of the inbox: with whom."""
+
+    number: WrittenNumber | None = None
+
+
+class NewTextQuery(Query):
+    """What the form of a new text begins with."""
+
+    to_number: str = Field("", max_length=20)
+
+
+@dashboard.get("/dashboard/texts")
+@page(query=InboxQuery)
+async def texts_page(session: AsyncSession, query: InboxQuery) -> str:
+    """The conversations, the one with the latest text first."""
+    return await render("dashboard/texts/inbox.html", **await _inbox(session, query))
+
+
+@dashboard.get("/dashboard/texts/live")
+@page(query=InboxQuery)
+async def texts_live(visitor: Visitor, query: InboxQuery) -> Response:
+    """The inbox, as texts come and go."""
+
+    async def show(session: AsyncSession) -> str:
+        return await render_part("dashboard/texts/conversations.html", **await _inbox(session, query))
+
+    return await live(visitor, show)
+
+
+@dashboard.get("/dashboard/texts/new")
+@page(query=NewTextQuery)
+async def new_text_page(session: AsyncSession, query: NewTextQuery, form: Form) -> str:
+    """The form of a new text."""
+    own = [(number.id, number_name(number)) for number in await numbers.active(session) if number.sms_active]
+    return await render(
+        "dashboard/texts/new.html", form=form.starting_with(query.model_dump()), numbers=own, most=MAX_BODY_CHARACTERS
+    )
+
+
+@dashboard.post("/dashboard/texts/new")
+@action(form=SmsCreate, invalid=new_text_page)
+async def send_text(session: AsyncSession, data: SmsCreate) -> Next:
+    """Text somebody."""
+    message = await sms.send(session, data, author="person")
+    return Next(url_for("dashboard.conversation_page", conversation_id=message.conversation_id))
+
+
+@dashboard.get("/dashboard/texts/<conversation_id>")
+@page(query=SmsMessageQuery)
+async def conversation_page(session: AsyncSession, conversation_id: UUID, query: SmsMessageQuery, form: Form) -> str:
+    """One conversation, and the answer to it."""
+    conversation = await sms.get_conversation(session, conversation_id)
+    number = await numbers.find_active(session, conversation.phone_number_id)
+    return await render(
+        "dashboard/texts/conversation.html",
+        form=form,
+        number=number,
+        has_opted_out=await sms.has_opted_out(session, conversation),
+        can_be_called=sms.can_be_called(conversation),
+        contact=await contacts.find_by_number(session, conversation.contact_number),
+        most=MAX_BODY_CHARACTERS,
+        **await _messages(session, conversation, query),
+    )
+
+
+@dashboard.get("/dashboard/texts/<conversation_id>/live")
+@page()
+async def conversation_live(visitor: Visitor, session: AsyncSession, conversation_id: UUID) -> Response:
+    """A conversation's latest texts, as they come and go."""
+    await sms.get_conversation(session, conversation_id)
+
+    async def show(session: AsyncSession) -> str:
+        conversation = await sms.get_conversation(session, conversation_id)
+        return await render_part(
+            "dashboard/texts/messages.html", **await _messages(session, conversation, SmsMessageQuery())
+        )
+
+    return await live(visitor, show)
+
+
+@dashboard.post("/dashboard/texts/<conversation_id>")
+@action(form=Reply, invalid=conversation_page)
+async def reply_to_text(session: AsyncSession, conversation_id: UUID, data: Reply) -> Next:
+    """Answer in a conversation."""
+    await inbox.reply(session, conversation_id, data.body)
+    return Next(url_for("dashboard.conversation_page", conversation_id=conversation_id))
+
+
+async def _inbox(session: AsyncSession, query: InboxQuery) -> dict[str, object]:
+    found, total = await inbox.latest(session, query, contact_number=query.number)
+    return {
+        "query": query,
+        "conversations": Page[SmsConversation].model_construct(
+            items=found, total=total, limit=query.limit, offset=query.offset
+        ),
+        "last": await inbox.last_texts(session, found),
+        "names": await contacts.names_of(session, [conversation.contact_number for conversation in found]),
+        "numbers": {number.id: number for number in await numbers.active(session)},
+    }
+
+
+async def _messages(session: AsyncSession, conversation: SmsConversation, query: SmsMessageQuery) -> dict[str, object]:
+    return {
+        "conversation": conversation,
+        "messages": await rows(session, sms.messages(session, conversation.id), query),
+        "name": await contacts.name_of(session, conversation.contact_number),
+        "agent_answers": conversation.reply_due_at is not None,
+    }

@@ -1,0 +1,184 @@
+"""Webhooks: who is told of what, what became of each telling, and a test."""
+
+import json
+from uuid import UUID
+
+from pydantic import JsonValue
+from quart import Response, url_for
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.ui.live_parts import live
+from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
+from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.foundation.events.catalog import CATALOG
+from switchboard.foundation.events.models import EventTarget
+from switchboard.foundation.web.schemas import PageQuery, RequestBody
+from switchboard.resources.webhooks import deliveries
+from switchboard.resources.webhooks import service as endpoints
+from switchboard.resources.webhooks.schemas import AllDeliveriesQuery, EndpointCreate, EndpointUpdate
+from switchboard.runtime import current_runtime
+
+RECENT = 10
+EVENTS = [(name, f"{name}: {(kind.__doc__ or '').rstrip('.')}") for name, kind in CATALOG.items()]
+
+
+class DeliveriesQuery(AllDeliveriesQuery):
+    """Filters of the page of deliveries."""
+
+    endpoint_id: UUID | None = None
+
+
+class Rotation(RequestBody):
+    """How a secret is rotated."""
+
+    grace: bool = False
+
+
+@dashboard.get("/dashboard/webhooks")
+@page()
+async def webhooks_page(session: AsyncSession) -> str:
+    """The endpoints."""
+    return await render(
+        "dashboard/webhooks/list.html", endpoints=await endpoints.all_of_them(session), most=endpoints.MOST_ENDPOINTS
+    )
+
+
+@dashboard.get("/dashboard/webhooks/new")
+@page(role="owner")
+async def new_webhook_page(form: Form) -> str:
+    """The form of a new endpoint."""
+    return await render("dashboard/webhooks/new.html", form=form, events=EVENTS)
+
+
+@dashboard.post("/dashboard/webhooks/new")
+@action(role="owner", form=EndpointCreate, invalid=new_webhook_page)
+async def add_webhook(session: AsyncSession, data: EndpointCreate) -> str:
+    """Make an endpoint and show its secret, this once."""
+    runtime = current_runtime()
+    endpoint, secret = await endpoints.create(session, data, keyring=runtime.keyring, outbound=runtime.outbound)
+    return await render("dashboard/webhooks/secret.html", endpoint=endpoint, secret_text=secret, is_new=True)
+
+
+@dashboard.get("/dashboard/webhooks/<endpoint_id>")
+@page()
+async def webhook_page(session: AsyncSession, endpoint_id: UUID, form: Form, visitor: Visitor) -> str:
+    """One endpoint: its settings, its latest deliveries."""
+    endpoint = await endpoints.get(session, endpoint_id)
+    kept: dict[str, JsonValue] = {
+        "url": endpoint.url,
+        "description": endpoint.description,
+        "events": [*endpoint.events],
+    }
+    latest = await rows(session, deliveries.listed(session, target_id=endpoint_id), PageQuery(limit=RECENT))
+    return await render(
+        "dashboard/webhooks/endpoint.html",
+        form=form.starting_with(kept),
+        endpoint=endpoint,
+        events=EVENTS,
+        latest=latest,
+        urls={endpoint.id: endpoint.url},
+        may_change=visitor.may("owner"),
+    )
+
+
+@dashboard.post("/dashboard/webhooks/<endpoint_id>")
+@action(role="owner", form=EndpointUpdate, invalid=webhook_page)
+async def save_webhook(session: AsyncSession, endpoint_id: UUID, data: EndpointUpdate) -> Next:
+    """Change an endpoint."""
+    await endpoints.update(session, endpoint_id, data, outbound=current_runtime().outbound)
+    return Next(url_for("dashboard.webhook_page", endpoint_id=endpoint_id), "Saved.")
+
+
+@dashboard.post("/dashboard/webhooks/<endpoint_id>/enabled")
+@action(role="owner", form=EndpointUpdate)
+async def switch_webhook(session: AsyncSession, endpoint_id: UUID, data: EndpointUpdate) -> Next:
+    """Enable or disable an endpoint."""
+    endpoint = await endpoints.update(session, endpoint_id, data, outbound=current_runtime().outbound)
+    told = (
+        "Enabled. What was waiting goes on." if endpoint.enabled else "Disabled. What is pending waits for seven days."
+    )
+    return Next(url_for("dashboard.webhook_page", endpoint_id=endpoint_id), told)
+
+
+@dashboard.post("/dashboard/webhooks/<endpoint_id>/rotate")
+@action(role="owner", form=Rotation)
+async def rotate_webhook_secret(session: AsyncSession, endpoint_id: UUID, data: Rotation) -> str:
+    """Make a new secret and show it, this once."""
+    endpoint, secret = await endpoints.rotate_secret(
+        session, endpoint_id, grace=data.grace, keyring=current_runtime().keyring
+    )
+    return await render("dashboard/webhooks/secret.html", endpoint=endpoint, secret_text=secret, is_new=False)
+
+
+@dashboard.post("/dashboard/webhooks/<endpoint_id>/delete")
+@action(role="owner")
+async def delete_webhook(session: AsyncSession, endpoint_id: UUID) -> Next:
+    """Delete an endpoint; what was on its way to it is not delivered any more."""
+    await endpoints.delete(session, endpoint_id)
+    return Next(url_for("dashboard.webhooks_page"), "The endpoint was deleted.")
+
+
+@dashboard.post("/dashboard/webhooks/<endpoint_id>/test")
+@action()
+async def test_webhook(session: AsyncSession, endpoint_id: UUID) -> Next:
+    """Send a made-up `call.completed` to this endpoint, as any other event is sent."""
+    delivery = await deliveries.send_sample(session, endpoint_id)
+    return Next(url_for("dashboard.delivery_page", delivery_id=delivery.id), "A test event is on its way.")
+
+
+@dashboard.get("/dashboard/webhooks/deliveries")
+@page(query=DeliveriesQuery)
+async def deliveries_page(session: AsyncSession, query: DeliveriesQuery) -> str:
+    """Every delivery, filtered."""
+    found = await rows(session, deliveries.listed(session, query, target_id=query.endpoint_id), query)
+    known = await endpoints.all_of_them(session)
+    return await render(
+        "dashboard/webhooks/deliveries.html", deliveries=found, query=query, endpoints=known, urls=_urls(known)
+    )
+
+
+def _urls(known: list[EventTarget]) -> dict[UUID, str | None]:
+    return {endpoint.id: endpoint.url for endpoint in known}
+
+
+@dashboard.get("/dashboard/webhooks/deliveries/<delivery_id>")
+@page()
+async def delivery_page(session: AsyncSession, delivery_id: UUID) -> str:
+    """One delivery: its attempts as they are made, the body as it is sent."""
+    return await render("dashboard/webhooks/delivery.html", **await _delivery(session, delivery_id))
+
+
+@dashboard.get("/dashboard/webhooks/deliveries/<delivery_id>/live")
+@page()
+async def delivery_live(visitor: Visitor, delivery_id: UUID) -> Response:
+    """How a delivery gets on."""
+    async with current_runtime().database.tenant(visitor.organization_id) as session:
+        await deliveries.get(session, delivery_id)
+
+    async def show(session: AsyncSession) -> str:
+        return await render_part("dashboard/webhooks/attempts.html", **await _delivery(session, delivery_id))
+
+    return await live(visitor, show)
+
+
+async def _delivery(session: AsyncSession, delivery_id: UUID) -> dict[str, object]:
+    delivery = await deliveries.get(session, delivery_id)
+    payload = json.loads(delivery.body)
+    return {
+        "delivery": delivery,
+        "attempts": await deliveries.attempts(session, delivery_id),
+        "urls": _urls(await endpoints.all_of_them(session)),
+        "is_test": payload["data"].get("metadata") == deliveries.SAMPLE_METADATA,
+        "payload": json.dumps(payload, indent=2, ensure_ascii=False),
+    }
+
+
+@dashboard.post("/dashboard/webhooks/deliveries/<delivery_id>/replay")
+@action()
+async def replay_delivery(session: AsyncSession, delivery_id: UUID) -> Next:
+    """Send the same body again, under an id of its own."""
+    again = await deliveries.replay(session, delivery_id)
+    return Next(url_for("dashboard.delivery_page", delivery_id=again.id), "Sent again, under a new id.")

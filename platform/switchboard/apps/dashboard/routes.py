@@ -1,0 +1,40 @@
+"""The dashboard with all its pages: each module adds its own to the blueprint."""
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.pages import (  # noqa: F401
+    account,
+    audit,
+    authorize,
+    automations,
+    calls,
+    campaign_editor,
+    campaigns,
+    connected_apps,
+    contacts,
+    do_not_call,
+    integration,
+    invitations,
+    keys,
+    knowledge,
+    live_calls,
+    oauth_clients,
+    overview,
+    phone_numbers,
+    providers,
+    sign_in,
+    single_sign_on,
+    team,
+    texts,
+    usage,
+    webhooks,
+)
+from switchboard.apps.dashboard.pages.agents import (  # noqa: F401
+    agents,
+    client_sdks,
+    simulations,
+    talk,
+    test_call,
+    versions,
+)
+
+__all__ = ["dashboard"]

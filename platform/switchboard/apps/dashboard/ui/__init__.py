@@ -1,0 +1,1 @@
+"""Presentation helpers that pages share: rendering, navigation, charts, labels."""

@@ -1,0 +1,62 @@
+"""Opening hours as pages show them, and as their form brings them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any, Final
+from zoneinfo import ZoneInfo, available_timezones
+
+from pydantic import JsonValue
+
+from switchboard.apps.dashboard.forms.rows import kept_rows
+from switchboard.resources.phone_numbers.schedule import Schedule, is_open, next_change
+
+HOURS: Final = ("schedule", "sms_schedule")
+"""The fields of a number that are opening hours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Whether it is open, and until when, by the schedule's own clock."""
+
+    is_open: bool
+    words: str
+
+    @classmethod
+    def of(cls, schedule: dict[str, Any] | None, moment: datetime) -> "Opening":
+        """As the service decides, of a schedule as it is kept."""
+        rule = Schedule.model_validate(schedule) if schedule else None
+        if rule is None or not rule.enabled:
+            return cls(True, "always open")
+        opened, change = is_open(rule, moment), next_change(rule, moment)
+        said = "open" if opened else "closed"
+        if change is None:
+            return cls(opened, f"{said} for more than a week")
+        zone = ZoneInfo(rule.timezone)
+        local, today = change.astimezone(zone), moment.astimezone(zone).date()
+        return cls(
+            opened, f"{said} until {local:%H:%M}" if local.date() == today else f"{said} until {local:%A, %H:%M}"
+        )
+
+
+def without_blanks(schedule: JsonValue) -> JsonValue:
+    """A schedule as a form brings it, without the rows that were left empty."""
+    if not isinstance(schedule, dict):
+        return schedule
+    kept = dict(schedule)
+    kept["slots"] = slots_of(schedule)
+    if isinstance(holidays := schedule.get("holidays"), list):
+        kept["holidays"] = [holiday for holiday in holidays if holiday]
+    return kept
+
+
+def slots_of(schedule: JsonValue) -> list[JsonValue]:
+    """The rows of opening hours in which something stands. Where no day is chosen, a form brings no list; here it is empty."""
+    slots = schedule.get("slots") if isinstance(schedule, dict) else None
+    return [{"days": [], **slot} for _, slot in kept_rows(slots, "days", "start", "end")]
+
+
+@cache
+def timezones() -> tuple[str, ...]:
+    """Each IANA time zone, those that are named after a place first."""
+    return tuple(sorted(available_timezones(), key=lambda name: ("/" not in name, name)))

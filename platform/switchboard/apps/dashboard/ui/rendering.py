@@ -1,0 +1,254 @@
+"""Templates, with what every page shows: who is signed in, the navigation, and the words for times, money and numbers."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
+
+import phonenumbers
+from markupsafe import Markup, escape
+from quart import Blueprint, g, render_template, request, url_for
+from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.apps.dashboard.ui.navigation import SECTIONS, Section
+from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.foundation.web.paging import Row, page
+from switchboard.foundation.web.schemas import Page, PageQuery
+from switchboard.resources.identity import sign_in
+from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.runtime import current_runtime
+
+THEMES = ("light", "dark")
+TONES = {
+    **dict.fromkeys(
+        (
+            "completed",
+            "positive",
+            "succeeded",
+            "passed",
+            "active",
+            "delivered",
+            "sent",
+            "received",
+            "ready",
+            "enabled",
+            "running",
+        ),
+        "good",
+    ),
+    **dict.fromkeys(
+        (
+            "failed",
+            "negative",
+            "error",
+            "provider_failed",
+            "undelivered",
+            "disabled",
+            "revoked",
+            "busy",
+            "no-answer",
+            "canceled",
+        ),
+        "bad",
+    ),
+    **dict.fromkeys(
+        (
+            "in-progress",
+            "ringing",
+            "queued",
+            "pending",
+            "processing",
+            "scheduled",
+            "waiting",
+            "paused",
+            "dialing",
+            "in_progress",
+        ),
+        "busy",
+    ),
+    "neutral": "calm",
+}
+"""How a state looks: a class of the style sheet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """What stands around a page."""
+
+    visitor: Visitor | None
+    sections: list[Section]
+    path: str
+    notice: str
+    theme: str
+
+
+async def render(template: str, **values: object) -> str:
+    """A page as HTML."""
+    visitor: Visitor | None = g.get("visitor")
+    notice = await _notice(visitor)
+    theme = request.cookies.get("theme", "")
+    shell = Shell(visitor, _sections(visitor), request.path, notice, theme if theme in THEMES else "")
+    settings = current_runtime().settings
+    own = {"request_id": g.request_id, "base_url": settings.base_url, "single_sign_on": bool(settings.oidc_issuer)}
+    return await render_template(template, shell=shell, csrf_token=visitor.csrf if visitor else "", **own, **values)
+
+
+def _sections(visitor: Visitor | None) -> list[Section]:
+    """What this visitor may open."""
+    shown = [
+        Section(section.name, tuple(entry for entry in section.entries if visitor and visitor.may(entry.role)))
+        for section in SECTIONS
+    ]
+    return [section for section in shown if section.entries]
+
+
+async def render_part(template: str, **values: object) -> str:
+    """A part of a page, for one that is brought up to date while it is looked at."""
+    visitor: Visitor | None = g.get("visitor")
+    return await render_template(template, csrf_token=visitor.csrf if visitor else "", **values)
+
+
+async def rows(session: AsyncSession, found: SelectOfScalar[Row], query: PageQuery) -> Page[Row]:
+    """A part of a list as its rows, for the templates; the last part where the list has become shorter than where one was in it."""
+    part = await page(session, found, _itself, query)
+    if part.items or not part.total:
+        return part
+    last = (part.total - 1) // query.limit * query.limit
+    return await page(session, found, _itself, query.model_copy(update={"offset": last}))
+
+
+def _itself(row: Row) -> Row:
+    return row
+
+
+async def _notice(visitor: Visitor | None) -> str:
+    """What the last action has to say; said once."""
+    if visitor is None or not visitor.session.notice:
+        return ""
+    await sign_in.leave_notice(current_runtime().database, visitor.session.id, None)
+    return visitor.session.notice
+
+
+def install_words(blueprint: Blueprint) -> None:
+    """Give the templates their words."""
+    for word in (when, day, month, duration, dollars, phone, percent, count, prose, field_name):
+        blueprint.add_app_template_filter(word, word.__name__)
+    for part in (icon, logo, with_query):
+        blueprint.add_app_template_global(part, part.__name__)
+    blueprint.app_context_processor(lambda: {"tones": TONES})
+
+
+def icon(name: str) -> Markup:
+    """A drawing of `static/icons.svg`."""
+    return Markup('<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>').format(
+        url_for("dashboard.static", filename="icons.svg"), name
+    )
+
+
+def logo() -> Markup:
+    """The mark beside the name."""
+    return Markup('<img class="logo" src="{}" alt="" width="28" height="28">').format(
+        url_for("dashboard.static", filename="logo.svg")
+    )
+
+
+def with_query(**changed: object) -> str:
+    """This page's address with some of its query changed; the offset goes back to the beginning unless it is what changes."""
+    kept = {name: value for name, value in request.args.items() if name != "offset"}
+    return f"{request.path}?{urlencode({**kept, **changed})}"
+
+
+def _zone() -> ZoneInfo:
+    visitor: Visitor | None = g.get("visitor")
+    return ZoneInfo(visitor.organization.timezone) if visitor and visitor.organization else ZoneInfo("UTC")
+
+
+def when(moment: datetime | None) -> str | Markup:
+    """A time by the organization's clock, exact in its title."""
+    if moment is None:
+        return "–"
+    local = moment.astimezone(_zone())
+    shape = "%H:%M" if local.date() == datetime.now(_zone()).date() else "%d %b %Y, %H:%M"
+    exact = moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        exact, local.strftime("%d %B %Y, %H:%M:%S %Z"), local.strftime(shape)
+    )
+
+
+def prose(text: str) -> Markup:
+    """A text of ours or a plugin's, in which words between backticks are code. What is rendered already stays as it is."""
+    if isinstance(text, Markup):
+        return text
+    parts = re.split(r"`([^`\n]+)`", text.strip())
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else escape(part) for place, part in enumerate(parts)
+    )
+
+
+def field_name(name: str) -> str:
+    """A form field's dotted name in words, rows counted from 1: `actions 1 phone number`."""
+    parts = [
+        str(int(part) + 1) if part.isdecimal() else part
+        for part in name.split(".")
+        if part not in ("params", "settings")
+    ]
+    return " ".join(parts or [name.rpartition(".")[2]]).replace("_", " ")
+
+
+def day(moment: datetime | None) -> str:
+    """A date by the organization's calendar."""
+    return "–" if moment is None else moment.astimezone(_zone()).strftime("%d %b %Y")
+
+
+def month(period: str) -> str:
+    """`2026-11` in words."""
+    return date.fromisoformat(f"{period}-01").strftime("%b %Y")
+
+
+def duration(seconds: float | None) -> str:
+    """`1:05`, `1:02:03`."""
+    if seconds is None:
+        return "–"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def dollars(amount: Decimal | float | None) -> str:
+    """Two decimals; four below a dollar, where calls cost what they cost."""
+    if amount is None:
+        return "–"
+    size = abs(float(amount))
+    shown = f"{size:,.4f}" if 0 < size < 1 else f"{size:,.2f}"
+    return f"{'−' if amount < 0 else ''}${shown}"
+
+
+def phone(number: str | None) -> str:
+    """A number with the spaces that its country puts into it."""
+    if not number:
+        return "–"
+    try:
+        return phonenumbers.format_number(
+            phonenumbers.parse(number, None), phonenumbers.PhoneNumberFormat.INTERNATIONAL
+        )
+    except phonenumbers.NumberParseException:
+        return number
+
+
+def number_name(number: PhoneNumber) -> str:
+    """One of our numbers, with what it is called."""
+    shown = phone(number.phone_number)
+    return shown if number.friendly_name in (None, "", number.phone_number) else f"{shown} · {number.friendly_name}"
+
+
+def percent(share: float | None) -> str:
+    """A share of one."""
+    return "–" if share is None else f"{share * 100:.0f} %"
+
+
+def count(number: float | None) -> str:
+    """A number with its thousands apart."""
+    return "–" if number is None else f"{number:,.0f}"

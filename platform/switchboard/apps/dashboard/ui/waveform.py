@@ -1,0 +1,36 @@
+"""A recording's drawing: a bar for each of its parts, the caller above the line and the agent below."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from switchboard.resources.calls.after.waveform_peaks import Peaks
+
+PARTS = 300
+WIDTH, HEIGHT = 900, 96
+BAR = 2
+CURVE = 0.6
+"""Ears tell quiet sounds better apart than loud ones; so does the drawing, with this power of the amplitude."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waveform:
+    """Paths of an SVG that is `WIDTH` by `HEIGHT`."""
+
+    seconds: float
+    caller: str
+    agent: str
+
+
+def draw(peaks: Peaks) -> Waveform:
+    """Each side as high as it is loud, out of the loudest sound of both."""
+    loudest = max((*peaks.caller, *peaks.agent), default=0.0) or 1.0
+    return Waveform(peaks.seconds, _path(peaks.caller, loudest, -1), _path(peaks.agent, loudest, 1))
+
+
+def _path(side: Sequence[float], loudest: float, direction: int) -> str:
+    step, middle = WIDTH / max(len(side), 1), HEIGHT / 2
+    bars = []
+    for n, peak in enumerate(side):
+        height = direction * max(1.0, (peak / loudest) ** CURVE * (middle - 2))
+        bars.append(f"M{n * step:.1f} {middle + direction:g}h{BAR}v{height:.1f}h-{BAR}z")
+    return "".join(bars)

@@ -1,0 +1,73 @@
+"""Everything that the embedded default keeps, and who may use it at a time."""
+
+import fcntl
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+# sockaddr_un holds 107 bytes; the longest socket name is PostgreSQL's.
+MAX_SOCKET_PATH = 107 - len("/.s.PGSQL.5432")
+
+
+class DirectoryInUse(Exception):
+    """Another instance uses the data directory; the message is one line for the operator."""
+
+
+class DataDirectory:
+    """A data directory: its places, and a lock that is held as long as the process lives."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve()
+        self._lock: int | None = None
+
+    def claim(self) -> None:
+        """Make the directory (readable by its owner alone) and take it. Raises `DirectoryInUse`."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(lock, 32).decode().strip()
+            os.close(lock)
+            raise DirectoryInUse(
+                f"{self.path} is in use by process {holder or '?'}; set SWITCHBOARD_DATA_DIR to another directory"
+            ) from None
+        os.ftruncate(lock, 0)
+        os.write(lock, str(os.getpid()).encode())
+        self._lock = lock
+
+    def release(self) -> None:
+        """Let others take it."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    @property
+    def sockets(self) -> Path:
+        """Where the servers' sockets are: inside, or under the temporary directory where the path would be too long for a socket."""
+        inside = self.path / "run"
+        if len(os.fsencode(inside)) <= MAX_SOCKET_PATH:
+            return inside
+        name = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
+        return Path(tempfile.gettempdir()) / f"switchboard-{os.getuid()}-{name}"
+
+    @property
+    def database_url(self) -> str:
+        """The embedded PostgreSQL."""
+        return f"postgresql://switchboard@/switchboard?host={self.sockets}"
+
+    @property
+    def redis_url(self) -> str:
+        """The embedded Redis."""
+        return f"unix://{self.sockets / 'redis.sock'}"
+
+    @property
+    def dev_file(self) -> Path:
+        """`dev.json`: there while `make run` is ready to serve."""
+        return self.path / "dev.json"
+
+    @property
+    def logs(self) -> Path:
+        """The servers' own logs."""
+        return self.path / "logs"

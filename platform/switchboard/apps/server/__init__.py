@@ -1,0 +1,1 @@
+"""The `serve` process: the ASGI application, its health endpoints, and the API reference page."""

@@ -1,0 +1,149 @@
+"""The application: the one list of blueprints, and the one place where a process's parts are put together."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from hypercorn.middleware import ProxyFixMiddleware
+from quart import Quart
+from redis.asyncio import Redis
+
+from switchboard.apps.dashboard.routes import dashboard
+from switchboard.apps.server.api_reference import blueprint as reference
+from switchboard.apps.server.health import blueprint as health
+from switchboard.engine.conversation.engine import CallEngine
+from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.voices import Voices
+from switchboard.foundation import keyring
+from switchboard.foundation.database import Database
+from switchboard.foundation.jobs import Queue
+from switchboard.foundation.outbound import OutboundClient
+from switchboard.foundation.settings import Settings
+from switchboard.foundation.web import context, problems
+from switchboard.foundation.web.endpoint import MAX_BODY_BYTES
+from switchboard.foundation.web.rate_limits import RateLimiter
+from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.agents.routes import blueprint as agents
+from switchboard.resources.analytics.routes import blueprint as analytics
+from switchboard.resources.automations.routes import blueprint as automations
+from switchboard.resources.billing.routes import blueprint as billing
+from switchboard.resources.browser_calls.phone_socket import browser
+from switchboard.resources.browser_calls.routes import blueprint as browser_calls
+from switchboard.resources.browser_calls.service import PREFIX as BROWSER
+from switchboard.resources.calls.live.channel import listen
+from switchboard.resources.calls.live.heartbeat import heartbeat
+from switchboard.resources.calls.live.monitor_socket import monitor
+from switchboard.resources.calls.live.tickets import PREFIX as LIVE
+from switchboard.resources.calls.media.media_socket import PREFIX as MEDIA
+from switchboard.resources.calls.media.media_socket import media
+from switchboard.resources.calls.media.websockets import with_sockets
+from switchboard.resources.calls.routes import blueprint as calls
+from switchboard.resources.campaigns.outcomes import follow as follow_campaign
+from switchboard.resources.campaigns.routes import blueprint as campaigns
+from switchboard.resources.carrier_callbacks.routes import blueprint as carriers
+from switchboard.resources.contacts.routes import blueprint as contacts
+from switchboard.resources.do_not_call.routes import blueprint as do_not_call
+from switchboard.resources.identity.authentication import Authenticator, find_api_key
+from switchboard.resources.identity.credentials import ACCESS_TOKEN, API_KEY
+from switchboard.resources.identity.service import note_change
+from switchboard.resources.integrations.routes import blueprint as integrations
+from switchboard.resources.knowledge_bases.routes import blueprint as knowledge_bases
+from switchboard.resources.oauth.routes import blueprint as oauth
+from switchboard.resources.oauth.system_queries import find_access_token
+from switchboard.resources.phone_numbers.routes import blueprint as phone_numbers
+from switchboard.resources.simulations.routes import blueprint as simulations
+from switchboard.resources.sms.routes import blueprint as sms
+from switchboard.resources.usage.routes import blueprint as usage
+from switchboard.resources.webhooks.routes import blueprint as webhooks
+from switchboard.runtime import EXTENSION, Runtime
+
+if TYPE_CHECKING:
+    from hypercorn.typing import ASGIFramework
+
+BLUEPRINTS = (
+    agents, analytics, automations, billing, browser_calls, calls, campaigns, carriers, contacts, dashboard, do_not_call, health, integrations,
+    knowledge_bases, oauth, phone_numbers, reference, simulations, sms, usage, webhooks,
+)  # fmt: skip
+# By the beginning of the path.
+SOCKETS = {MEDIA: media, LIVE: monitor, BROWSER: browser}
+# Told of each event in the transaction that publishes it.
+LISTENERS = (follow_campaign,)
+# What `Authorization: Bearer` may carry, by its prefix.
+CREDENTIALS = {API_KEY: find_api_key, ACCESS_TOKEN: find_access_token}
+
+
+@asynccontextmanager
+async def runtime(
+    settings: Settings, *, database_url: str, redis_url: str, registry: Registry | None = None
+) -> AsyncIterator[Runtime]:
+    """A process's parts, connected when first used, let go of at the end."""
+    redis = Redis.from_url(redis_url)
+    queue = Queue(redis)
+    database = Database(database_url, info={"queue": queue, "listeners": LISTENERS})
+    ring = keyring.load_or_create([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
+    plugins = registry or Registry.discover(trace=settings.trace_plugins)
+    providers = Providers(database, plugins, ring, data_dir=settings.data_dir)
+    parts = Runtime(
+        node=secrets.token_hex(8),
+        settings=settings,
+        database=database,
+        redis=redis,
+        queue=queue,
+        limiter=RateLimiter(redis),
+        registry=plugins,
+        keyring=ring,
+        providers=providers,
+        voices=Voices(providers),
+        outbound=OutboundClient(settings.webhook_allowed_networks, own_url=settings.base_url),
+        engine=CallEngine(),
+        deliveries_due=asyncio.Event(),
+        runs_due=asyncio.Event(),
+    )
+    try:
+        yield parts
+    finally:
+        await parts.providers.close()
+        await parts.outbound.close()
+        await database.close()
+        await redis.aclose()
+
+
+def create_app(parts: Runtime) -> Quart:
+    """The HTTP application of a process. Its live calls are started and ended with it."""
+    app = Quart("switchboard")
+    app.config["MAX_CONTENT_LENGTH"] = app.config["MAX_FORM_MEMORY_SIZE"] = MAX_BODY_BYTES
+    app.extensions[EXTENSION] = parts
+    resolve = Authenticator(parts.database, CREDENTIALS)
+    app.extensions[context.EXTENSION] = context.WebContext(
+        parts.database, parts.limiter, resolve, parts.keyring, note_change
+    )
+    problems.install(app)
+    for blueprint in BLUEPRINTS:
+        app.register_blueprint(blueprint)
+    _run_calls(app, parts)
+    return app
+
+
+def asgi(app: Quart, parts: Runtime) -> "ASGIFramework":
+    """The application with its sockets, for any ASGI server. Behind proxies it knows the address of who is before them."""
+    hops = parts.settings.trusted_proxies
+    return with_sockets(ProxyFixMiddleware(app, mode="legacy", trusted_hops=hops) if hops else app, parts, SOCKETS)
+
+
+def _run_calls(app: Quart, parts: Runtime) -> None:
+    background: list[asyncio.Task[None]] = []
+
+    @app.before_serving
+    async def start() -> None:
+        await parts.engine.start()
+        background.append(asyncio.create_task(listen(parts.redis, parts.node, parts.engine)))
+        background.append(asyncio.create_task(heartbeat(parts)))
+
+    @app.after_serving
+    async def stop() -> None:
+        await parts.engine.close()
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)

@@ -1,0 +1,54 @@
+"""`/healthz`: the process lives. `/readyz`: it can serve. `/metrics`: for Prometheus."""
+
+from contextlib import suppress
+
+from quart import Blueprint, Response
+from redis.exceptions import RedisError
+from sqlalchemy.exc import SQLAlchemyError
+from sqlmodel import select
+
+from switchboard.foundation.observability import metrics
+from switchboard.resources.deliveries import system_queries
+from switchboard.runtime import current_runtime
+
+blueprint = Blueprint("health", __name__)
+
+
+@blueprint.get("/healthz")
+async def healthz() -> dict[str, str]:
+    """The process answers."""
+    return {"status": "ok"}
+
+
+@blueprint.get("/readyz")
+async def readyz() -> tuple[dict[str, str], int]:
+    """Database and Redis answer; 503 names the one that does not."""
+    parts = {"database": await _database(), "redis": await _redis()}
+    ready = set(parts.values()) == {"ok"}
+    return {"status": "ok" if ready else "unavailable", **parts}, 200 if ready else 503
+
+
+@blueprint.get("/metrics")
+async def show_metrics() -> Response:
+    """This process's metrics, and how long deliveries wait."""
+    with suppress(SQLAlchemyError, OSError):
+        async with current_runtime().database.system() as session:
+            metrics.delivery_queue_age.set(await system_queries.queue_age(session))
+    return Response(metrics.render(), content_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def _database() -> str:
+    try:
+        async with current_runtime().database.system() as session:
+            await session.exec(select(1))
+    except (SQLAlchemyError, OSError):
+        return "unavailable"
+    return "ok"
+
+
+async def _redis() -> str:
+    try:
+        await current_runtime().redis.time()
+    except (RedisError, OSError):
+        return "unavailable"
+    return "ok"

@@ -1,0 +1,22 @@
+"""The providers of an organization for which nobody has chosen any: those that need no account."""
+
+from switchboard.engine.providers.configuration import Wanted
+from switchboard.plugin_sdk.registry import Capability, Registry
+
+EMBEDDED = {
+    Capability.TELEPHONY: "loopback",
+    Capability.SPEECH_TO_TEXT: "pocketsphinx",
+    Capability.TEXT_TO_SPEECH: "espeak",
+    Capability.LLM: "scripted",
+    Capability.EMBEDDING: "minilm",
+    Capability.VECTOR_STORE: "lancedb",
+}
+
+
+def embedded_providers(registry: Registry) -> list[Wanted]:
+    """Those of the embedded default that are installed."""
+    return [
+        Wanted(capability, name, {})
+        for capability, name in EMBEDDED.items()
+        if registry.provider(capability, name) is not None
+    ]

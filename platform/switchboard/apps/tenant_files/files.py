@@ -1,0 +1,154 @@
+"""One TOML file an organization: what it says, and each fault of it with its line and key."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from zoneinfo import available_timezones
+
+from pydantic import JsonValue, SecretStr, ValidationError
+
+from switchboard.apps.tenant_files.lines import line_numbers, line_of
+from switchboard.engine.providers.configuration import UnknownProvider, Wanted, provider_class
+from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Registry, parse_settings
+from switchboard.resources.identity.policy import Policy
+
+OWN_KEYS = ("name", "timezone")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that is wrong with a file."""
+
+    path: Path
+    line: int
+    key: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.key}: {self.message}"
+
+
+@dataclass(slots=True)
+class TenantFile:
+    """A file as it was read; what has faults is left out."""
+
+    path: Path
+    name: str = ""
+    timezone: str = "UTC"
+    policy: Policy = field(default_factory=Policy)
+    providers: list[Wanted] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+
+    @property
+    def slug(self) -> str:
+        """What the organization is known by: the file's name."""
+        return self.path.stem
+
+
+def read_folder(folder: Path, registry: Registry, environment: Mapping[str, str] = os.environ) -> list[TenantFile]:
+    """Every `*.toml` of a folder, in the order of their names."""
+    return [read_file(path, registry, environment) for path in sorted(folder.glob("*.toml"))]
+
+
+def read_file(path: Path, registry: Registry, environment: Mapping[str, str] = os.environ) -> TenantFile:
+    """Read one file. Secrets are references, `{ env = "NAME" }` or `{ file = "path" }`, and are resolved here."""
+    return _Reader(path, registry, environment).read()
+
+
+class _Reader:
+    def __init__(self, path: Path, registry: Registry, environment: Mapping[str, str]) -> None:
+        self._file = TenantFile(path)
+        self._registry = registry
+        self._environment = environment
+        self._lines: dict[str, int] = {}
+
+    def read(self) -> TenantFile:
+        try:
+            text = self._file.path.read_text()
+            self._lines = line_numbers(text)
+            content = tomllib.loads(text)
+        except (OSError, UnicodeDecodeError) as error:
+            return self._fault("file", str(error))
+        except tomllib.TOMLDecodeError as error:
+            self._file.faults.append(Fault(self._file.path, getattr(error, "lineno", 1), "syntax", str(error)))
+            return self._file
+        self._read_organization(content)
+        for capability in Capability:
+            self._read_providers(capability, content.get(capability.value, []))
+        return self._file
+
+    def _read_organization(self, content: dict[str, Any]) -> None:
+        name, timezone = content.get("name"), content.get("timezone", "UTC")
+        if not isinstance(name, str) or not 0 < len(name.strip()) <= 255:
+            self._fault("name", "an organization needs a name of 1 to 255 characters")
+        else:
+            self._file.name = name.strip()
+        if timezone not in available_timezones():
+            self._fault("timezone", f"{timezone} is not an IANA time zone")
+        else:
+            self._file.timezone = timezone
+        rest = {key: value for key, value in content.items() if key not in OWN_KEYS and key not in set(Capability)}
+        try:
+            self._file.policy = Policy.model_validate(rest)
+        except ValidationError as error:
+            for item in error.errors(include_url=False, include_context=False, include_input=False):
+                self._fault(".".join(map(str, item["loc"])), item["msg"])
+
+    def _read_providers(self, capability: Capability, tables: object) -> None:
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            self._fault(capability.value, f"write providers as [[{capability.value}]]")
+            return
+        for index, table in enumerate(tables):
+            self._read_provider(capability, f"{capability.value}.{index}", dict(table))
+
+    def _read_provider(self, capability: Capability, key: str, table: dict[str, Any]) -> None:
+        name = table.pop("provider", None)
+        if not isinstance(name, str):
+            self._fault(key, 'a provider needs `provider = "name"`')
+            return
+        if any((wanted.capability, wanted.name) == (capability, name) for wanted in self._file.providers):
+            self._fault(f"{key}.provider", f"{name} stands here twice")
+            return
+        before = len(self._file.faults)
+        settings = {setting: self._resolved(f"{key}.{setting}", value) for setting, value in table.items()}
+        wanted = Wanted(capability, name, settings)
+        try:
+            kind = provider_class(self._registry, wanted)
+        except UnknownProvider as error:
+            self._fault(f"{key}.provider", str(error))
+            return
+        for setting, value in table.items():
+            field_info = kind.Settings.model_fields.get(setting)
+            if field_info is not None and SecretStr.__name__ in str(field_info.annotation) and isinstance(value, str):
+                self._fault(f"{key}.{setting}", 'is a secret: write { env = "NAME" } or { file = "path" }')
+        if len(self._file.faults) > before:
+            return
+        try:
+            parse_settings(kind, {**kind.initial_settings(), **settings})
+        except InvalidSettings as error:
+            for setting, message in error.faults:
+                self._fault(f"{key}.{setting}", message)
+            return
+        self._file.providers.append(wanted)
+
+    def _resolved(self, key: str, value: Any) -> JsonValue:
+        if not isinstance(value, dict):
+            return value  # type: ignore[no-any-return]
+        if set(value) not in ({"env"}, {"file"}):
+            return {name: self._resolved(f"{key}.{name}", part) for name, part in value.items()}
+        if "env" in value:
+            if not (found := self._environment.get(str(value["env"]), "")):
+                self._fault(key, f"the environment variable {value['env']} is not set")
+            return found
+        try:
+            return (self._file.path.parent / str(value["file"])).read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            self._fault(key, f"the file {value['file']} cannot be read: {type(error).__name__}")
+            return ""
+
+    def _fault(self, key: str, message: str) -> TenantFile:
+        self._file.faults.append(Fault(self._file.path, line_of(self._lines, key), key, message))
+        return self._file

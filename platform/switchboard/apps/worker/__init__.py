@@ -1,0 +1,1 @@
+"""The `worker` process: its jobs, schedules, and reconcilers."""

@@ -1,0 +1,52 @@
+"""What workers do for the parts that have no folder of their own above them: events, requests, applications."""
+
+from datetime import timedelta
+
+from switchboard.foundation.events import system_queries
+from switchboard.foundation.web import row_counts
+from switchboard.foundation.web.idempotency import forget_old
+from switchboard.resources.oauth.system_queries import forget_expired
+from switchboard.runtime import Runtime
+
+EVENTS_KEPT = timedelta(days=30)
+BATCH = 5000
+DIFFERENCES = 100
+
+
+async def tell_watchers(runtime: Runtime) -> None:
+    """Tell plugins of what was published, oldest first; told again after a crash in between. No transaction is held meanwhile."""
+    while True:
+        async with runtime.database.system() as session:
+            events = await system_queries.claim_unwatched(session)
+        if not events:
+            return
+        for event in events:
+            await runtime.registry.publish(event)
+            async with runtime.database.system() as session:
+                await system_queries.watched(session, event.id)
+
+
+async def fold_tallies(runtime: Runtime) -> None:
+    """Keep the sums short that lists' totals are made of."""
+    async with runtime.database.system() as session:
+        await row_counts.fold(session, most=DIFFERENCES)
+
+
+async def forget_answers(runtime: Runtime) -> None:
+    """Delete the answers kept for idempotency that are older than a day."""
+    async with runtime.database.system() as session:
+        await forget_old(session)
+
+
+async def forget_grants(runtime: Runtime) -> None:
+    """Delete what applications were granted and can no longer use."""
+    async with runtime.database.system() as session:
+        await forget_expired(session)
+
+
+async def forget_events(runtime: Runtime) -> None:
+    """Delete the events that are thirty days old."""
+    deleted = BATCH
+    while deleted == BATCH:
+        async with runtime.database.system() as session:
+            deleted = await system_queries.forget_events(session, age=EVENTS_KEPT, most=BATCH)

@@ -1,0 +1,1 @@
+"""The live conversation engine and the provider instances that it calls."""

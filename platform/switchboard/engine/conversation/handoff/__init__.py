@@ -1,0 +1,1 @@
+"""Handing a call over: supervision, takeover, transfers, voicemail."""

@@ -1,0 +1,17 @@
+"""The answering machine: what is said before the beep, the beep, and how long a message may be."""
+
+import numpy as np
+
+from switchboard.engine.conversation.media.g711 import encode
+from switchboard.plugin_sdk import Encoding
+
+DEFAULT_GREETING = "We cannot take your call at the moment. Please leave a message after the tone."
+SILENCE_SECONDS = 6.0
+MAX_SECONDS = 120.0
+BEEP_SECONDS, BEEP_HERTZ, BEEP_LEVEL = 0.4, 1000, 8000
+
+
+def beep(encoding: Encoding) -> bytes:
+    """The tone after which one speaks, 8 kHz G.711."""
+    moments = np.arange(int(BEEP_SECONDS * 8000)) / 8000
+    return encode((np.sin(2 * np.pi * BEEP_HERTZ * moments) * BEEP_LEVEL).astype(np.int16), encoding)

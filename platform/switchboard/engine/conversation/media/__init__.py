@@ -1,0 +1,1 @@
+"""Audio: codecs, conversion, playout, recording."""

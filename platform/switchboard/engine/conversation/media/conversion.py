@@ -1,0 +1,34 @@
+"""Audio from one format to another as it streams by."""
+
+import numpy as np
+import soxr
+
+from switchboard.engine.conversation.media.g711 import decode, encode
+from switchboard.plugin_sdk import AudioFormat
+
+
+class Converter:
+    """Converts one stream. Where the formats are equal the bytes go through untouched."""
+
+    def __init__(self, source: AudioFormat, target: AudioFormat) -> None:
+        self._source = source
+        self._target = target
+        self._odd = b""
+        self._resampler = None
+        if source.sample_rate != target.sample_rate:
+            self._resampler = soxr.ResampleStream(
+                source.sample_rate, target.sample_rate, 1, dtype="int16", quality="HQ"
+            )
+
+    def convert(self, audio: bytes, *, last: bool = False) -> bytes:
+        """The next piece; some audio may be held back until `last`."""
+        if self._source == self._target:
+            return audio
+        if self._source.encoding == "pcm16":
+            audio = self._odd + audio
+            whole = len(audio) // 2 * 2
+            audio, self._odd = audio[:whole], audio[whole:]
+        samples = decode(audio, self._source.encoding)
+        if self._resampler is not None:
+            samples = np.asarray(self._resampler.resample_chunk(samples, last=last), dtype=np.int16)
+        return encode(samples, self._target.encoding)

@@ -1,0 +1,29 @@
+"""Keys as tones (ITU-T Q.23), for carriers that cannot press them beside the audio."""
+
+import numpy as np
+
+from switchboard.engine.conversation.media.g711 import SILENCE, encode
+from switchboard.plugin_sdk import Encoding
+
+TONE_SECONDS, PAUSE_SECONDS, WAIT_SECONDS, LEVEL = 0.12, 0.08, 0.5, 6000
+ROWS, COLUMNS = (697, 770, 852, 941), (1209, 1336, 1477)
+KEYS = ("123", "456", "789", "*0#")
+
+
+def tones(digits: str, encoding: Encoding) -> bytes:
+    """Digits (`0`-`9`, `*`, `#`; `w` waits half a second) as 8 kHz G.711."""
+    silence = bytes((SILENCE[encoding],))
+    audio = b""
+    for digit in digits:
+        if digit == "w":
+            audio += silence * int(WAIT_SECONDS * 8000)
+        else:
+            audio += _tone(digit, encoding) + silence * int(PAUSE_SECONDS * 8000)
+    return audio
+
+
+def _tone(digit: str, encoding: Encoding) -> bytes:
+    row = next(row for row, keys in enumerate(KEYS) if digit in keys)
+    moments = np.arange(int(TONE_SECONDS * 8000)) / 8000
+    low, high = (np.sin(2 * np.pi * hertz * moments) for hertz in (ROWS[row], COLUMNS[KEYS[row].index(digit)]))
+    return encode(((low + high) * LEVEL).astype(np.int16), encoding)

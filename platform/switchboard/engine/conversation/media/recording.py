@@ -1,0 +1,70 @@
+"""A call's recording: stereo WAV, the caller left, the agent right, as both were heard; written while the call goes on."""
+
+import asyncio
+import struct
+from pathlib import Path
+from typing import BinaryIO
+
+from switchboard.engine.conversation.media.stereo_mixer import RATE, Timeline
+from switchboard.plugin_sdk import Encoding
+
+HEADER = struct.Struct("<4sI4s4sIHHIIHH4sI")
+HELD_BACK = 2 * RATE
+"""What is not written before the call's end: audio that was delayed on its way to us still finds its place there."""
+
+
+def wav_header(frames: int) -> bytes:
+    """The header of a stereo 16-bit WAV file of so many frames."""
+    size = frames * 4
+    return HEADER.pack(b"RIFF", 36 + size, b"WAVE", b"fmt ", 16, 1, 2, RATE, RATE * 4, 4, 16, b"data", size)
+
+
+class Recording(Timeline):
+    """A time line that is written to a file, in threads, never in the event loop."""
+
+    def __init__(self, path: Path, encoding: Encoding) -> None:
+        super().__init__(encoding)
+        self._path = path
+        self._file: BinaryIO | None = None
+        self._writing = asyncio.Lock()
+        self._appending: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def write(self, now: int) -> None:
+        """Write what is known for good by a position."""
+        await self._write(now - HELD_BACK)
+
+    async def _write(self, until: int) -> None:
+        async with self._writing:
+            if until <= self.taken or self._closed:
+                return
+            frames = self.take(until)
+            await self._appended()
+            self._appending = asyncio.create_task(asyncio.to_thread(self._append, frames.tobytes()))
+            await self._appended()
+
+    async def close(self, until: int) -> None:
+        """Write the rest and close the file; harmless when done twice."""
+        await self._write(until)
+        async with self._writing:
+            # The engine's clock may ask for another write while the call is being put away: it would begin the file anew.
+            self._closed = True
+            await self._appended()
+            if self._file is not None:
+                await asyncio.to_thread(self._file.close)
+                self._file = None
+
+    async def _appended(self) -> None:
+        """Wait for the thread that writes: it goes on when whoever waits for it is cancelled."""
+        if self._appending is not None:
+            await asyncio.shield(self._appending)
+
+    def _append(self, data: bytes) -> None:
+        if self._file is None:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file = self._path.open("wb")
+        self._file.seek(0)
+        self._file.write(wav_header(self.taken))
+        self._file.seek(0, 2)
+        self._file.write(data)
+        self._file.flush()

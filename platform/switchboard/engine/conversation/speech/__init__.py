@@ -1,0 +1,1 @@
+"""Speech: voice activity detection, speech input and output, text normalization."""

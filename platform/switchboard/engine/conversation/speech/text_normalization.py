@@ -1,0 +1,243 @@
+"""How what an agent writes is read aloud: markup goes, addresses and numbers become words.
+
+Models write `**$1,250.50** at https://www.acme.com`; some voices read that well, some spell the asterisks. Addresses are worded in the languages
+of `MARKS`, telephone numbers digit by digit in all, and numbers, money, dates and times in English; voices of other languages read their own.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import Final, NamedTuple, TypeAlias
+
+from switchboard.engine.conversation.speech.numerals import cardinal, decimal, digits, ordinal, year
+
+
+class Piece(NamedTuple):
+    """A part of a text: as it is written, and as it is read. All of a text's pieces together are the text."""
+
+    written: str
+    spoken: str
+
+
+Match: TypeAlias = "re.Match[str]"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What to look for, and how to read it."""
+
+    pattern: re.Pattern[str]
+    read: Callable[[Match], str]
+
+
+class Marks(NamedTuple):
+    """What the marks of an address are called."""
+
+    dot: str
+    at: str
+    slash: str
+    dash: str
+    underscore: str
+
+
+ENGLISH: Final = "en"
+MARKS: Final[Mapping[str, Marks]] = {
+    "en": Marks("dot", "at", "slash", "dash", "underscore"),
+    "de": Marks("Punkt", "at", "Schrägstrich", "Bindestrich", "Unterstrich"),
+    "es": Marks("punto", "arroba", "barra", "guion", "guion bajo"),
+    "fr": Marks("point", "arobase", "barre oblique", "tiret", "tiret bas"),
+    "it": Marks("punto", "chiocciola", "barra", "trattino", "trattino basso"),
+    "nl": Marks("punt", "apenstaartje", "schuine streep", "streepje", "laag streepje"),
+    "pt": Marks("ponto", "arroba", "barra", "hífen", "sublinhado"),
+}
+MONEY: Final = {
+    "$": ("dollar", "cent"),
+    "€": ("euro", "cent"),
+    "£": ("pound", "penny"),
+    "¥": ("yen", "sen"),
+    "₹": ("rupee", "paisa"),
+}
+PLURALS: Final = {"penny": "pence", "yen": "yen", "sen": "sen", "paisa": "paise"}
+MONTHS: Final = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
+
+NUMBER: Final = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
+ALONE: Final = r"(?![\w%])"
+SCALE: Final = r"thousand|million|billion|trillion"
+
+TELEPHONE: Final = "|".join(
+    (
+        r"\+\d(?:[\s().–-]{0,2}\d){6,14}",
+        r"\(\d{2,5}\)\s?\d(?:[\s.–-]?\d){5,9}",
+        r"\d{3}[\s.–-]\d{3}[\s.–-]\d{4}",
+        r"\d{3}[.–-]\d{4}",
+        r"0\d{1,5}[\s/-]\d(?:[\s-]?\d){4,9}",
+        r"\d{10,15}",
+    )
+)
+
+
+def pieces(text: str, language: str, pronunciations: Mapping[str, str] | None = None) -> list[Piece]:
+    """A text's pieces. `language` is BCP 47; `pronunciations` say how an agent wants words to be read, whatever their case."""
+    base = language.partition("-")[0].lower()
+    rules = (*_own(tuple((pronunciations or {}).items())), *_rules(base))
+    found, at = list[Piece](), 0
+    # Each rule's next match is kept until it is passed, so that a long text is searched once and not once for each match.
+    ahead = [(match, rule) for rule in rules if (match := rule.pattern.search(text))]
+    while ahead:
+        match, rule = min(ahead, key=lambda found: found[0].start())
+        found += _words(text[at : match.start()])
+        found.append(Piece(match[0], rule.read(match)))
+        at = match.end()
+        ahead = [
+            (later, rule)
+            for match, rule in ahead
+            if (later := match if match.start() >= at else rule.pattern.search(text, at))
+        ]
+    return found + _words(text[at:])
+
+
+def heard_of(of: Sequence[Piece], spoken_letters: int) -> str:
+    """As much of a text as was read with so many letters and digits: a piece that was begun and not finished was not heard."""
+    written = ""
+    for piece in of:
+        spoken_letters -= letters(piece.spoken)
+        if spoken_letters < 0:
+            break
+        written += piece.written
+    return written.strip()
+
+
+def letters(text: str) -> int:
+    """How many letters and digits there are: voices tell words apart in their own ways, but say all of them."""
+    return sum(character.isalnum() for character in text)
+
+
+def _words(text: str) -> list[Piece]:
+    return [Piece(word, word) for word in re.findall(r"\s*\S+|\s+", text)]
+
+
+@cache
+def _own(pronunciations: tuple[tuple[str, str], ...]) -> tuple[Rule, ...]:
+    if not pronunciations:
+        return ()
+    by_word = {word.lower(): spoken for word, spoken in pronunciations}
+    longest_first = sorted(by_word, key=len, reverse=True)
+    pattern = rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)"
+    return (Rule(re.compile(pattern, re.IGNORECASE), lambda match: by_word[match[0].lower()]),)
+
+
+@cache
+def _rules(language: str) -> tuple[Rule, ...]:
+    marks = MARKS.get(language)
+    rules = [
+        _rule(r"\[([^\]\n]{1,300})\]\((?:[^()\s]|\([^()\s]*\))+\)", lambda match: match[1]),
+        _rule(r"(?<!\S)[-–—*_=]{3,}(?!\S)", lambda _: ""),
+        _rule(r"^[ \t]*(?:#{1,6}|[-*•]|>)\s+", lambda _: ""),
+        _rule(r"\*+|~~|`+|(?<!\w)_+(?=\w)|(?<=[\w.,!?])_+(?!\w)", lambda _: ""),
+        _rule(rf"(?:{TELEPHONE})(?![\w%]|[.,]\d)", _telephone(language), before=r"(?<![\w.,+$€£¥₹-])"),
+    ]
+    if marks is not None:
+        rules.append(
+            _rule(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", lambda match: _address(match[0], marks), before=r"(?<![\w.+-])")
+        )
+        rules.append(_rule(r"(?:https?://|www\.)[^\s<>\"']*[\w/]", lambda match: _url(match[0], marks)))
+    return (*rules, *(_english() if language == ENGLISH else ()))
+
+
+def _rule(pattern: str, read: Callable[[Match], str], *, before: str = "") -> Rule:
+    return Rule(re.compile(before + pattern, re.MULTILINE), read)
+
+
+def _telephone(language: str) -> Callable[[Match], str]:
+    def read(match: Match) -> str:
+        groups = re.findall(r"\d+", match[0])
+        if len(groups) == 1:
+            groups = _grouped(groups[0])
+        plus = ("plus " if language == ENGLISH else "+") if match[0].startswith("+") else ""
+        return plus + ", ".join(digits(group) if language == ENGLISH else " ".join(group) for group in groups)
+
+    return read
+
+
+def _grouped(number: str) -> list[str]:
+    """The last four digits, groups of three before them: that is how people take a number down."""
+    ends = [*range(len(number) - 4, 0, -3)][::-1]
+    return [number[start:end] for start, end in pairwise([0, *ends, len(number)])]
+
+
+def _url(url: str, marks: Marks) -> str:
+    return _address(re.sub(r"^(?:https?://)?(?:www\.)?|[?#].*$|/$", "", url), marks)
+
+
+def _address(address: str, marks: Marks) -> str:
+    names = dict(zip(".@/-_", marks, strict=True))
+    return " ".join(re.sub(r"[.@/_-]", lambda match: f" {names[match[0]]} ", address).split())
+
+
+def _english() -> tuple[Rule, ...]:
+    symbols = "".join(MONEY)
+    free = r"(?<![\w.,])"
+    return (
+        _rule(rf"(\d{{4}})-(\d\d)-(\d\d){ALONE}", _date, before=free),
+        _rule(
+            rf"([{symbols}])\s?({NUMBER})(?:\s?({SCALE}))?{ALONE}", lambda match: _money(match[1], match[2], match[3])
+        ),
+        _rule(rf"({NUMBER})\s?([{symbols}])(?!\w)", lambda match: _money(match[2], match[1], None), before=free),
+        _rule(rf"(\d{{1,2}}):([0-5]\d)(?:\s?([ap])\.?m\b)?{ALONE}", _time, before=free),
+        _rule(rf"({NUMBER})\s?%", lambda match: f"{decimal(match[1])} percent", before=free),
+        _rule(r"(\d{1,4})(?:st|nd|rd|th)\b", lambda match: ordinal(int(match[1])), before=free),
+        _rule(r"#(?=\d)", lambda _: "number "),
+        _rule(r"(?<=\d)\s?[-–]\s?(?=\d)", lambda _: " to "),
+        _rule(r"(19\d\d|20\d\d)(?![\w%]|[.,]\d)", lambda match: year(int(match[1])), before=free),
+        _rule(rf"({NUMBER}){ALONE}", lambda match: decimal(match[1]), before=r"(?<![\w.])"),
+        _rule(r"(?<=\s)&(?=\s)", lambda _: "and"),
+    )
+
+
+def _date(match: Match) -> str:
+    month, day = int(match[2]), int(match[3])
+    if not (1 <= month <= len(MONTHS) and 1 <= day <= 31):
+        return digits(match[0])
+    return f"{MONTHS[month - 1]} {ordinal(day)}, {year(int(match[1]))}"
+
+
+def _money(symbol: str, amount: str, scale: str | None) -> str:
+    unit, part = MONEY[symbol]
+    whole, _, fraction = amount.replace(",", "").partition(".")
+    if scale is not None or len(fraction) not in {0, 2}:
+        return f"{decimal(amount)} {scale + ' ' if scale else ''}{_plural(unit)}"
+    said = (
+        [f"{decimal(whole)} {unit if whole == '1' else _plural(unit)}"] if int(whole) or not int(fraction or 0) else []
+    )
+    if int(fraction or 0):
+        said.append(f"{cardinal(int(fraction))} {part if int(fraction) == 1 else _plural(part)}")
+    return " and ".join(said)
+
+
+def _plural(unit: str) -> str:
+    return PLURALS.get(unit, f"{unit}s")
+
+
+def _time(match: Match) -> str:
+    hour, minute, half = int(match[1]), int(match[2]), match[3]
+    if hour > 24:
+        return f"{cardinal(hour)} to {cardinal(minute)}"
+    minutes = "" if minute == 0 else f" oh {cardinal(minute)}" if minute < 10 else f" {cardinal(minute)}"
+    if half:
+        return f"{cardinal(hour)}{minutes} {half} m"
+    return f"{cardinal(hour)}{minutes or (' o’clock' if 1 <= hour <= 12 else ' hundred hours')}"

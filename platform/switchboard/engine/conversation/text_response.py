@@ -1,0 +1,71 @@
+"""An answer in writing: the model is asked, and tools are called on the way, until it asks for none."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import structlog
+
+from switchboard.engine.conversation.toolbox import MAX_TOOL_ROUNDS
+from switchboard.plugin_sdk import (
+    ChatRequest,
+    JsonObject,
+    LLMProvider,
+    Message,
+    ModelUsage,
+    ProviderSettings,
+    TextDelta,
+    ToolCall,
+    ToolSpec,
+)
+
+logger = structlog.get_logger()
+
+
+class ToolSet(Protocol):
+    """The tools that may be called: a `Toolbox`, or what stands for one."""
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]: ...
+    async def run(self, call: ToolCall) -> JsonObject: ...
+
+
+@dataclass(slots=True)
+class Writer:
+    """A model with its tools. `usage` is what its requests used."""
+
+    llm: LLMProvider[ProviderSettings]
+    model: str | None
+    temperature: float
+    tools: ToolSet
+    usage: list[ModelUsage] = field(default_factory=list)
+
+    async def answer(self, system: Sequence[Message], history: list[Message]) -> str:
+        """What is answered to the last of a conversation, a line for each part. Rounds with tools are added to the history, the last part is not.
+
+        Raises `ProviderError`.
+        """
+        said: list[str] = []
+        for _ in range(MAX_TOOL_ROUNDS):
+            text, calls = await self._round((*system, *history))
+            said.append(text.strip())
+            if not calls:
+                break
+            history.append(Message("assistant", text, tool_calls=tuple(calls)))
+            for call in calls:
+                history.append(Message("tool", json.dumps(await self.tools.run(call)), tool_call_id=call.id))
+        else:
+            logger.warning("the model called tools without end")
+        return "\n".join(part for part in said if part)
+
+    async def _round(self, messages: tuple[Message, ...]) -> tuple[str, list[ToolCall]]:
+        text, calls = "", list[ToolCall]()
+        async for event in self.llm.chat(ChatRequest(messages, self.model, self.temperature, tools=self.tools.specs)):
+            if isinstance(event, TextDelta):
+                text += event.text
+            elif isinstance(event, ModelUsage):
+                self.usage.append(event)
+            else:
+                calls.append(event)
+        return text, calls

@@ -1,0 +1,42 @@
+"""The tools of one conversation, and calling them as a model asks. A tool that fails tells the model, never the person."""
+
+import asyncio
+from collections.abc import Sequence
+
+import structlog
+from pydantic import ValidationError
+
+from switchboard.engine.conversation.call import Tool
+from switchboard.plugin_sdk import JsonObject, ToolCall, ToolContext, ToolError, ToolSpec
+
+logger = structlog.get_logger()
+MAX_TOOL_ROUNDS = 8
+
+
+class Toolbox:
+    """Tools by name; `specs` is what the model is told of them."""
+
+    def __init__(self, tools: Sequence[Tool], context: ToolContext) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+        self._context = context
+        self.specs = tuple(ToolSpec(tool.name, tool.description, tool.schema()) for tool in tools)
+
+    async def run(self, call: ToolCall) -> JsonObject:
+        """Call a tool; what went wrong is in the result's `error`."""
+        tool = self._tools.get(call.name)
+        if tool is None:
+            return {"error": f"there is no tool {call.name}"}
+        try:
+            parameters = tool.Parameters.model_validate(call.arguments)
+            async with asyncio.timeout(tool.time_limit_seconds):
+                return await tool.run(self._context, parameters)
+        except ValidationError as error:
+            faults = error.errors(include_url=False, include_context=False, include_input=False)
+            return {"error": "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults)}
+        except ToolError as error:
+            return {"error": error.message}
+        except TimeoutError:
+            return {"error": f"{call.name} took too long"}
+        except Exception:
+            logger.exception("tool failed", tool=call.name)
+            return {"error": f"{call.name} failed"}

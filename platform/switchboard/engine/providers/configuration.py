@@ -1,0 +1,124 @@
+"""Writing an organization's providers down: settings that anyone may see apart from secrets, which are encrypted."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from pydantic import JsonValue, SecretStr
+from sqlmodel import col, delete, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.foundation.database import new_id, now
+from switchboard.foundation.keyring import KeyRing, SecretError
+from switchboard.plugin_sdk import Provider, ProviderSettings
+from switchboard.plugin_sdk.registry import Capability, Registry, parse_settings
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A provider as it is to be: `settings` with secrets in plain text, as the operator gave them."""
+
+    capability: Capability
+    name: str
+    settings: Mapping[str, JsonValue]
+
+
+class UnknownProvider(Exception):
+    """No plugin provides it; the message names those there are."""
+
+
+def secrets_label(row: ProviderConfiguration) -> str:
+    """What a provider's encrypted secrets are bound to."""
+    return f"provider_configuration|secrets|{row.id}|{row.organization_id}"
+
+
+def provider_class(registry: Registry, wanted: Wanted) -> type[Provider[ProviderSettings]]:
+    """The class of a provider. Raises `UnknownProvider`."""
+    kind = registry.provider(wanted.capability, wanted.name)
+    if kind is None:
+        names = ", ".join(sorted(provider.name for provider in registry.providers(wanted.capability))) or "none"
+        raise UnknownProvider(f"no plugin provides {wanted.capability.value} {wanted.name}; there are: {names}")
+    return kind
+
+
+async def configure(session: AsyncSession, registry: Registry, keyring: KeyRing, wanted: Sequence[Wanted]) -> list[str]:
+    """Make the organization's providers these, in this order within each capability; answers what changed, in words.
+
+    The session is the organization's own. Raises `UnknownProvider` and the registry's `InvalidSettings`.
+    """
+    rows = await _rows(session)
+    changes = []
+    for position, want in enumerate(wanted):
+        row = rows.pop((want.capability.value, want.name), None)
+        changes += write(session, registry, keyring, want, row=row, position=position)
+    for capability, name in rows:
+        changes.append(f"remove {capability} {name}")
+    gone = [row.id for row in rows.values()]
+    if gone:
+        await session.exec(delete(ProviderConfiguration).where(col(ProviderConfiguration.id).in_(gone)))
+    return changes
+
+
+async def _rows(session: AsyncSession) -> dict[tuple[str, str], ProviderConfiguration]:
+    found = await session.exec(
+        select(ProviderConfiguration).where(
+            col(ProviderConfiguration.organization_id) == session.info["organization_id"]
+        )
+    )
+    return {(row.capability, row.name): row for row in found.all()}
+
+
+def write(
+    session: AsyncSession,
+    registry: Registry,
+    keyring: KeyRing,
+    want: Wanted,
+    *,
+    row: ProviderConfiguration | None,
+    position: int,
+) -> list[str]:
+    """Write one provider down, anew or in its row; answers what changed, in words. Raises as `configure` does."""
+    kind = provider_class(registry, want)
+    organization_id: UUID = session.info["organization_id"]
+    label = f"{want.capability.value} {want.name}"
+    known = known_secrets(keyring, row)
+    made_up = {name: known.get(name, value) for name, value in kind.initial_settings().items()}
+    settings = {**made_up, **want.settings}
+    parse_settings(kind, settings)
+    secret = {name: settings[name] for name in settings if is_secret(kind, name)}
+    public = {name: value for name, value in settings.items() if name not in secret}
+    if row is not None and (row.settings, known, row.position) == (public, secret, position):
+        return []
+    verb = "add" if row is None else "change"
+    if row is None:
+        row = ProviderConfiguration(
+            id=new_id(),
+            organization_id=organization_id,
+            capability=want.capability.value,
+            name=want.name,
+            position=position,
+            secrets="",
+        )
+    row.settings, row.position, row.updated_at = public, position, now()
+    row.secrets = keyring.encrypt(json.dumps(secret), secrets_label(row))
+    session.add(row)
+    return [f"{verb} {label}"]
+
+
+def known_secrets(keyring: KeyRing, row: ProviderConfiguration | None) -> dict[str, JsonValue]:
+    """What is kept; nothing where the key that encrypted it is gone, so that writing the settings anew repairs that."""
+    if row is None:
+        return {}
+    try:
+        secrets: dict[str, JsonValue] = json.loads(keyring.decrypt(row.secrets, secrets_label(row)))
+    except SecretError:
+        return {}
+    return secrets
+
+
+def is_secret(kind: type[Provider[ProviderSettings]], name: str) -> bool:
+    """Whether a setting is kept encrypted and never shown."""
+    field = kind.Settings.model_fields.get(name)
+    return field is not None and SecretStr.__name__ in str(field.annotation)

@@ -1,0 +1,91 @@
+"""The providers of one conversation: the agent's own first, the organization's others behind them."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol, cast
+from uuid import UUID
+
+from switchboard.engine.providers.failover import (
+    PATIENCE,
+    SILENT_SECONDS,
+    FailoverLLM,
+    FailoverSpeechToText,
+    FailoverTextToSpeech,
+    ServiceRecord,
+)
+from switchboard.engine.providers.instances import AnyProvider, Providers
+from switchboard.engine.providers.service import configured_names
+from switchboard.foundation.database import Database
+from switchboard.plugin_sdk import LLMProvider, ProviderSettings, SpeechToTextProvider, TextToSpeechProvider
+from switchboard.plugin_sdk.registry import Capability
+
+
+class Choice(Protocol):
+    """Whose providers: an agent."""
+
+    stt_provider: str
+    tts_provider: str
+    llm_provider: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationProviders:
+    """What a conversation needs; each is itself a provider that fails over."""
+
+    speech_to_text: SpeechToTextProvider[ProviderSettings]
+    text_to_speech: TextToSpeechProvider[ProviderSettings]
+    llm: LLMProvider[ProviderSettings]
+
+
+@asynccontextmanager
+async def conversation_providers(
+    database: Database, providers: Providers, organization_id: UUID, agent: Choice, *, record: ServiceRecord
+) -> AsyncIterator[ConversationProviders]:
+    """Providers for one call; `record` is filled with who served. Raises `ProviderError`."""
+    async with AsyncExitStack() as stack:
+        opening = _Opening(stack, database, providers, organization_id)
+        transcribers = await opening.all_of(Capability.SPEECH_TO_TEXT, agent.stt_provider)
+        voices = await opening.all_of(Capability.TEXT_TO_SPEECH, agent.tts_provider)
+        models = await opening.all_of(Capability.LLM, agent.llm_provider)
+        yield ConversationProviders(
+            FailoverSpeechToText(
+                cast("list[SpeechToTextProvider[ProviderSettings]]", transcribers), record, patience=PATIENCE
+            ),
+            FailoverTextToSpeech(
+                cast("list[TextToSpeechProvider[ProviderSettings]]", voices), record, patience=PATIENCE
+            ),
+            FailoverLLM(cast("list[LLMProvider[ProviderSettings]]", models), record, patience=PATIENCE),
+        )
+
+
+@asynccontextmanager
+async def agent_model(
+    database: Database, providers: Providers, organization_id: UUID, agent: Choice, record: ServiceRecord | None = None
+) -> AsyncIterator[LLMProvider[ProviderSettings]]:
+    """The agent's model alone, for what is written: nobody waits on a line, so only one that fails is replaced. Raises `ProviderError`."""
+    async with AsyncExitStack() as stack:
+        models = await _Opening(stack, database, providers, organization_id).all_of(Capability.LLM, agent.llm_provider)
+        yield FailoverLLM(
+            cast("list[LLMProvider[ProviderSettings]]", models), record or ServiceRecord(), patience=SILENT_SECONDS
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """Takes an organization's providers into use, until the stack is left."""
+
+    stack: AsyncExitStack
+    database: Database
+    providers: Providers
+    organization_id: UUID
+
+    async def all_of(self, capability: Capability, first: str) -> list[AnyProvider]:
+        """Every provider of a capability, the agent's choice first."""
+        async with self.database.tenant(self.organization_id) as session:
+            names = await configured_names(session, capability)
+        ordered = [first, *(name for name in names if name != first)]
+        return [
+            await self.stack.enter_async_context(self.providers.use(self.organization_id, capability, name))
+            for name in ordered
+        ]

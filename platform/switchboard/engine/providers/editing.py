@@ -1,0 +1,133 @@
+"""Changing one provider at a time, as people do in the dashboard; a tenant file changes all of them at once (`configuration.py`)."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import JsonValue
+from sqlalchemy import func
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.engine.providers.configuration import (
+    UnknownProvider,
+    Wanted,
+    is_secret,
+    known_secrets,
+    provider_class,
+    write,
+)
+from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.web.errors import FieldError, InvalidState, NotFound, ValidationFailed
+from switchboard.plugin_sdk import OPERATOR_ONLY, Provider, ProviderSettings
+from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Registry
+
+
+def file_of(tenants_dir: Path, slug: str | None) -> Path | None:
+    """The tenant file that an organization's providers come from; None where it has none. While it is there, what is edited elsewhere is lost."""
+    path = tenants_dir / f"{slug}.toml"
+    return path if slug is not None and path.exists() else None
+
+
+def require_no_file(tenants_dir: Path, slug: str | None) -> None:
+    """Raises `InvalidState` for an organization whose providers come from a tenant file."""
+    if (path := file_of(tenants_dir, slug)) is not None:
+        raise InvalidState(f"The providers of this organization come from {path.name}. Change them there.")
+
+
+async def listed(session: AsyncSession) -> list[ProviderConfiguration]:
+    """The organization's providers, those of one capability in the order in which they are tried."""
+    rows = select(ProviderConfiguration).where(
+        col(ProviderConfiguration.organization_id) == session.info["organization_id"]
+    )
+    rows = rows.order_by(col(ProviderConfiguration.position), col(ProviderConfiguration.id))
+    return list((await session.exec(rows)).all())
+
+
+async def _locked(session: AsyncSession) -> list[ProviderConfiguration]:
+    """The same, for one who changes them: two who do so at once see what the other did."""
+    name = f"providers {session.info['organization_id']}"
+    await session.exec(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
+    return await listed(session)
+
+
+async def find(session: AsyncSession, capability: Capability, name: str) -> ProviderConfiguration | None:
+    """One of the organization's providers."""
+    return next((row for row in await listed(session) if (row.capability, row.name) == (capability, name)), None)
+
+
+def kept_secrets(keyring: KeyRing, row: ProviderConfiguration | None) -> frozenset[str]:
+    """Which secrets are kept, by name."""
+    return frozenset(name for name, value in known_secrets(keyring, row).items() if value)
+
+
+def operator_settings(kind: type[Provider[ProviderSettings]]) -> frozenset[str]:
+    """The settings that only the operator may set (`OPERATOR_ONLY`)."""
+    marked = set()
+    for name, field in kind.Settings.model_fields.items():
+        extra = field.json_schema_extra
+        if (isinstance(extra, dict) and extra.items() >= OPERATOR_ONLY.items()) or "pydantic.networks." in str(
+            field.annotation
+        ):
+            marked.add(name)
+    return frozenset(marked)
+
+
+async def put(
+    session: AsyncSession, registry: Registry, keyring: KeyRing, wanted: Wanted, *, by_operator: bool
+) -> None:
+    """Add a provider behind the others, or give one other settings.
+
+    A secret that is not given stays as it is, and so does what only the operator may set, where it is not the operator who asks.
+    Raises `NotFound` for a provider that there is not, `ValidationFailed` with the settings' names as fields.
+    """
+    rows = await _locked(session)
+    row = next((row for row in rows if (row.capability, row.name) == (wanted.capability, wanted.name)), None)
+    position = row.position if row is not None else max((row.position for row in rows), default=-1) + 1
+    try:
+        kind = provider_class(registry, wanted)
+        settings = _merged(kind, row, known_secrets(keyring, row), wanted.settings, by_operator=by_operator)
+        write(session, registry, keyring, replace(wanted, settings=settings), row=row, position=position)
+    except UnknownProvider as error:
+        raise NotFound(str(error)) from None
+    except InvalidSettings as error:
+        faults: list[FieldError] = [
+            {"field": name, "message": message.removeprefix("Value error, ")} for name, message in error.faults
+        ]
+        raise ValidationFailed(str(error), errors=faults) from None
+
+
+def _merged(
+    kind: type[Provider[ProviderSettings]],
+    row: ProviderConfiguration | None,
+    secrets: Mapping[str, JsonValue],
+    given: Mapping[str, JsonValue],
+    *,
+    by_operator: bool,
+) -> dict[str, JsonValue]:
+    locked = frozenset() if by_operator else operator_settings(kind)
+    if refused := sorted(locked & given.keys()):
+        faults = [(name, "only whoever runs this installation may set it") for name in refused]
+        raise InvalidSettings(faults)
+    kept = {**(row.settings if row is not None else {}), **secrets}
+    return {**{name: value for name, value in kept.items() if name in locked or is_secret(kind, name)}, **given}
+
+
+async def remove(session: AsyncSession, capability: Capability, name: str) -> None:
+    """Take a provider from the organization, with its secrets. Raises `NotFound`."""
+    row = await find(session, capability, name)
+    if row is None:
+        raise NotFound
+    await session.delete(row)
+
+
+async def move_up(session: AsyncSession, capability: Capability, name: str) -> None:
+    """Have a provider tried before the one that was before it; the first one stays where it is. Raises `NotFound`."""
+    rows = [row for row in await _locked(session) if row.capability == capability]
+    place = next((index for index, row in enumerate(rows) if row.name == name), None)
+    if place is None:
+        raise NotFound
+    if place:
+        before, row = rows[place - 1], rows[place]
+        before.position, row.position = row.position, before.position

@@ -1,0 +1,78 @@
+"""Whether a voice exists, as far as its provider can be asked. A provider that is away says nothing, and holds nobody up."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+import structlog
+
+from switchboard.engine.providers.instances import Providers
+from switchboard.plugin_sdk import ProviderError, ProviderSettings, TextToSpeechProvider, Voice
+
+logger = structlog.get_logger()
+ANSWER_SECONDS: Final = 2.0
+KNOWN_SECONDS: Final = 600.0
+AWAY_SECONDS: Final = 60.0
+"""How long a provider that did not answer is left alone."""
+
+Speaker = TextToSpeechProvider[ProviderSettings]
+Said = TypeVar("Said")
+
+
+class Voices:
+    """Asks providers about voices. What one has said it has is believed for a while; what it has not is asked again each time."""
+
+    def __init__(self, providers: Providers) -> None:
+        self._providers = providers
+        # By instance: other settings make another instance, of which nothing is known.
+        self._known: WeakKeyDictionary[Speaker, dict[str, float]] = WeakKeyDictionary()
+        self._lists: WeakKeyDictionary[Speaker, tuple[float, Sequence[Voice]]] = WeakKeyDictionary()
+        self._away: dict[tuple[UUID, str], float] = {}
+
+    async def listed(self, organization_id: UUID, provider: str) -> Sequence[Voice]:
+        """The voices of one of the organization's providers, for people to choose from; none where it does not answer."""
+        return await self._ask(organization_id, provider, self._list, ())
+
+    async def lacks(self, organization_id: UUID, provider: str, voice_id: str) -> bool:
+        """Whether a provider of the organization answers, and has no such voice."""
+
+        async def is_missing(speaker: Speaker) -> bool:
+            return not await self._has(speaker, voice_id)
+
+        return await self._ask(organization_id, provider, is_missing, False)
+
+    async def _ask(
+        self, organization_id: UUID, provider: str, question: Callable[[Speaker], Awaitable[Said]], otherwise: Said
+    ) -> Said:
+        asked = (organization_id, provider)
+        if self._away.get(asked, 0.0) > time.monotonic():
+            return otherwise
+        try:
+            async with (
+                asyncio.timeout(ANSWER_SECONDS),
+                self._providers.text_to_speech(organization_id, provider) as speaker,
+            ):
+                return await question(speaker)
+        except (ProviderError, TimeoutError) as error:
+            logger.warning("voices not asked for", provider=provider, reason=str(error) or "no answer in time")
+            self._away[asked] = time.monotonic() + AWAY_SECONDS
+            return otherwise
+
+    async def _list(self, speaker: Speaker) -> Sequence[Voice]:
+        until, known = self._lists.get(speaker, (0.0, ()))
+        if until < time.monotonic():
+            known = await speaker.voices()
+            self._lists[speaker] = (time.monotonic() + KNOWN_SECONDS, known)
+        return known
+
+    async def _has(self, speaker: Speaker, voice_id: str) -> bool:
+        known = self._known.setdefault(speaker, {})
+        if known.get(voice_id, 0.0) > time.monotonic():
+            return True
+        has = await speaker.has_voice(voice_id)
+        if has:
+            known[voice_id] = time.monotonic() + KNOWN_SECONDS
+        return has

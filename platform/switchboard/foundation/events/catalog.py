@@ -1,0 +1,145 @@
+"""Every event by name: its data and, as the class's docstring, when it fires. Documentation, OpenAPI and triggers are made from it."""
+
+from functools import cache
+from typing import ClassVar, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, JsonValue, create_model
+
+from switchboard.foundation.web.schemas import Dollars, Moment
+
+
+class EventData(BaseModel):
+    """The `data` of an event."""
+
+    model_config = ConfigDict(extra="forbid")
+    event: ClassVar[str]
+
+    def concerned_agent(self) -> UUID | None:
+        """The agent whose own webhook is told of it."""
+        return None
+
+
+class CallEvent(EventData):
+    """What the six call events carry. `metadata` is the call's own, an addition to the specification."""
+
+    call_id: UUID
+    agent_id: UUID | None
+    direction: str
+    status: str
+    from_number: str
+    to_number: str
+    duration_seconds: int
+    cost_total: Dollars
+    error_message: str | None
+    started_at: Moment | None
+    ended_at: Moment | None
+    created_at: Moment
+    metadata: dict[str, JsonValue]
+
+    def concerned_agent(self) -> UUID | None:
+        return self.agent_id
+
+
+class CallStarted(CallEvent):
+    """A call connected and started."""
+
+    event = "call.started"
+
+
+class CallRinging(CallEvent):
+    """An outbound call is ringing the destination."""
+
+    event = "call.ringing"
+
+
+class CallCompleted(CallEvent):
+    """A call ended normally."""
+
+    event = "call.completed"
+
+
+class CallFailed(CallEvent):
+    """A call failed to connect or errored."""
+
+    event = "call.failed"
+
+
+class CallTakeover(CallEvent):
+    """A human agent took over a live call."""
+
+    event = "call.takeover"
+
+
+class CallTranscriptReady(CallEvent):
+    """The transcript of a completed call is available."""
+
+    event = "call.transcript.ready"
+
+
+class TextEvent(EventData):
+    """What both text events carry. `contact_name` is null where the other side is no contact."""
+
+    message_id: UUID
+    conversation_id: UUID
+    direction: str
+    from_number: str
+    to_number: str
+    body: str
+    status: str
+    contact_name: str | None
+    created_at: Moment
+
+
+class SmsReceived(TextEvent):
+    """An inbound SMS was received."""
+
+    event = "sms.received"
+
+
+class SmsSent(TextEvent):
+    """An outbound SMS was sent: the carrier has taken it."""
+
+    event = "sms.sent"
+
+
+class SimulationCriterion(BaseModel):
+    """One thing that a simulation looked for."""
+
+    name: str
+    passed: bool
+    explanation: str
+
+
+class SimulationCompleted(EventData):
+    """An agent test simulation finished."""
+
+    event = "simulation.completed"
+
+    simulation_id: UUID
+    agent_id: UUID | None
+    name: str
+    status: Literal["passed", "failed", "error"]
+    score: float | None
+    criteria: list[SimulationCriterion]
+    turns: int
+    duration_seconds: int
+    error_message: str | None
+    started_at: Moment
+    completed_at: Moment
+
+    def concerned_agent(self) -> UUID | None:
+        return self.agent_id
+
+
+KINDS: tuple[type[EventData], ...] = (
+    CallStarted, CallRinging, CallCompleted, CallFailed, CallTakeover, CallTranscriptReady, SmsReceived, SmsSent, SimulationCompleted,
+)  # fmt: skip
+CATALOG: dict[str, type[EventData]] = {kind.event: kind for kind in KINDS}
+
+
+@cache
+def delivery_model(kind: type[EventData]) -> type[BaseModel]:
+    """The body of a delivery of an event: `event`, `data`, `timestamp`."""
+    name = "".join(part.title() for part in kind.event.split(".")) + "Delivery"
+    return create_model(name, event=(Literal[kind.event], ...), data=(kind, ...), timestamp=(Moment, ...))  # type: ignore[arg-type]

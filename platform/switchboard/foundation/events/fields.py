@@ -1,0 +1,16 @@
+"""An event's name in a request's field."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from switchboard.foundation.events.catalog import CATALOG
+
+
+def _known(name: str) -> str:
+    if name not in CATALOG:
+        raise ValueError(f"{name} is not an event; there are {', '.join(CATALOG)}")
+    return name
+
+
+EventName = Annotated[str, Field(max_length=64, json_schema_extra={"enum": list(CATALOG)}), AfterValidator(_known)]

@@ -1,0 +1,120 @@
+"""The outbox, who is to be told of what is in it, and each telling."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Text, UniqueConstraint, Uuid, text
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlmodel import Field, SQLModel
+
+from switchboard.foundation.database import TenantTable, json_column, now
+
+
+class Event(TenantTable, table=True):
+    """A fact that was published. `watch_due_at` is when the plugins that watch events are told next; None once they have been.
+
+    `triggered` are the triggers that were set for it when it was published; `trigger_due_at` is None once they have been pulled. `depth` is how
+    many automations' doings led to it, one after the other: 0 for what people and clients did.
+    """
+
+    __tablename__ = "event"
+    __table_args__ = (
+        Index(None, "organization_id", "created_at"),
+        Index("ix_event_unwatched", "watch_due_at", postgresql_where=text("watch_due_at is not null")),
+        Index("ix_event_trigger_due", "trigger_due_at", postgresql_where=text("trigger_due_at is not null")),
+    )
+
+    name: str
+    data: dict[str, Any] = json_column()
+    occurred_at: datetime = Field(default_factory=now)
+    watch_due_at: datetime | None = Field(default_factory=now)
+    depth: int = 0
+    triggered: list[UUID] = Field(default_factory=list, sa_type=ARRAY(Uuid))
+    trigger_due_at: datetime | None = None
+
+
+class EventTrigger(TenantTable, table=True):
+    """Something that starts when an event of this name is published; the id is its owner's (an automation's)."""
+
+    __tablename__ = "event_trigger"
+    __table_args__ = (Index(None, "organization_id", "event"),)
+
+    event: str
+
+
+class EventTarget(TenantTable, table=True):
+    """An address that is told of an organization's events.
+
+    Three kinds: an `endpoint` of its own, an `agent`'s webhook (told of what concerns that agent; the id is the agent's) and the
+    `integration`'s (the id is the organization's). No `events` means every one. Secrets are the key ring's ciphertext (`secret_label`).
+    `consecutive_failures` counts deliveries that ended failed since the last success.
+    """
+
+    __tablename__ = "event_target"
+    __table_args__ = (
+        UniqueConstraint("organization_id", "id"),
+        Index(None, "organization_id", "created_at"),
+        CheckConstraint("kind in ('endpoint', 'agent', 'integration')", name="kind"),
+    )
+
+    kind: str
+    url: str | None = None
+    description: str | None = None
+    events: list[str] = Field(default_factory=list, sa_type=ARRAY(Text))
+    enabled: bool = True
+    secret: str | None = None
+    previous_secret: str | None = None
+    previous_secret_expires_at: datetime | None = None
+    consecutive_failures: int = 0
+    updated_at: datetime = Field(default_factory=now)
+
+
+class Delivery(TenantTable, table=True):
+    """One event on its way to one target, and the entry of the queue at once; the id is the `X-Webhook-Delivery-Id`.
+
+    `body` is what is sent, to the byte. `next_attempt_at` is what the schedule says; `due_at` is when the next worker may take the row, which
+    is the end of the lease while one has it. `lease_token` fences: only who holds it may write a result. The target may be gone.
+    """
+
+    __tablename__ = "delivery"
+    __table_args__ = (
+        Index("ix_delivery_due", "target_id", "due_at", postgresql_where=text("status = 'pending'")),
+        Index(None, "organization_id", "target_id", "created_at", "id"),
+        Index(None, "organization_id", "created_at", "id"),
+        UniqueConstraint("organization_id", "id"),
+        CheckConstraint("status in ('pending', 'delivered', 'failed')", name="status"),
+    )
+
+    target_id: UUID
+    target_kind: str
+    event_type: str
+    body: str
+    status: str = "pending"
+    attempts: int = 0
+    next_attempt_at: datetime | None = Field(default_factory=now)
+    due_at: datetime | None = Field(default_factory=now)
+    lease_token: UUID | None = None
+    last_status_code: int | None = None
+    last_error: str | None = None
+    replayed_from_id: UUID | None = None
+    delivered_at: datetime | None = None
+
+
+class DeliveryAttempt(SQLModel, table=True):
+    """One request of a delivery. `error` is a sentence fit for the organization's eyes, None for a success."""
+
+    __tablename__ = "delivery_attempt"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["organization_id", "delivery_id"], ["delivery.organization_id", "delivery.id"], ondelete="CASCADE"
+        ),
+    )
+
+    organization_id: UUID = Field(primary_key=True)
+    delivery_id: UUID = Field(primary_key=True)
+    number: int = Field(primary_key=True)
+    started_at: datetime
+    duration_ms: int
+    status_code: int | None = None
+    error: str | None = None

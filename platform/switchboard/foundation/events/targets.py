@@ -1,0 +1,74 @@
+"""The targets that belong to something else: an agent's webhook, the integration's."""
+
+from typing import Literal
+from uuid import UUID
+
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col, select, update
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.database import now
+from switchboard.foundation.events.models import Delivery, EventTarget
+from switchboard.foundation.keyring import KeyRing
+
+OWNERLESS = "the receiver was deleted"
+
+
+async def owned_target(session: AsyncSession, kind: Literal["agent", "integration"], target_id: UUID) -> EventTarget:
+    """The target of its owner, locked; made without an address where there is none yet."""
+    organization_id = session.info["organization_id"]
+    moment = now()
+    fresh = {
+        "id": target_id,
+        "organization_id": organization_id,
+        "kind": kind,
+        "events": [],
+        "enabled": True,
+        "consecutive_failures": 0,
+    }
+    await session.exec(
+        insert(EventTarget).values(**fresh, created_at=moment, updated_at=moment).on_conflict_do_nothing()
+    )
+    rows = select(EventTarget).where(
+        col(EventTarget.organization_id) == organization_id, col(EventTarget.id) == target_id
+    )
+    return (await session.exec(rows.with_for_update())).one()
+
+
+async def kept_secret(
+    session: AsyncSession, kind: Literal["agent", "integration"], target_id: UUID, keyring: KeyRing
+) -> str | None:
+    """The secret that signs what its owner is sent, None where there is none."""
+    organization_id = session.info["organization_id"]
+    rows = select(EventTarget.secret).where(
+        col(EventTarget.organization_id) == organization_id, col(EventTarget.id) == target_id
+    )
+    secret = (await session.exec(rows)).one_or_none()
+    return keyring.decrypt(secret, secret_label(kind, target_id, organization_id)) if secret else None
+
+
+async def remove_target(session: AsyncSession, target_id: UUID) -> None:
+    """Forget a target; what was on its way to it has failed. Its deliveries stay to be looked up."""
+    organization_id = session.info["organization_id"]
+    rows = select(EventTarget).where(
+        col(EventTarget.organization_id) == organization_id, col(EventTarget.id) == target_id
+    )
+    target = (await session.exec(rows.with_for_update())).one_or_none()
+    if target is None:
+        return
+    await session.delete(target)
+    waiting = (
+        col(Delivery.organization_id) == organization_id,
+        col(Delivery.target_id) == target_id,
+        col(Delivery.status) == "pending",
+    )
+    await session.exec(
+        update(Delivery)
+        .where(*waiting)
+        .values(status="failed", last_error=OWNERLESS, next_attempt_at=None, due_at=None, lease_token=None)
+    )
+
+
+def secret_label(kind: str, target_id: UUID, organization_id: UUID) -> str:
+    """What a target's encrypted secrets are bound to."""
+    return f"{kind}|webhook_secret|{target_id}|{organization_id}"

@@ -1,0 +1,123 @@
+"""Wake-ups over SAQ on Redis. They make due work start at once; what is due is a row, so a lost wake-up costs seconds, never work."""
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+import structlog
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+from saq.job import CronJob
+from saq.job import Job as QueuedJob
+from saq.queue.redis import RedisQueue
+from saq.types import Context, PartialTimersDict
+from saq.worker import Worker
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.database import after_commit
+
+logger = structlog.get_logger()
+
+Job: TypeAlias = Callable[..., Awaitable[None]]
+"""A job: `async def dial_call(context, *, call_id: str)`. Its name is what `wake` says; it may run twice, so it must be idempotent."""
+
+JOB_TIMEOUT = 120
+TIMERS = PartialTimersDict(schedule=1, worker_info=10, sweep=20, abort=1)
+JOB_RETRIES = 3
+AWAY_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Clockwork:
+    """A job that the clock starts: `every` is a cron line, its sixth field seconds. One process runs it per period, however many there are."""
+
+    job: Job
+    every: str
+
+
+class _RedisQueue(RedisQueue):
+    """SAQ's, whose workers do not spin while Redis is away."""
+
+    async def dequeue(self, timeout: float = 0.0, poll_interval: float = 0.0) -> QueuedJob | None:  # noqa: ASYNC109 - SAQ's signature
+        try:
+            return await super().dequeue(timeout, poll_interval)
+        except (RedisError, OSError) as error:
+            logger.warning("wake-ups wait for Redis", error=type(error).__name__)
+            await asyncio.sleep(AWAY_SECONDS)
+            return None
+
+
+class _Worker(Worker[Context]):
+    """SAQ's, whose upkeep does not sleep on while it is being stopped."""
+
+    async def upkeep(self) -> list[asyncio.Task[None]]:
+        self._upkeep = await super().upkeep()
+        return self._upkeep
+
+    async def stop(self) -> None:
+        self.event.set()
+        for task in self._upkeep:
+            task.cancel()
+        await super().stop()
+
+
+class Queue:
+    """The one queue of wake-ups."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._queue = _RedisQueue(redis, name="switchboard")
+
+    async def enqueue(
+        self, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **arguments: str
+    ) -> None:
+        """Have a worker run a job now, or up to two seconds after a delay. It is cancelled when its time is over.
+
+        A queue that cannot be reached is logged and forgotten: the clock's sweep finds the work.
+        """
+        try:
+            due = math.ceil(time.time() + delay_seconds) if delay_seconds else 0
+            await self._queue.enqueue(job, timeout=timeout_seconds, retries=JOB_RETRIES, scheduled=due, **arguments)
+        except (RedisError, OSError) as error:
+            logger.warning("wake-up lost, the sweep will find the work", job=job, error=type(error).__name__)
+
+    def worker(
+        self, *, jobs: Sequence[Job], clock: Sequence[Clockwork], context: object, concurrency: int = 20
+    ) -> Worker[Context]:
+        """A worker that gives `context` to each job as its first argument. The caller starts it and stops it."""
+        functions = [(job.__name__, _with_context(job, context)) for job in jobs]
+        crons = []
+        for entry in clock:
+            function = _with_context(entry.job, context)
+            crons.append(CronJob(function, entry.every, timeout=JOB_TIMEOUT, retries=JOB_RETRIES, ttl=1))
+        # One that waits for ever for its next job would only stop by being cancelled, after its whole grace.
+        return _Worker(
+            self._queue,
+            functions,
+            cron_jobs=crons,
+            concurrency=concurrency,
+            dequeue_timeout=1.0,
+            shutdown_grace_period_s=2,
+            timers=TIMERS,
+        )
+
+
+def wake(
+    session: AsyncSession, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **arguments: str
+) -> None:
+    """Have a job run once the session's transaction has been committed, or that much later; it is cancelled when its time is over."""
+    queue = session.info["queue"]
+    after_commit(
+        session, partial(queue.enqueue, job, delay_seconds=delay_seconds, timeout_seconds=timeout_seconds, **arguments)
+    )
+
+
+def _with_context(job: Job, context: object) -> Job:
+    async def run(_saq: Context, **arguments: str) -> None:
+        await job(context, **arguments)
+
+    run.__name__ = run.__qualname__ = job.__name__
+    return run

@@ -1,0 +1,97 @@
+"""Which addresses requests may go to. Our own table, because Python's `is_global` differs between versions and lets metadata services pass."""
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from typing import TypeAlias
+
+from yarl import URL
+
+Address: TypeAlias = IPv4Address | IPv6Address
+Network: TypeAlias = IPv4Network | IPv6Network
+
+MAX_URL_LENGTH, MAX_NAME_LENGTH = 2048, 253
+LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+
+DENIED_V4 = tuple(
+    IPv4Network(text)
+    for text in (
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+        "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15",
+        "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+    )
+)  # fmt: skip
+ALLOWED_V6 = IPv6Network("2000::/3")
+DENIED_V6 = tuple(
+    IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "2620:4f:8000::/48")
+)
+DENIED_NAMES = ("localhost", "local", "internal", "localdomain", "home.arpa", "test", "invalid", "onion")
+
+
+class ForbiddenAddress(Exception):
+    """The address is private, reserved or not an address at all. The sentence is always the same: details would help look inside the network."""
+
+    def __init__(self) -> None:
+        super().__init__("must be a public http or https address")
+
+
+def is_exempt(address: Address, exempt: Sequence[Network]) -> bool:
+    """Whether the operator vouches for an address."""
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    return any(address in network for network in exempt if network.version == address.version)
+
+
+def is_allowed(address: Address, exempt: Sequence[Network]) -> bool:
+    """Whether a request may go to an address."""
+    if isinstance(address, IPv6Address):
+        if address.scope_id is not None:
+            return False
+        if address.ipv4_mapped is not None:
+            address = address.ipv4_mapped
+    if is_exempt(address, exempt):
+        return True
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in DENIED_V4)
+    return address in ALLOWED_V6 and not any(address in network for network in DENIED_V6)
+
+
+def check_url(text: str, exempt: Sequence[Network]) -> URL:
+    """The first gate, at creation: parse with the parser that will send, and refuse what cannot be public. Raises `ForbiddenAddress`."""
+    if len(text) > MAX_URL_LENGTH or re.search(r"[\x00-\x20\x7f\\]", text):
+        raise ForbiddenAddress
+    try:
+        url = URL(text).with_fragment(None)
+        host, shown, port = url.raw_host, url.host, url.port
+    except (ValueError, TypeError):
+        raise ForbiddenAddress from None
+    if url.scheme not in ("http", "https") or not host or url.user is not None or url.password is not None or not port:
+        raise ForbiddenAddress
+    if "@" in url.authority or "%" in url.authority:
+        raise ForbiddenAddress
+    # Digits of other scripts are an address to some resolvers.
+    if any(letter.isnumeric() and not letter.isascii() for letter in shown or ""):
+        raise ForbiddenAddress
+    _check_host(host, exempt)
+    return url
+
+
+def _check_host(host: str, exempt: Sequence[Network]) -> None:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        _check_name(host.rstrip(".").lower(), exempt)
+        return
+    if not is_allowed(address, exempt):
+        raise ForbiddenAddress
+
+
+def _check_name(name: str, exempt: Sequence[Network]) -> None:
+    labels = name.split(".")
+    looks_numeric = bool(re.fullmatch(r"\d+|0x[0-9a-f]*", labels[-1]))
+    if looks_numeric or len(name) > MAX_NAME_LENGTH or not all(LABEL.fullmatch(label) for label in labels):
+        raise ForbiddenAddress
+    forbidden = len(labels) == 1 or any(name == denied or name.endswith(f".{denied}") for denied in DENIED_NAMES)
+    if forbidden and not exempt:
+        raise ForbiddenAddress

@@ -1,0 +1,112 @@
+"""The platform's settings: environment variables that start with `SWITCHBOARD_`, and nothing else."""
+
+import os
+from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, SecretStr, TypeAdapter, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+PREFIX = "SWITCHBOARD_"
+
+
+class SettingsError(Exception):
+    """The environment cannot be used; the message is one line for the operator."""
+
+
+def _comma_list(value: object) -> object:
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+class Settings(BaseSettings):
+    """Every setting; each has a default, so that nothing needs to be set to start."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True)
+
+    data_dir: Path = Field(
+        Path(".switchboard"),
+        description="Everything that the embedded default keeps: database, queue, vectors, recordings.",
+    )
+    host: str = Field("127.0.0.1", description="Where the API and the dashboard listen.")
+    port: int = Field(8080, ge=1, le=65_535, description="The port of the API and the dashboard.")
+    public_url: str = Field(
+        "",
+        description="The address that providers and browsers reach; empty means http://HOST:PORT.",
+        pattern=r"^(https?://[^/?#]+/?)?$",
+    )
+    trusted_proxies: int = Field(
+        0,
+        ge=0,
+        le=10,
+        description="How many proxies of yours stand before the server: so many entries of `X-Forwarded-For` are believed.",
+    )
+    oidc_issuer: str = Field(
+        "",
+        pattern=r"^(https?://[^?#]+)?$",
+        description="An OpenID Connect provider through which people sign in too; empty: passwords only.",
+    )
+    oidc_client_id: str = Field("switchboard", description="What the provider calls us.")
+    oidc_client_secret: SecretStr | None = Field(None, description="What we prove it with; empty for a public client.")
+    database_url: str | None = Field(
+        None,
+        pattern=r"^postgres(ql)?://",
+        description="A PostgreSQL server of your own (`postgresql://…`); empty means the embedded one.",
+    )
+    redis_url: str | None = Field(
+        None,
+        pattern=r"^(rediss?|unix)://",
+        description="A Redis server of your own (`redis://…`); empty means the embedded one.",
+    )
+    secret_keys: Annotated[list[SecretStr], NoDecode, BeforeValidator(_comma_list)] = Field(
+        [],
+        description="Comma list of keys that encrypt secrets at rest; the first encrypts, all decrypt. Empty means one made once in DATA_DIR.",
+    )
+    tenants_dir: Path = Field(Path("tenants"), description="The operator's organization files.")
+    browser_sdks_dir: Path | None = Field(
+        None,
+        description="Where the carriers' client SDKs are that you downloaded for the talk page; empty: it uses the platform's own socket.",
+    )
+    webhook_retry_delays: Annotated[list[Annotated[float, Field(ge=0)]], NoDecode, BeforeValidator(_comma_list)] = (
+        Field(
+            [30, 120, 600, 3600, 14_400],
+            description="Seconds between one failed delivery attempt and the next.",
+            min_length=1,
+        )
+    )
+    webhook_timeout: float = Field(10, gt=0, description="Seconds that a receiver has to answer.")
+    webhook_allowed_networks: Annotated[list[IPv4Network | IPv6Network], NoDecode, BeforeValidator(_comma_list)] = (
+        Field(
+            [],
+            description="CIDRs exempt from the rule against private addresses, for development and private deployments.",
+        )
+    )
+    worker_port: int = Field(
+        0, ge=0, le=65_535, description="Where a worker shows its `/metrics`, on HOST; 0: nowhere."
+    )
+    campaign_tick: float = Field(1, gt=0, description="Seconds between looks for campaigns that have become due.")
+    trace_plugins: bool = Field(False, description="Log every hook call.")
+    log_level: str = Field("INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="DEBUG, INFO, WARNING or ERROR.")
+
+    @property
+    def base_url(self) -> str:
+        """The public address without a slash at its end."""
+        return (self.public_url or f"http://{self.host}:{self.port}").rstrip("/")
+
+
+def load(environment: Mapping[str, str] = os.environ) -> Settings:
+    """Read the settings. Raises `SettingsError` for an unknown `SWITCHBOARD_` variable or a bad value."""
+    known = {PREFIX + name.upper() for name in Settings.model_fields}
+    values = {name: value for name, value in environment.items() if name.startswith(PREFIX)}
+    if unknown := sorted(values.keys() - known):
+        raise SettingsError(
+            f"{unknown[0]} is not a setting of Switchboard; the settings are listed in docs/settings.md"
+        )
+    try:
+        return TypeAdapter(Settings).validate_python(
+            {name.removeprefix(PREFIX).lower(): value for name, value in values.items() if value}
+        )
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise SettingsError(f"{PREFIX}{str(first['loc'][0]).upper()}: {first['msg']}") from None

@@ -1,0 +1,181 @@
+"""Errors as the API answers them: RFC 9457 `application/problem+json`, the same keys always.
+
+A service raises one of these; the status and the machine-readable `code` come with the class.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from pydantic import BaseModel, Field, ValidationError
+from typing_extensions import TypedDict
+
+
+class FieldError(TypedDict):
+    """One thing that is wrong with a request: the field (dotted, `contacts.3.phone_number`) and what about it."""
+
+    field: str
+    message: str
+
+
+class Problem(BaseModel):
+    """The body of every error."""
+
+    type: str = Field(description="`about:blank`: the status and the code say it all.")
+    title: str = Field(description="The status in words.")
+    status: int
+    detail: str = Field(description="What went wrong, for people.")
+    code: str = Field(description="What went wrong, for programs.")
+    errors: list[FieldError] = Field(description="The faulty fields of a 422; else empty.")
+    request_id: str = Field(description="The same as the `X-Request-Id` header; name it when you ask for help.")
+
+
+class ApiError(Exception):
+    """An error with its status and code. `detail` is for people and never holds a secret; `headers` go with the answer."""
+
+    status: ClassVar[int] = 500
+    code: ClassVar[str] = "internal_error"
+    title: ClassVar[str] = "Internal server error"
+    default_detail: ClassVar[str] = "Something went wrong on our side."
+
+    def __init__(
+        self, detail: str | None = None, *, errors: Sequence[FieldError] = (), headers: dict[str, str] | None = None
+    ) -> None:
+        super().__init__(detail or self.default_detail)
+        self.detail = detail or self.default_detail
+        self.errors = list(errors)
+        self.headers = headers or {}
+
+
+class InvalidCredentials(ApiError):
+    """401: no credential, or none that is valid. `WWW-Authenticate` says which of the two (RFC 6750 section 3.1), for clients that refresh then."""
+
+    status, code, title = 401, "invalid_credentials", "Unauthorized"
+    default_detail = "Send a valid API key or access token: `Authorization: Bearer svc_live_…`."
+
+    def __init__(self, detail: str | None = None, *, was_sent: bool = False) -> None:
+        super().__init__(detail, headers={"WWW-Authenticate": 'Bearer error="invalid_token"' if was_sent else "Bearer"})
+
+
+class InsufficientBalance(ApiError):
+    """402: a prepaid organization cannot pay for it."""
+
+    status, code, title = 402, "insufficient_balance", "Payment required"
+    default_detail = "The organization's balance does not cover this."
+
+
+class InsufficientScope(ApiError):
+    """403: the credential is valid, but lacks the scope."""
+
+    status, code, title = 403, "insufficient_scope", "Forbidden"
+
+    def __init__(self, scope: str) -> None:
+        needed = {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{scope}"'}
+        super().__init__(f"This needs the scope {scope}.", headers=needed)
+
+
+class Forbidden(ApiError):
+    """403: whoever asks may not do this."""
+
+    status, code, title = 403, "forbidden", "Forbidden"
+
+
+class NotFound(ApiError):
+    """404: there is no such thing, or none of this organization."""
+
+    status, code, title = 404, "not_found", "Not found"
+    default_detail = "There is nothing of that id."
+
+
+class MethodNotAllowed(ApiError):
+    """405: the path exists, the method does not; `Allow` names those that do."""
+
+    status, code, title = 405, "method_not_allowed", "Method not allowed"
+
+
+class Conflict(ApiError):
+    """409: it exists already."""
+
+    status, code, title = 409, "conflict", "Conflict"
+
+
+class InvalidState(ApiError):
+    """409: the action does not fit the resource's state."""
+
+    status, code, title = 409, "invalid_state", "Conflict"
+
+
+class RecipientOptedOut(ApiError):
+    """409: the recipient does not want to be texted."""
+
+    status, code, title = 409, "recipient_opted_out", "Conflict"
+    default_detail = "The recipient has opted out."
+
+
+class IdempotencyInFlight(ApiError):
+    """409: the first request with this Idempotency-Key is still running."""
+
+    status, code, title = 409, "idempotency_conflict", "Conflict"
+    default_detail = "A request with this Idempotency-Key is still running."
+
+
+class PayloadTooLarge(ApiError):
+    """413: the body is over 8 MiB."""
+
+    status, code, title = 413, "payload_too_large", "Payload too large"
+    default_detail = "The body is larger than 8 MiB."
+
+
+class UnsupportedMediaType(ApiError):
+    """415: the body is not JSON."""
+
+    status, code, title = 415, "unsupported_media_type", "Unsupported media type"
+    default_detail = "Send the body as `Content-Type: application/json`."
+
+
+class ValidationFailed(ApiError):
+    """422: something about the request is wrong; `errors` names each field."""
+
+    status, code, title = 422, "validation_error", "Unprocessable content"
+    default_detail = "The request is not valid."
+
+    @classmethod
+    def field(cls, field: str, message: str) -> "ValidationFailed":
+        """One faulty field, found by a rule that needs more than the body."""
+        return cls(f"{field}: {message}", errors=[{"field": field, "message": message}])
+
+    @classmethod
+    def of(cls, error: ValidationError) -> "ValidationFailed":
+        """What pydantic found, without the input's values."""
+        found: list[FieldError] = []
+        for item in error.errors(include_url=False, include_context=False, include_input=False):
+            field = ".".join(str(part) for part in item["loc"]) or "body"
+            found.append({"field": field, "message": item["msg"].removeprefix("Value error, ")})
+        first = found[0]
+        return cls(f"{first['field']}: {first['message']}", errors=found)
+
+
+class IdempotencyMismatch(ApiError):
+    """422: the Idempotency-Key was used for another request."""
+
+    status, code, title = 422, "idempotency_conflict", "Unprocessable content"
+    default_detail = "This Idempotency-Key was used with another request."
+
+
+class RateLimited(ApiError):
+    """429: too many requests; `Retry-After` says in how many seconds to come back."""
+
+    status, code, title = 429, "rate_limited", "Too many requests"
+    default_detail = "Too many requests; wait as long as `Retry-After` says."
+
+
+class ProviderFailed(ApiError):
+    """502: a provider refused or failed; `detail` is its own message."""
+
+    status, code, title = 502, "provider_error", "Bad gateway"
+
+
+class Unavailable(ApiError):
+    """503: the platform cannot serve at the moment (its database is away, or it is stopping)."""
+
+    status, code, title = 503, "unavailable", "Service unavailable"
+    default_detail = "The service is not available at the moment; try again."

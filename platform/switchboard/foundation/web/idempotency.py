@@ -1,0 +1,91 @@
+"""`Idempotency-Key`: the first answer is kept for 24 hours and given again.
+
+The answer is written in the transaction of what the request did, so that after any crash either both are there or neither is. It is encrypted:
+an answer may hold a secret that is shown once.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from sqlalchemy import func
+from sqlmodel import col, delete, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.database import now
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.web.errors import IdempotencyInFlight, IdempotencyMismatch, ValidationFailed
+from switchboard.foundation.web.models import IdempotencyRecord
+
+KEPT_FOR = timedelta(hours=24)
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotentRequest:
+    """A request with a key; `fingerprint` is the SHA-256 of its method, path, query and body."""
+
+    organization_id: UUID
+    key: str
+    fingerprint: bytes
+
+
+def idempotent(organization_id: UUID, key: str, *, request_line: str, body: bytes) -> IdempotentRequest:
+    """A request as it came in. Raises `ValidationFailed` for a key that is empty or over 255 characters."""
+    if not 0 < len(key) <= 255 or "\0" in key:
+        raise ValidationFailed.field("Idempotency-Key", "must have 1 to 255 characters")
+    fingerprint = hashlib.sha256(request_line.encode() + b"\n" + body).digest()
+    return IdempotentRequest(organization_id, key, fingerprint)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """What was answered the first time."""
+
+    status: int
+    body: bytes
+
+
+async def recall(session: AsyncSession, request: IdempotentRequest, keyring: KeyRing) -> KeptAnswer | None:
+    """The answer given before, None for a first request, which the session's transaction then owns.
+
+    Raises `IdempotencyInFlight` while the first one runs and `IdempotencyMismatch` for another request under the same key.
+    """
+    lock = int.from_bytes(
+        hashlib.sha256(request.organization_id.bytes + request.key.encode()).digest()[:8], signed=True
+    )
+    if not (await session.exec(select(func.pg_try_advisory_xact_lock(lock)))).one():
+        raise IdempotencyInFlight
+    record = await session.get(IdempotencyRecord, (request.organization_id, request.key))
+    if record is None:
+        return None
+    if record.created_at < now() - KEPT_FOR:
+        await session.delete(record)
+        await session.flush()
+        return None
+    if record.request_hash != request.fingerprint:
+        raise IdempotencyMismatch
+    return KeptAnswer(record.status, keyring.decrypt(record.body.decode(), _place(request)).encode())
+
+
+def remember(session: AsyncSession, request: IdempotentRequest, answer: KeptAnswer, keyring: KeyRing) -> None:
+    """Keep the answer, to be committed with what the request did."""
+    sealed = keyring.encrypt(answer.body.decode(), _place(request)).encode()
+    session.add(
+        IdempotencyRecord(
+            organization_id=request.organization_id,
+            key=request.key,
+            request_hash=request.fingerprint,
+            status=answer.status,
+            body=sealed,
+        )
+    )
+
+
+def _place(request: IdempotentRequest) -> str:
+    return f"idempotency_record|body|{request.key}|{request.organization_id}"
+
+
+async def forget_old(session: AsyncSession) -> None:
+    """Delete what is older than 24 hours, of every organization."""
+    await session.exec(delete(IdempotencyRecord).where(col(IdempotencyRecord.created_at) < now() - KEPT_FOR))

@@ -1,0 +1,222 @@
+"""The OpenAPI 3.1 document, made from what the endpoints declare; nothing is written twice."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
+from quart import Quart
+from werkzeug.routing import Rule
+
+from switchboard.foundation.web.endpoint import Endpoint
+from switchboard.foundation.web.errors import (
+    ApiError,
+    IdempotencyInFlight,
+    InsufficientScope,
+    InvalidCredentials,
+    NotFound,
+    PayloadTooLarge,
+    Problem,
+    RateLimited,
+    UnsupportedMediaType,
+    ValidationFailed,
+)
+from switchboard.foundation.web.principal import SCOPES
+
+Json: TypeAlias = dict[str, Any]
+VERSION = "1.0.0"
+AUTHORIZE, TOKEN, REVOKE = "/oauth/authorize", "/api/oauth/token", "/api/oauth/revoke"
+REFERENCE = "#/components/schemas/{model}"
+TAGS = {
+    "agents": "Agents hold the calls.",
+    "calls": "Calls, their transcripts and recordings.",
+    "campaigns": "Lists of people whom an agent calls.",
+    "contacts": "Whom the organization talks to.",
+    "do-not-call": "Numbers that are not called any more; an addition.",
+    "phone-numbers": "Numbers: search, buy, configure, give back.",
+    "sms": "Texts, and the conversations that they make up.",
+    "webhook-endpoints": "Who is told of events.",
+    "webhook-deliveries": "What became of each telling.",
+    "webhook-events": "The events there are.",
+    "billing": "The balance.",
+    "usage": "What was used, by month.",
+    "analytics": "How calls go.",
+    "automations": "What is done by itself when an event happens.",
+    "integrations": "The organization's integration.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookEvent:
+    """An event as the document's `webhooks` section tells it."""
+
+    name: str
+    description: str
+    body: type[BaseModel]
+
+
+def endpoints(app: Quart) -> Iterator[tuple[Rule, str, Endpoint]]:
+    """Each rule of the application with its method and what its handler declares, in the order of their paths."""
+    for rule in sorted(app.url_map.iter_rules(), key=lambda rule: (rule.rule, sorted(rule.methods or ()))):
+        declared = getattr(app.view_functions[rule.endpoint], "endpoint", None)
+        if isinstance(declared, Endpoint):
+            for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"}):
+                yield rule, method.lower(), declared
+
+
+def document(app: Quart, *, server: str, events: Sequence[WebhookEvent] = ()) -> Json:
+    """The whole document."""
+    schemas = _Schemas(app, events)
+    paths: dict[str, Json] = {}
+    for rule, method, declared in endpoints(app):
+        path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
+        paths.setdefault(path, {})[method] = _operation(rule, method, declared, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Switchboard",
+            "version": VERSION,
+            "description": "Voice agents that place and take phone calls and exchange texts.",
+        },
+        "servers": [{"url": server}],
+        "security": [{"bearer": []}],
+        "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
+        "paths": paths,
+        "webhooks": {event.name: _webhook(event, schemas) for event in events},
+        "components": {
+            "securitySchemes": {
+                "bearer": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "An API key (`svc_live_…`) or an OAuth access token (`svca_…`).",
+                },
+                "oauth2": _oauth2(server),
+            },
+            "schemas": schemas.definitions,
+        },
+    }
+
+
+def _oauth2(server: str) -> Json:
+    urls = {"authorizationUrl": server + AUTHORIZE, "tokenUrl": server + TOKEN, "refreshUrl": server + TOKEN}
+    flow = {**urls, "scopes": SCOPES}
+    return {
+        "type": "oauth2",
+        "description": "For applications that act for a user.",
+        "flows": {"authorizationCode": flow},
+    }
+
+
+class _Schemas:
+    """The JSON schemas of every body and answer, each named once."""
+
+    def __init__(self, app: Quart, events: Sequence[WebhookEvent]) -> None:
+        wanted: dict[tuple[int, JsonSchemaMode], tuple[object, JsonSchemaMode, Any]] = {}
+        for _, _, declared in endpoints(app):
+            for shape, mode in ((declared.body, "validation"), (declared.answer, "serialization")):
+                if shape is not None:
+                    self._want(wanted, shape, "validation" if mode == "validation" else "serialization")
+        for event in events:
+            self._want(wanted, event.body, "serialization")
+        self._want(wanted, Problem, "serialization")
+        generator = GenerateJsonSchema(by_alias=True, ref_template=REFERENCE)
+        found, definitions = generator.generate_definitions(
+            [(key, mode, schema) for key, (_, mode, schema) in wanted.items()]
+        )
+        self._found = {key[0]: value for key, value in found.items()}
+        self.definitions: Json = dict(sorted(definitions.items()))
+
+    @staticmethod
+    def _want(
+        wanted: dict[tuple[int, JsonSchemaMode], tuple[object, JsonSchemaMode, Any]], shape: Any, mode: JsonSchemaMode
+    ) -> None:
+        wanted[(id(shape), mode)] = (shape, mode, TypeAdapter(shape).core_schema)
+
+    def of(self, shape: object, mode: JsonSchemaMode) -> Json:
+        """The schema of a shape, a reference where it is a model."""
+        return dict(self._found[(id(shape), mode)])
+
+
+def _operation(rule: Rule, method: str, declared: Endpoint, schemas: _Schemas) -> Json:
+    noun = rule.rule.split("/")[2]
+    operation: Json = {
+        "operationId": declared.name,
+        "summary": declared.summary,
+        "tags": [noun],
+        "parameters": _parameters(rule, method, declared),
+        "responses": _responses(rule, declared, schemas),
+    }
+    if declared.scope:
+        operation["security"] = [{"bearer": []}, {"oauth2": [declared.scope]}]
+    scope = f"Scope: `{declared.scope}` ({SCOPES[declared.scope]})." if declared.scope else ""
+    operation["description"] = "\n\n".join(part for part in (declared.description, scope) if part)
+    if declared.body is not None:
+        content = {"application/json": {"schema": schemas.of(declared.body, "validation")}}
+        operation["requestBody"] = {"required": declared.body_required, "content": content}
+    return {key: value for key, value in operation.items() if value}
+
+
+def _parameters(rule: Rule, method: str, declared: Endpoint) -> list[Json]:
+    parameters: list[Json] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "format": "uuid"}}
+        for name in sorted(rule.arguments)
+    ]
+    if declared.query is not None:
+        schema = declared.query.model_json_schema()
+        for name, part in schema["properties"].items():
+            described = {key: value for key, value in part.items() if key != "title"}
+            parameters.append(
+                {"name": name, "in": "query", "required": name in schema.get("required", []), "schema": described}
+            )
+    if method == "post":
+        parameters.append(
+            {
+                "name": "Idempotency-Key",
+                "in": "header",
+                "required": False,
+                "description": "The first answer is kept for 24 hours and given again to the same request.",
+                "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+            }
+        )
+    return parameters
+
+
+def _responses(rule: Rule, declared: Endpoint, schemas: _Schemas) -> Json:
+    success: Json = {"description": declared.summary, "headers": {"X-Request-Id": {"schema": {"type": "string"}}}}
+    if declared.answer is not None:
+        success["content"] = {declared.media_type: {"schema": schemas.of(declared.answer, "serialization")}}
+    elif declared.media_type != "application/json":
+        success["content"] = {declared.media_type: {"schema": {"type": "string", "format": "binary"}}}
+    responses: Json = {str(declared.status): success}
+    for error in _errors(rule, declared):
+        problem = {"application/problem+json": {"schema": schemas.of(Problem, "serialization")}}
+        entry = responses.setdefault(str(error.status), {"description": "", "content": problem})
+        entry["description"] = "; ".join(filter(None, [entry["description"], f"{error.title} (`{error.code}`)"]))
+    return dict(sorted(responses.items()))
+
+
+def _errors(rule: Rule, declared: Endpoint) -> list[type[ApiError]]:
+    common: list[type[ApiError]] = [InvalidCredentials, InsufficientScope, RateLimited, ValidationFailed]
+    if rule.arguments:
+        common.append(NotFound)
+    if declared.body is not None:
+        common += [PayloadTooLarge, UnsupportedMediaType]
+    if "POST" in (rule.methods or ()):
+        common.append(IdempotencyInFlight)
+    return [*common, *(error for error in declared.errors if error not in common)]
+
+
+def _webhook(event: WebhookEvent, schemas: _Schemas) -> Mapping[str, Json]:
+    return {
+        "post": {
+            "operationId": f"on_{event.name.replace('.', '_')}",
+            "summary": event.description,
+            "requestBody": {
+                "required": True,
+                "content": {"application/json": {"schema": schemas.of(event.body, "serialization")}},
+            },
+            "responses": {"2XX": {"description": "The delivery was received."}},
+        }
+    }

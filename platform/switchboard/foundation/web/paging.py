@@ -1,0 +1,24 @@
+"""One part of a list, newest first, and how many there are in all."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from sqlmodel import SQLModel, col
+from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.web.row_counts import total
+from switchboard.foundation.web.schemas import Item, Page, PageQuery
+
+Row = TypeVar("Row", bound=SQLModel)
+
+
+async def page(
+    session: AsyncSession, rows: SelectOfScalar[Row], out: Callable[[Row], Item], query: PageQuery
+) -> "Page[Item]":
+    """Run a select of whole rows of one table, which must have `created_at` and `id`."""
+    table: Any = rows.column_descriptions[0]["entity"]
+    count = await total(session, rows)
+    part = rows.order_by(col(table.created_at).desc(), col(table.id).desc()).limit(query.limit).offset(query.offset)
+    items = [out(row) for row in (await session.exec(part)).all()]
+    return Page[Item].model_construct(items=items, total=count, limit=query.limit, offset=query.offset)

@@ -1,0 +1,104 @@
+"""Every error of the application as a problem document, with its request id; nothing of a crash is shown."""
+
+import time
+from http import HTTPStatus
+
+import structlog
+from quart import Quart, Response, g, request
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from uuid_utils.compat import uuid7
+from werkzeug.exceptions import HTTPException
+
+from switchboard.foundation.observability import metrics
+from switchboard.foundation.web.errors import (
+    ApiError,
+    FieldError,
+    MethodNotAllowed,
+    NotFound,
+    PayloadTooLarge,
+    Problem,
+    Unavailable,
+)
+
+logger = structlog.get_logger()
+
+
+def problem(error: ApiError) -> Response:
+    """An error as its answer."""
+    errors: list[FieldError] = error.errors
+    body = Problem(
+        type="about:blank",
+        title=error.title,
+        status=error.status,
+        detail=error.detail,
+        code=error.code,
+        errors=errors,
+        request_id=g.get("request_id", ""),
+    )
+    return Response(body.model_dump_json(), error.status, error.headers, content_type="application/problem+json")
+
+
+def install(app: Quart) -> None:
+    """Give an application its request ids, access log and error answers."""
+
+    @app.before_request
+    async def begin() -> None:
+        g.request_id = str(uuid7())
+        g.began = time.perf_counter()
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(request_id=g.request_id)
+
+    @app.after_request
+    async def finish(response: Response) -> Response:
+        response.headers["X-Request-Id"] = g.request_id
+        response.headers.update(g.get("rate_limit_headers", {}))
+        operation, seconds = request.endpoint or "unknown", time.perf_counter() - g.began
+        metrics.http_requests.labels(operation, response.status_code).inc()
+        metrics.http_seconds.labels(operation).observe(seconds)
+        logger.info(
+            "request",
+            method=request.method,
+            path=request.url_rule.rule if request.url_rule else "(unknown)",
+            status=response.status_code,
+            ms=round(seconds * 1000, 1),
+        )
+        return response
+
+    @app.errorhandler(ApiError)
+    async def answer(error: ApiError) -> Response:
+        return problem(error)
+
+    @app.errorhandler(HTTPException)
+    async def translate(error: HTTPException) -> Response:
+        return problem(_translated(error))
+
+    @app.errorhandler(SQLAlchemyError)
+    async def database(error: SQLAlchemyError) -> Response:
+        logger.exception("database error")
+        away = isinstance(error, OperationalError | InterfaceError | PoolTimeout) or (
+            isinstance(error, DBAPIError) and error.connection_invalidated
+        )
+        return problem(Unavailable() if away else ApiError())
+
+    @app.errorhandler(OSError)
+    async def unreachable(_error: OSError) -> Response:
+        logger.exception("a server that the platform needs is away")
+        return problem(Unavailable())
+
+    @app.errorhandler(Exception)
+    async def crash(_error: Exception) -> Response:
+        logger.exception("request failed")
+        return problem(ApiError())
+
+
+def _translated(error: HTTPException) -> ApiError:
+    if error.code == HTTPStatus.METHOD_NOT_ALLOWED:
+        allow = ", ".join(sorted(getattr(error, "valid_methods", None) or []))
+        return MethodNotAllowed(f"This path answers {allow}.", headers={"Allow": allow})
+    if error.code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        return PayloadTooLarge()
+    if error.code == HTTPStatus.NOT_FOUND:
+        return NotFound("There is no such path.")
+    logger.warning("unexpected HTTP error", status=error.code)
+    return ApiError(error.description)

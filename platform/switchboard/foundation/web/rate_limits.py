@@ -1,0 +1,92 @@
+"""Rate limits: GCRA, decided in one Lua call on Redis; in this process alone while Redis is away.
+
+The same call learns whether the credential was revoked a moment ago, so that a cached credential is refused at once.
+"""
+
+import time
+from dataclasses import dataclass
+
+import structlog
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from switchboard.foundation.web.principal import Limit
+
+logger = structlog.get_logger()
+
+# The theoretical arrival time moves one interval per request and may be at most `burst` intervals ahead of now.
+_GCRA = """
+if redis.call('EXISTS', KEYS[2]) == 1 then return {-1, 0, 0} end
+local interval, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + tonumber(time[2]) / 1000
+local arrival = math.max(tonumber(redis.call('GET', KEYS[1]) or '0'), now) + interval
+local ahead = arrival - now
+if ahead > interval * burst then return {0, 0, math.ceil(ahead - interval * burst)} end
+redis.call('SET', KEYS[1], string.format('%.3f', arrival), 'PX', math.ceil(ahead) + 1)
+return {1, math.floor((interval * burst - ahead) / interval), math.ceil(ahead)}
+"""
+
+REVOKED_SECONDS = 60
+"""How long a revocation is told here; longer than any process caches a credential."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a request may go on, how many more may follow at once, and in how many seconds the next may, or all may again."""
+
+    allowed: bool
+    revoked: bool
+    remaining: int
+    reset_seconds: float
+
+
+class RateLimiter:
+    """Decides for each endpoint and credential."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+        self._script = redis.register_script(_GCRA)
+        self._local: dict[str, float] = {}
+
+    async def check(self, endpoint: str, credential: str, limit: Limit) -> Verdict:
+        """Count one request."""
+        key = f"limit:{endpoint}:{credential}"
+        try:
+            allowed, remaining, wait = await self._script(
+                keys=[key, f"revoked:{credential}"], args=[1000 / limit.per_second, limit.burst]
+            )
+        except (RedisError, OSError) as error:
+            logger.warning("rate limits are kept in this process: Redis is away", error=type(error).__name__)
+            return self._check_here(key, limit)
+        return Verdict(allowed == 1, allowed == -1, int(remaining), wait / 1000)
+
+    async def tell_revoked(self, credential: str) -> None:
+        """Have every process refuse a credential from now on, whatever it has cached."""
+        try:
+            await self._redis.set(f"revoked:{credential}", b"1", ex=REVOKED_SECONDS)
+        except (RedisError, OSError) as error:
+            logger.warning("revocation takes a few seconds: Redis is away", error=type(error).__name__)
+
+    def _check_here(self, key: str, limit: Limit) -> Verdict:
+        interval, moment = 1 / limit.per_second, time.monotonic()
+        if len(self._local) > 10_000:
+            self._local = {name: arrival for name, arrival in self._local.items() if arrival > moment}
+        arrival = max(self._local.get(key, 0.0), moment) + interval
+        ahead = arrival - moment
+        if ahead > interval * limit.burst:
+            return Verdict(False, False, 0, ahead - interval * limit.burst)
+        self._local[key] = arrival
+        return Verdict(True, False, int((interval * limit.burst - ahead) / interval), ahead)
+
+
+def headers(limit: Limit, verdict: Verdict) -> dict[str, str]:
+    """`RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers), and `Retry-After` where the request was refused."""
+    window = max(1, round(limit.burst / limit.per_second))
+    answer = {
+        "RateLimit-Policy": f'"default";q={limit.burst};w={window}',
+        "RateLimit": f'"default";r={verdict.remaining};t={max(0, round(verdict.reset_seconds))}',
+    }
+    if not verdict.allowed:
+        answer["Retry-After"] = str(max(1, round(verdict.reset_seconds)))
+    return answer

@@ -1,0 +1,161 @@
+"""The shapes that requests and answers are made of."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Annotated, Generic, TypeVar
+from uuid import UUID
+
+import phonenumbers
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    JsonValue,
+    PlainSerializer,
+    field_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+MAX_JSON_DEPTH = 32
+
+
+def _iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _phone_number(value: str) -> str:
+    try:
+        number = phonenumbers.parse(value, None)
+    except phonenumbers.NumberParseException:
+        number = None
+    if (
+        number is None
+        or not phonenumbers.is_possible_number(number)
+        or value != phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
+    ):
+        raise ValueError("must be an E.164 phone number like +15550100001")
+    return value
+
+
+def _with_plus(value: str) -> str:
+    # A plus that was not escaped reaches us as a space.
+    return value if value.startswith("+") else f"+{value}"
+
+
+def _moment(value: JsonValue) -> datetime:
+    try:
+        moment = datetime.fromisoformat(value if isinstance(value, str) else "")
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise ValueError("must be a time with its zone like 2026-11-20T09:30:00Z")
+    return moment
+
+
+def _without_nul(value: JsonValue, depth: int = 0) -> None:
+    if depth > MAX_JSON_DEPTH:
+        raise ValueError(f"is nested deeper than {MAX_JSON_DEPTH} levels")
+    if isinstance(value, str) and "\0" in value:
+        raise ValueError("must not contain NUL")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _without_nul(key)
+            _without_nul(item, depth + 1)
+    elif isinstance(value, list):
+        for item in value:
+            _without_nul(item, depth + 1)
+
+
+Moment = Annotated[
+    datetime, PlainSerializer(_iso, return_type=str, when_used="json"), Field(examples=["2026-11-20T09:30:00.000Z"])
+]
+"""A timestamp: ISO 8601 in UTC with milliseconds."""
+
+GivenMoment = Annotated[datetime, BeforeValidator(_moment), Field(examples=["2026-11-20T09:30:00Z"])]
+"""A timestamp in a request's body: ISO 8601 with a zone."""
+
+Dollars = Annotated[Decimal, PlainSerializer(float, return_type=float, when_used="json")]
+"""US dollars, a JSON number."""
+
+PhoneNumberText = Annotated[str, Field(max_length=20), AfterValidator(_phone_number), Field(examples=["+15550100001"])]
+"""An E.164 phone number."""
+
+PhoneNumberFilter = Annotated[str, Field(max_length=20), AfterValidator(_with_plus), Field(examples=["+15550100001"])]
+"""A phone number to filter a list by; one that is none matches nothing."""
+
+Name = Annotated[str, Field(min_length=1, max_length=255)]
+
+ReferenceId = Annotated[str, Field(max_length=64, examples=["019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11"])]
+"""The id of something in a request's body. One that is no UUID is an unknown id, which the service says."""
+
+
+class RequestBody(BaseModel):
+    """A request's body: unknown fields are refused, strings trimmed, types strict, NUL refused anywhere."""
+
+    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True, strict=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_nul(cls, value: JsonValue) -> JsonValue:
+        _without_nul(value)
+        return value
+
+
+class PartialBody(RequestBody):
+    """The body of an update: only the fields that are given count (`model_fields_set`), so the document tells no defaults."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        written = handler.resolve_ref_schema(handler(schema))
+        for part in written.get("properties", {}).values():
+            part.pop("default", None)
+        return written
+
+
+class Query(BaseModel):
+    """Query parameters: unknown ones are refused, so that a typo in a filter is heard."""
+
+    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_nul(cls, value: JsonValue) -> JsonValue:
+        _without_nul(value)
+        return value
+
+
+class PageQuery(Query):
+    """Which part of a list."""
+
+    limit: int = Field(50, ge=1, le=100)
+    offset: int = Field(0, ge=0, le=2**31 - 1)
+
+
+class Answer(BaseModel):
+    """A response's body."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+
+Item = TypeVar("Item", bound=BaseModel)
+
+
+class Page(Answer, Generic[Item]):
+    """A part of a list, newest first."""
+
+    items: list[Item]
+    total: int = Field(description="How many there are in all.")
+    limit: int
+    offset: int
+
+
+def parse_id(value: str) -> UUID | None:
+    """An id as it came in; None for one that is no UUID, which is an unknown id."""
+    try:
+        return UUID(value)
+    except ValueError:
+        return None

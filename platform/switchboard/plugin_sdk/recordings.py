@@ -1,0 +1,51 @@
+"""A carrier's recordings, streamed through: nothing is kept here, and nobody but us sees a credential."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
+
+import aiohttp
+
+from switchboard.plugin_sdk.provider import ProviderError
+from switchboard.plugin_sdk.telephony import RecordingStream
+
+CHUNK_BYTES: Final = 65_536
+# A recording may be long; what counts is that it goes on.
+_PATIENCE: Final = aiohttp.ClientTimeout(total=None, sock_connect=4.0, sock_read=20.0)
+
+
+async def stream_recording(
+    session: aiohttp.ClientSession, url: str, headers: Mapping[str, str], byte_range: str | None, *, carrier: str
+) -> RecordingStream:
+    """Begin a recording; the chunks must be read to their end or closed. `carrier` is the name in messages. Raises `ProviderError`."""
+    asked = {**headers, **({"Range": byte_range} if byte_range else {})}
+    try:
+        # Carriers redirect to where the file is kept; aiohttp takes a credential along to no other host.
+        answer = await session.get(url, headers=asked, timeout=_PATIENCE, max_redirects=3)
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise ProviderError(f"{carrier} does not give the recording: {error or type(error).__name__}") from error
+    if answer.status not in (200, 206):
+        answer.close()
+        raise _refusal(answer.status, carrier)
+    return RecordingStream(
+        status=answer.status,
+        content_type=answer.content_type,
+        content_length=answer.content_length,
+        content_range=answer.headers.get("Content-Range"),
+        chunks=_chunks(answer),
+    )
+
+
+def _refusal(status: int, carrier: str) -> ProviderError:
+    if status == 404:
+        return ProviderError(f"{carrier} does not have the recording (any more)", code="404", retryable=False)
+    if status == 416:
+        return ProviderError("the recording has no such range", code="416", retryable=False)
+    return ProviderError(
+        f"{carrier} answered {status} for the recording", code=str(status), retryable=status >= 500 or status == 429
+    )
+
+
+async def _chunks(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    async with answer:
+        async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
+            yield chunk

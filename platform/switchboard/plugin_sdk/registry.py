@@ -1,0 +1,307 @@
+"""Finds plugins and what they provide. A plugin that is broken is reported by name and left out; the platform starts without it."""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from importlib.metadata import EntryPoint, entry_points
+from typing import Literal, TypeAlias, cast, overload
+
+import click
+import pluggy
+import structlog
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from switchboard.plugin_sdk.actions import ActionParams, AutomationAction
+from switchboard.plugin_sdk.embeddings import EmbeddingProvider
+from switchboard.plugin_sdk.event_watchers import Watcher
+from switchboard.plugin_sdk.hooks import ENTRY_POINT_GROUP, PROJECT, Hooks, PublishedEvent
+from switchboard.plugin_sdk.llm import LLMProvider
+from switchboard.plugin_sdk.provider import Provider, ProviderSettings
+from switchboard.plugin_sdk.speech_to_text import SpeechToTextProvider
+from switchboard.plugin_sdk.telephony import TelephonyProvider
+from switchboard.plugin_sdk.text_to_speech import TextToSpeechProvider
+from switchboard.plugin_sdk.tools import AgentTool, ToolParameters
+from switchboard.plugin_sdk.vector_stores import VectorStore
+
+logger = structlog.get_logger()
+
+AnyProvider: TypeAlias = type[Provider[ProviderSettings]]
+Named: TypeAlias = AnyProvider | type[AutomationAction[ActionParams]] | type[AgentTool[ToolParameters]]
+
+
+class Capability(StrEnum):
+    """What a provider can be asked for, as tenant files name it."""
+
+    TELEPHONY = "telephony"
+    SPEECH_TO_TEXT = "speech_to_text"
+    TEXT_TO_SPEECH = "text_to_speech"
+    LLM = "llm"
+    EMBEDDING = "embedding"
+    VECTOR_STORE = "vector_store"
+
+
+# What each hook must return, and the kind under which it is listed.
+HOOKS: Mapping[str, tuple[str, type]] = {
+    "telephony_providers": (Capability.TELEPHONY, TelephonyProvider),
+    "speech_to_text_providers": (Capability.SPEECH_TO_TEXT, SpeechToTextProvider),
+    "text_to_speech_providers": (Capability.TEXT_TO_SPEECH, TextToSpeechProvider),
+    "llm_providers": (Capability.LLM, LLMProvider),
+    "embedding_providers": (Capability.EMBEDDING, EmbeddingProvider),
+    "vector_stores": (Capability.VECTOR_STORE, VectorStore),
+    "automation_actions": ("automation_action", AutomationAction),
+    "agent_tools": ("agent_tool", AgentTool),
+}
+
+# The attribute that says what a class is for, and the one that holds the pydantic model of what it is given.
+SHAPES: Mapping[type, tuple[str, str, type[BaseModel]]] = {
+    Provider: ("title", "Settings", ProviderSettings),
+    AutomationAction: ("title", "Params", ActionParams),
+    AgentTool: ("description", "Parameters", ToolParameters),
+}
+
+
+class PluginFault(Exception):
+    """Something of a plugin cannot be used; the message says what, for whoever installed it."""
+
+
+class InvalidSettings(Exception):
+    """A provider's settings do not validate; `faults` are key and message, without the values."""
+
+    def __init__(self, faults: Sequence[tuple[str, str]]) -> None:
+        super().__init__("; ".join(f"{key}: {message}" for key, message in faults))
+        self.faults = tuple(faults)
+
+
+@dataclass(slots=True)
+class Plugin:
+    """A plugin as it was found: what it provides (`telephony loopback`), and what of it is broken, in words."""
+
+    name: str
+    distribution: str
+    version: str
+    provides: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+
+class Registry:
+    """What all plugins provide together."""
+
+    def __init__(self, *, trace: bool = False) -> None:
+        self._manager = pluggy.PluginManager(PROJECT)
+        self._manager.add_hookspecs(Hooks)
+        self._found: dict[tuple[str, str], Named] = {}
+        self._watchers: list[Watcher] = []
+        self._trace = trace
+        self.plugins: list[Plugin] = []
+        self.cli_commands: list[click.Command] = []
+
+    @classmethod
+    def discover(cls, found: Iterable[EntryPoint] | None = None, *, trace: bool = False) -> "Registry":
+        """Load every installed plugin, in the order of their names. `trace` logs each call of a hook."""
+        registry = cls(trace=trace)
+        for entry in sorted(
+            entry_points(group=ENTRY_POINT_GROUP) if found is None else found, key=lambda entry: entry.name
+        ):
+            distribution = entry.dist
+            plugin = Plugin(
+                entry.name, distribution.name if distribution else "?", distribution.version if distribution else "?"
+            )
+            registry._load(plugin, entry.load)
+        return registry
+
+    def add(self, name: str, module: object) -> Plugin:
+        """Register a plugin that is not installed (a test's)."""
+        plugin = Plugin(name, "-", "-")
+        self._load(plugin, lambda: module)
+        return plugin
+
+    @overload
+    def provider(
+        self, capability: Literal[Capability.TELEPHONY], name: str
+    ) -> type[TelephonyProvider[ProviderSettings]] | None: ...
+    @overload
+    def provider(
+        self, capability: Literal[Capability.SPEECH_TO_TEXT], name: str
+    ) -> type[SpeechToTextProvider[ProviderSettings]] | None: ...
+    @overload
+    def provider(
+        self, capability: Literal[Capability.TEXT_TO_SPEECH], name: str
+    ) -> type[TextToSpeechProvider[ProviderSettings]] | None: ...
+    @overload
+    def provider(
+        self, capability: Literal[Capability.LLM], name: str
+    ) -> type[LLMProvider[ProviderSettings]] | None: ...
+    @overload
+    def provider(
+        self, capability: Literal[Capability.EMBEDDING], name: str
+    ) -> type[EmbeddingProvider[ProviderSettings]] | None: ...
+    @overload
+    def provider(
+        self, capability: Literal[Capability.VECTOR_STORE], name: str
+    ) -> type[VectorStore[ProviderSettings]] | None: ...
+    @overload
+    def provider(self, capability: Capability, name: str) -> AnyProvider | None: ...
+    def provider(self, capability: Capability, name: str) -> AnyProvider | None:
+        """The class of this name; None where no plugin provides it."""
+        return cast("AnyProvider | None", self._found.get((capability, name)))
+
+    def providers(self, capability: Capability) -> list[AnyProvider]:
+        """Every class of a capability, in the order of the plugins' names."""
+        return cast("list[AnyProvider]", self._of(capability))
+
+    @property
+    def tools(self) -> list[type[AgentTool[ToolParameters]]]:
+        """The functions that plugins add to every agent."""
+        return cast("list[type[AgentTool[ToolParameters]]]", self._of("agent_tool"))
+
+    @property
+    def actions(self) -> list[type[AutomationAction[ActionParams]]]:
+        """The kinds of automation actions."""
+        return cast("list[type[AutomationAction[ActionParams]]]", self._of("automation_action"))
+
+    def action(self, name: str) -> type[AutomationAction[ActionParams]] | None:
+        """The kind of action of this name; None where no plugin provides it."""
+        return cast("type[AutomationAction[ActionParams]] | None", self._found.get(("automation_action", name)))
+
+    async def publish(self, event: PublishedEvent) -> None:
+        """Tell every plugin that watches, all at once. Raises nothing; returns when each has watched or was left behind."""
+        await asyncio.gather(*(watcher.tell(event) for watcher in self._watchers))
+
+    def _of(self, kind: str) -> list[Named]:
+        return [found for (of, _), found in self._found.items() if of == kind]
+
+    def _load(self, plugin: Plugin, load: Callable[[], object]) -> None:
+        taken = self._manager.has_plugin(plugin.name)
+        self.plugins.append(plugin)
+        try:
+            if taken:
+                raise PluginFault(f"another plugin is called {plugin.name}")
+            self._manager.register(load(), plugin.name)
+            self._manager.check_pending()
+            implementations = self._implementations(plugin)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a stranger's module may raise anything while it is imported
+            _fault(plugin, f"cannot be loaded: {_told(error)}")
+            if not taken and self._manager.has_plugin(plugin.name):
+                self._manager.unregister(name=plugin.name)
+            return
+        for hook, implementation in implementations.items():
+            if hook == "event_published":
+                self._watch(plugin, implementation)
+            else:
+                self._collect(plugin, hook, implementation)
+
+    def _implementations(self, plugin: Plugin) -> dict[str, pluggy.HookImpl]:
+        """The plugin's hooks by name. Raises `PluginFault` for one that could not be called."""
+        module = self._manager.get_plugin(plugin.name)
+        found = {}
+        for caller in self._manager.get_hookcallers(module) or ():
+            (implementation,) = (each for each in caller.get_hookimpls() if each.plugin is module)
+            if (
+                inspect.iscoroutinefunction(implementation.function)
+                or implementation.wrapper
+                or implementation.hookwrapper
+            ):
+                raise PluginFault(f"{caller.name} must be a plain function, neither asynchronous nor a wrapper")
+            found[caller.name] = implementation
+        return found
+
+    def _watch(self, plugin: Plugin, implementation: pluggy.HookImpl) -> None:
+        def watch(event: PublishedEvent) -> object:
+            if self._trace:
+                logger.info("hook", plugin=plugin.name, hook="event_published", event_name=event.name)
+            return implementation.function(*[event for _ in implementation.argnames])
+
+        self._watchers.append(Watcher(plugin.name, watch))
+        plugin.provides.append("event watcher")
+
+    def _collect(self, plugin: Plugin, hook: str, implementation: pluggy.HookImpl) -> None:
+        if self._trace:
+            logger.info("hook", plugin=plugin.name, hook=hook)
+        try:
+            answers = list(cast("Iterable[object]", implementation.function()))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a stranger's hook may raise anything
+            _fault(plugin, f"{hook} failed: {_told(error)}")
+            return
+        for answer in answers:
+            try:
+                self._take(plugin, hook, answer)
+            except PluginFault as fault:
+                _fault(plugin, f"{hook}: {fault}")
+
+    def _take(self, plugin: Plugin, hook: str, answer: object) -> None:
+        if hook == "cli_commands":
+            command = _command(answer)
+            self._claim(plugin, f"command {command.name}")
+            self.cli_commands.append(command)
+            return
+        kind, expected = HOOKS[hook]
+        found = _named(answer, expected)
+        self._claim(plugin, f"{kind} {found.name}")
+        self._found[kind, found.name] = found
+
+    def _claim(self, plugin: Plugin, provided: str) -> None:
+        for other in self.plugins:
+            if provided in other.provides:
+                raise PluginFault(f"{provided} is provided by plugin {other.name} already")
+        plugin.provides.append(provided)
+
+
+def _fault(plugin: Plugin, fault: str) -> None:
+    plugin.faults.append(fault)
+    logger.error("plugin left out, or a part of it", plugin=plugin.name, fault=fault)
+
+
+def _told(error: BaseException) -> str:
+    return str(error) if isinstance(error, PluginFault) else f"{type(error).__name__}: {error}"
+
+
+def _command(answer: object) -> click.Command:
+    if not isinstance(answer, click.Command) or not answer.name:
+        raise PluginFault(f"an answer of type {type(answer).__name__} is no click command with a name")
+    return answer
+
+
+def _named(answer: object, expected: type) -> Named:
+    """The answer as a class that can be used. Raises `PluginFault`."""
+    if not isinstance(answer, type) or not issubclass(answer, expected):
+        raise PluginFault(
+            f"{answer.__name__ if isinstance(answer, type) else f'an answer of type {type(answer).__name__}'} is no {expected.__name__}"
+        )
+    if missing := sorted(getattr(answer, "__abstractmethods__", ())):
+        raise PluginFault(f"{answer.__name__} lacks {', '.join(missing)}")
+    told, model, model_base = SHAPES[next(base for base in SHAPES if issubclass(answer, base))]
+    for attribute in ("name", told):
+        value = getattr(answer, attribute, None)
+        if not isinstance(value, str) or not value.strip():
+            raise PluginFault(f"{answer.__name__} has no {attribute}")
+    given = getattr(answer, model)
+    if not isinstance(given, type) or not issubclass(given, model_base):
+        raise PluginFault(f"{answer.__name__}.{model} is no {model_base.__name__}")
+    return cast("Named", answer)
+
+
+def parse_settings(kind: AnyProvider, values: Mapping[str, JsonValue]) -> ProviderSettings:
+    """A provider's settings from plain values. Raises `InvalidSettings`, whose messages repeat no value that was given."""
+    try:
+        return kind.Settings.model_validate(dict(values))
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False, include_input=False)
+        given = [text for value in values.values() for text in _texts(value)]
+        raise InvalidSettings(
+            [(".".join(map(str, fault["loc"])) or "settings", _without(given, fault["msg"])) for fault in faults]
+        ) from None
+
+
+def _texts(value: JsonValue) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
+
+
+def _without(given: Iterable[str], message: str) -> str:
+    """A validator of the plugin's own may put what it was given into its message."""
+    return "is not valid" if any(len(text) > 3 and text in message for text in given) else message

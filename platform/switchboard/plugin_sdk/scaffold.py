@@ -1,0 +1,33 @@
+"""Starting a plugin: a small whole distribution that passes its tests, to be changed into what it is to become."""
+
+import re
+from pathlib import Path
+
+TEMPLATE = Path(__file__).parent / "template" / "acme"
+
+
+def new_plugin(name: str, folder: Path) -> Path:
+    """Write a plugin called `name` into `folder`, and answer its own folder there, `switchboard-<name>`.
+
+    Raises `ValueError` for a name that is not lower-case words joined by `_`, and `FileExistsError` where the plugin's folder exists.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
+        raise ValueError(f"{name!r} cannot be a plugin's name: lower-case letters and digits, words joined by _")
+    names = {
+        "switchboard-acme": f"switchboard-{name.replace('_', '-')}",
+        "Acme": name.title().replace("_", ""),
+        "acme": name,
+    }
+
+    def renamed(text: str) -> str:
+        return re.sub("|".join(names), lambda found: names[found[0]], text)
+
+    made = folder / names["switchboard-acme"]
+    made.mkdir(parents=True)
+    for source in sorted(
+        path for path in TEMPLATE.rglob("*") if path.is_file() and path.suffix in (".py", ".toml", ".md")
+    ):
+        target = made / renamed(source.relative_to(TEMPLATE).as_posix())
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(renamed(source.read_text()))
+    return made

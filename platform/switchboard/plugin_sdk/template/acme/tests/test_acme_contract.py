@@ -1,0 +1,16 @@
+"""The contract of a voice, and what this one adds to it."""
+
+import pytest
+from switchboard.plugin_sdk import SpeechRequest
+from switchboard.plugin_sdk.testing import TextToSpeechContract
+from switchboard_acme import AcmeSettings, AcmeVoice
+
+
+class TestAcmeVoice(TextToSpeechContract[AcmeVoice]):
+    @pytest.fixture
+    def provider(self) -> AcmeVoice:
+        return AcmeVoice(AcmeSettings())
+
+    async def test_each_word_is_a_beep(self, opened: AcmeVoice) -> None:
+        chunks = [chunk async for chunk in opened.synthesize(SpeechRequest("one two three"))]
+        assert [word.text for chunk in chunks for word in chunk.words] == ["one", "two", "three"]

@@ -1,0 +1,31 @@
+"""Contract suites: one pytest class for each capability, which a plugin's own tests subclass. See docs/plugins/testing.md."""
+
+# ruff: noqa: E402 - pytest rewrites assertions, so that a failing rule shows its values, only in what is imported after it was told of it
+import pkgutil
+
+import pytest
+
+pytest.register_assert_rewrite(*(f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)))
+
+from switchboard.plugin_sdk.testing.actions import AutomationActionContract
+from switchboard.plugin_sdk.testing.contract import Contract, ProviderContract
+from switchboard.plugin_sdk.testing.embeddings import EmbeddingContract
+from switchboard.plugin_sdk.testing.llm import LLMContract
+from switchboard.plugin_sdk.testing.speech_to_text import SpeechToTextContract
+from switchboard.plugin_sdk.testing.telephony import MEDIA_URL, CarrierSamples, TelephonyContract
+from switchboard.plugin_sdk.testing.text_to_speech import TextToSpeechContract
+from switchboard.plugin_sdk.testing.vector_stores import VectorStoreContract
+
+__all__ = [
+    "MEDIA_URL",
+    "AutomationActionContract",
+    "CarrierSamples",
+    "Contract",
+    "EmbeddingContract",
+    "LLMContract",
+    "ProviderContract",
+    "SpeechToTextContract",
+    "TelephonyContract",
+    "TextToSpeechContract",
+    "VectorStoreContract",
+]

@@ -1,0 +1,77 @@
+"""The base of every contract suite: fixtures a plugin gives, and no rule dropped in silence."""
+
+from collections.abc import AsyncIterator
+from typing import Generic, TypeVar
+
+import pytest
+import pytest_asyncio
+
+from switchboard.plugin_sdk.provider import Provider, ProviderSettings
+
+AnyProvider = TypeVar("AnyProvider", bound=Provider[ProviderSettings])
+
+
+class Contract:
+    """A suite of rules. A plugin's tests subclass it and override the fixtures that say so.
+
+    A rule that cannot be kept is overridden with a test marked `@pytest.mark.xfail(reason=…)`; any other override of a rule is refused
+    when the tests are collected, so that no rule is lost without a word.
+    """
+
+    # A stranger's repository runs pytest-asyncio in strict mode, where unmarked async tests fail; every rule is async, because the mark on a
+    # plain function is a warning.
+    pytestmark = pytest.mark.asyncio
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.__module__.startswith("switchboard."):
+            return
+        suites = [base for base in cls.__mro__ if base.__module__.startswith("switchboard.")]
+        for name, rule in [item for suite in suites for item in vars(suite).items() if item[0].startswith("test_")]:
+            test = getattr(cls, name, None)
+            marks = getattr(test, "pytestmark", [])
+            if test is not rule and not any(mark.name == "xfail" and mark.kwargs.get("reason") for mark in marks):
+                raise TypeError(
+                    f"{cls.__qualname__}.{name} replaces a rule of the contract; mark it xfail with a reason, or remove it"
+                )
+
+
+class ProviderContract(Contract, Generic[AnyProvider]):
+    """Rules of every provider. A plugin's test subclasses its capability's contract and overrides the fixture `provider`."""
+
+    @pytest.fixture
+    def provider(self) -> AnyProvider:
+        """The provider under test, made but not opened. Must be overridden, by a plain (not async) fixture."""
+        raise NotImplementedError("override the fixture `provider` of this contract")
+
+    @pytest_asyncio.fixture
+    async def opened(self, provider: AnyProvider) -> AsyncIterator[AnyProvider]:
+        """The provider, opened for the test and closed after it."""
+        await provider.open()
+        yield provider
+        await provider.close()
+
+    async def test_it_has_a_name_and_a_title(self, provider: AnyProvider) -> None:
+        """Names are what API and tenant files say. If this fails, set the class attributes `name` and `title`."""
+        assert provider.name == provider.name.strip().lower() != ""
+        assert provider.title.strip()
+
+    async def test_its_settings_refuse_unknown_keys(self, provider: AnyProvider) -> None:
+        """A typo in a tenant file must be heard. If this fails, let `Settings` subclass `ProviderSettings`."""
+        assert issubclass(provider.Settings, ProviderSettings)
+        assert provider.Settings.model_config.get("extra") == "forbid"
+
+    async def test_its_settings_never_print_a_secret(self, provider: AnyProvider) -> None:
+        """Settings reach logs by accident. If this fails, check that every credential is a `SecretStr`."""
+        words = ("key", "secret", "token", "password")
+        for name, field in provider.Settings.model_fields.items():
+            if any(word in name for word in words) and not name.startswith("public_"):
+                assert "Secret" in str(field.annotation), f"{name} should be a SecretStr"
+
+    async def test_making_one_touches_nothing(self, provider: AnyProvider) -> None:
+        """Instances are made while others wait. If this fails, connect in `open()`, and let `close()` bear that nothing was opened."""
+        await type(provider)(provider.settings).close()
+
+    async def test_check_accepts_working_settings(self, opened: AnyProvider) -> None:
+        """`check()` is what `switchboard doctor` trusts. If this fails, the settings of your `provider` fixture do not work."""
+        await opened.check()

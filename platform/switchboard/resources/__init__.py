@@ -1,0 +1,1 @@
+"""One package per resource of the API, with its tables, rules, endpoints, and jobs."""

@@ -1,0 +1,70 @@
+"""Agents and their versions."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint
+from sqlmodel import Field
+
+from switchboard.foundation.database import TenantTable, json_column, now
+
+
+class Agent(TenantTable, table=True):
+    """An agent as it is published. Fields as in the specification's Agent; its webhook's secret is with its event target."""
+
+    __tablename__ = "agent"
+    __table_args__ = (
+        UniqueConstraint("organization_id", "id"),
+        Index(None, "organization_id", "created_at", "id"),
+        CheckConstraint("status in ('active', 'paused')", name="status"),
+    )
+
+    name: str
+    agent_type: str = "voice"
+    status: str = "active"
+    version: int = 1
+    llm_provider: str
+    llm_model: str | None = None
+    llm_temperature: float = 0.7
+    system_prompt: str = ""
+    tts_provider: str
+    tts_voice_id: str | None = None
+    tts_model: str | None = None
+    voice_speed: float = 1.0
+    pronunciations: dict[str, str] = json_column()
+    stt_provider: str
+    stt_model: str | None = None
+    stt_language: str = "en-US"
+    greeting_message: str = ""
+    end_call_silence_seconds: int = 30
+    max_call_duration_seconds: int = 1800
+    allow_interruptions: bool = True
+    interruption_min_words: int = 1
+    vad_confidence: float = 0.7
+    vad_start_secs: float = 0.2
+    vad_min_volume: float = 0.6
+    webhook_url: str | None = None
+    knowledge_base_ids: list[str] = json_column(list)
+    tools: list[Any] = json_column(list)
+    extraction_schema: dict[str, Any] | None = json_column(None)
+    timezone: str | None = None
+    updated_at: datetime = Field(default_factory=now)
+
+
+class AgentVersion(TenantTable, table=True):
+    """An agent as one PUT left it: `settings` holds every field but ids, times and secrets. `made_by` is the audit log's actor, None for us."""
+
+    __tablename__ = "agent_version"
+    __table_args__ = (
+        UniqueConstraint("organization_id", "agent_id", "version"),
+        Index(None, "organization_id", "agent_id", "created_at", "id"),
+        ForeignKeyConstraint(
+            ["organization_id", "agent_id"], ["agent.organization_id", "agent.id"], ondelete="CASCADE"
+        ),
+    )
+
+    agent_id: UUID
+    version: int
+    settings: dict[str, Any] = json_column()
+    made_by: str | None = None

@@ -1,0 +1,209 @@
+"""Agents on the wire (specification, "Agent")."""
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import ConfigDict, Field, JsonValue, field_validator
+
+from switchboard.foundation.web.schemas import Answer, Moment, Name, PageQuery, PartialBody, ReferenceId, RequestBody
+from switchboard.resources.agents.models import Agent, AgentVersion
+
+Label = Annotated[str, Field(min_length=1, max_length=255)]
+Prompt = Annotated[str, Field(max_length=100_000)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Secret = Annotated[str, Field(min_length=1, max_length=255)]
+Url = Annotated[str, Field(max_length=2048, examples=["https://example.com/hooks/agent"])]
+Reading = Annotated[str, Field(min_length=1, max_length=255, pattern=r"\S")]
+Status = Literal["active", "paused"]
+BUILT_IN_TOOLS = ("end_call", "transfer_call", "press_digits", "send_sms", "opt_out", "search_knowledge")
+MAX_SCHEMA_CHARACTERS = 16_000
+NO_ARGUMENTS: dict[str, JsonValue] = {"type": "object", "properties": {}}
+
+
+class ExtractedField(RequestBody):
+    """One thing to find out in a call."""
+
+    type: Literal["string", "number", "integer", "boolean"]
+    description: str = Field("", max_length=1000, description="What the analysis is to look for.")
+    enum: list[str] | None = Field(None, min_length=1, max_length=100, description="The only texts that it may be.")
+
+
+class ExtractionSchema(RequestBody):
+    """What the analysis after a call finds out, as a JSON schema: an object of plain values."""
+
+    type: Literal["object"] = "object"
+    properties: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")], ExtractedField] = Field(
+        min_length=1, max_length=50
+    )
+    required: list[str] = Field(default_factory=list, max_length=50)
+
+
+class DeclaredTool(RequestBody):
+    """A function of the organization's own that the agent's model may call, in calls and texts."""
+
+    name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$", examples=["find_order"])
+    description: str = Field(min_length=1, max_length=2000, description="When and what for the model is to call it.")
+    url: Url = Field(
+        description="Gets a POST with `tool`, `arguments` and who is talking, signed with the agent's `webhook_secret`; answers a JSON object."
+    )
+    parameters: dict[str, JsonValue] = Field(
+        default_factory=lambda: dict(NO_ARGUMENTS), description="JSON schema of the arguments, of type object."
+    )
+    time_limit_seconds: float = Field(10.0, ge=1, le=60)
+
+    @field_validator("name")
+    @classmethod
+    def _is_free(cls, value: str) -> str:
+        if value in BUILT_IN_TOOLS:
+            raise ValueError(f"{value} is a tool that every agent has")
+        return value
+
+    @field_validator("parameters")
+    @classmethod
+    def _is_an_objects_schema(cls, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        if value.get("type") != "object" or not isinstance(value.get("properties", {}), dict):
+            raise ValueError("must be a JSON schema of type object")
+        if len(str(value)) > MAX_SCHEMA_CHARACTERS:
+            raise ValueError(f"must have at most {MAX_SCHEMA_CHARACTERS} characters")
+        return value
+
+
+class AgentFields(RequestBody):
+    """What create and update have in common; a field that is left out keeps its default, or its value."""
+
+    system_prompt: Prompt = Field(
+        "", description="What the agent is told; `{{name}}` stands for a value of the call's `metadata`."
+    )
+    llm_provider: Label | None = Field(
+        None, description="One of the organization's providers; the first one where left out."
+    )
+    llm_model: Label | None = None
+    llm_temperature: float = Field(0.7, ge=0, le=2)
+    tts_provider: Label | None = None
+    tts_voice_id: Label | None = None
+    tts_model: Label | None = None
+    voice_speed: float = Field(1.0, ge=0.5, le=2.0)
+    pronunciations: dict[Reading, Reading] = Field(
+        {},
+        max_length=200,
+        description="How words are read aloud, whatever their case; an addition.",
+        examples=[{"Siobhan": "Shivawn"}],
+    )
+    stt_provider: Label | None = None
+    stt_model: Label | None = None
+    stt_language: str = Field(
+        "en-US",
+        pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$",
+        max_length=35,
+        description="BCP 47; `mul`: callers change between several languages.",
+    )
+    greeting_message: Prompt = Field("", description="What the agent says first; empty: it waits for the caller.")
+    end_call_silence_seconds: int = Field(30, ge=5, le=600)
+    max_call_duration_seconds: int = Field(1800, ge=30, le=14_400)
+    allow_interruptions: bool = True
+    interruption_min_words: int = Field(
+        1, ge=0, le=10, description="How many words interrupt the agent; 0: any voice does."
+    )
+    vad_confidence: Share = 0.7
+    vad_start_secs: Share = 0.2
+    vad_min_volume: Share = 0.6
+    webhook_url: Url | None = Field(None, description="Receives this agent's call events, signed.")
+    knowledge_base_ids: list[ReferenceId] = Field(
+        default_factory=list,
+        max_length=100,
+        description="What the agent knows beyond its prompt, in calls and texts; an addition.",
+    )
+    tools: list[DeclaredTool] = Field(
+        default_factory=list, max_length=50, description="Functions that the model may call; an addition."
+    )
+    extraction_schema: ExtractionSchema | None = Field(
+        None,
+        description="What `extracted_data` of this agent's calls holds; null: whatever the analysis finds worth noting. An addition.",
+    )
+    webhook_secret: Secret | None = Field(None, description="Signs them; never given back.")
+
+
+class AgentCreate(AgentFields):
+    """A new agent."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "Front desk",
+                    "system_prompt": "You answer the phone of a bakery.",
+                    "greeting_message": "Hello!",
+                }
+            ]
+        }
+    )
+
+    name: Name
+
+
+class AgentUpdate(AgentFields, PartialBody):
+    """Only the fields that are given change."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"greeting_message": "Good day, how can I help?"}]})
+
+    name: Name = ""
+    status: Status = "active"
+    timezone: str = Field("UTC", max_length=64, description="IANA; not returned.")
+
+
+class AgentQuery(PageQuery):
+    """Filters of the agent list."""
+
+    agent_type: str | None = Field(None, max_length=64)
+
+
+class AgentOut(Answer):
+    """An agent."""
+
+    id: UUID
+    name: str
+    agent_type: str
+    status: str
+    version: int = Field(description="Counts up with every update; an addition.")
+    llm_provider: str
+    llm_model: str | None
+    llm_temperature: float
+    system_prompt: str
+    tts_provider: str
+    tts_voice_id: str | None
+    tts_model: str | None
+    voice_speed: float
+    pronunciations: dict[str, str]
+    stt_provider: str
+    stt_model: str | None
+    stt_language: str
+    greeting_message: str
+    end_call_silence_seconds: int
+    max_call_duration_seconds: int
+    allow_interruptions: bool
+    interruption_min_words: int
+    vad_confidence: float
+    vad_start_secs: float
+    vad_min_volume: float
+    webhook_url: str | None
+    knowledge_base_ids: list[str] = Field(description="An addition.")
+    tools: list[DeclaredTool] = Field(description="An addition.")
+    extraction_schema: ExtractionSchema | None = Field(description="An addition.")
+    created_at: Moment
+    updated_at: Moment
+
+    @classmethod
+    def of(cls, agent: Agent) -> "AgentOut":
+        return cls.model_validate(agent)
+
+
+class AgentVersionOut(Answer):
+    """An agent as one update left it."""
+
+    version: int
+    settings: dict[str, object]
+    created_at: Moment
+
+    @classmethod
+    def of(cls, version: AgentVersion) -> "AgentVersionOut":
+        return cls.model_validate(version)

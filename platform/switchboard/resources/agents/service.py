@@ -1,0 +1,238 @@
+"""Rules of agents."""
+
+from typing import Any, Literal
+from uuid import UUID
+from zoneinfo import available_timezones
+
+from pydantic import ValidationError
+from sqlalchemy import func
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.engine.providers import service as providers
+from switchboard.engine.providers.voices import Voices
+from switchboard.foundation.database import new_id, now
+from switchboard.foundation.events.targets import owned_target, remove_target, secret_label
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.outbound import OutboundClient
+from switchboard.foundation.outbound.fields import public_url
+from switchboard.foundation.web.errors import NotFound, ValidationFailed
+from switchboard.plugin_sdk.registry import Capability
+from switchboard.resources.agents.models import Agent, AgentVersion
+from switchboard.resources.agents.schemas import AgentCreate, AgentFields, AgentUpdate, DeclaredTool
+from switchboard.resources.knowledge_bases import service as knowledge
+
+PROVIDER_FIELDS = {
+    "llm_provider": Capability.LLM,
+    "tts_provider": Capability.TEXT_TO_SPEECH,
+    "stt_provider": Capability.SPEECH_TO_TEXT,
+}
+MODELS_SHOWN = 50
+RESTORED = AgentUpdate.model_fields.keys() - {"status", "webhook_secret"}
+UNVERSIONED = {"id", "organization_id", "created_at", "updated_at", "version"}
+
+
+def listed(session: AsyncSession, *, agent_type: str | None = None) -> SelectOfScalar[Agent]:
+    """The organization's agents."""
+    rows = select(Agent).where(col(Agent.organization_id) == session.info["organization_id"])
+    return rows if agent_type is None else rows.where(col(Agent.agent_type) == agent_type)
+
+
+async def names(session: AsyncSession, *, status: str | None = None) -> dict[UUID, str]:
+    """The name of each agent, or of those in one state, in the order of the names."""
+    rows = select(Agent.id, Agent.name).where(col(Agent.organization_id) == session.info["organization_id"])
+    if status is not None:
+        rows = rows.where(col(Agent.status) == status)
+    return dict((await session.exec(rows.order_by(func.lower(Agent.name), col(Agent.id)))).all())
+
+
+async def find(session: AsyncSession, agent_id: UUID, *, lock: bool = False) -> Agent | None:
+    """The agent of this id, None where the organization has none."""
+    rows = listed(session).where(col(Agent.id) == agent_id)
+    return (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+
+
+async def using(session: AsyncSession, capability: Capability, provider: str) -> list[Agent]:
+    """The organization's agents that name a provider of speech to text, of voices or of language models."""
+    field = next(field for field, served in PROVIDER_FIELDS.items() if served == capability)
+    return list(
+        (
+            await session.exec(
+                listed(session).where(col(getattr(Agent, field)) == provider).order_by(col(Agent.created_at))
+            )
+        ).all()
+    )
+
+
+async def get(session: AsyncSession, agent_id: UUID, *, lock: bool = False) -> Agent:
+    """Raises `NotFound`. Locked, it is as it is now, and only its own transaction changes it."""
+    agent = await find(session, agent_id, lock=lock)
+    if agent is None:
+        raise NotFound
+    return agent
+
+
+async def knowing(session: AsyncSession, knowledge_base_id: UUID) -> list[Agent]:
+    """The agents that use a knowledge base, by name."""
+    rows = listed(session).where(col(Agent.knowledge_base_ids).contains([str(knowledge_base_id)]))
+    return list((await session.exec(rows.order_by(Agent.name))).all())
+
+
+async def create(
+    session: AsyncSession, data: AgentCreate, *, keyring: KeyRing, outbound: OutboundClient, voices: Voices
+) -> Agent:
+    """Make an agent and its first version. Raises `ValidationFailed` for a provider, a voice or an address that cannot be used."""
+    organization_id = session.info["organization_id"]
+    agent = Agent(
+        id=new_id(), organization_id=organization_id, name=data.name, llm_provider="", tts_provider="", stt_provider=""
+    )
+    for field, capability in PROVIDER_FIELDS.items():
+        setattr(agent, field, await providers.choose(session, capability, getattr(data, field), field=field))
+    await _change(session, agent, data, outbound=outbound)
+    await _check_voice(agent, voices)
+    session.add(agent)
+    await session.flush()
+    await _change_target(session, agent, data, keyring=keyring)
+    _write_version(session, agent)
+    return agent
+
+
+async def update(
+    session: AsyncSession,
+    agent_id: UUID,
+    data: AgentUpdate,
+    *,
+    keyring: KeyRing,
+    outbound: OutboundClient,
+    voices: Voices,
+) -> Agent:
+    """Change the given fields and publish the agent as a new version. Raises `NotFound` and what `create` raises."""
+    agent = await get(session, agent_id, lock=True)
+    given = data.model_fields_set
+    for field in given & PROVIDER_FIELDS.keys():
+        setattr(
+            agent, field, await providers.choose(session, PROVIDER_FIELDS[field], getattr(data, field), field=field)
+        )
+    if "timezone" in given and data.timezone not in available_timezones():
+        raise ValidationFailed.field("timezone", f"{data.timezone} is not an IANA time zone")
+    await _change(session, agent, data, outbound=outbound)
+    if given & {"tts_provider", "tts_voice_id"}:
+        await _check_voice(agent, voices)
+    await _change_target(session, agent, data, keyring=keyring)
+    agent.version += 1
+    agent.updated_at = now()
+    _write_version(session, agent)
+    return agent
+
+
+async def delete(session: AsyncSession, agent_id: UUID) -> None:
+    """Delete an agent for good; its calls stay, its numbers stop answering. Raises `NotFound`."""
+    await session.delete(await get(session, agent_id))
+    await remove_target(session, agent_id)
+
+
+def versions(session: AsyncSession, agent_id: UUID) -> SelectOfScalar[AgentVersion]:
+    """An agent's versions."""
+    return select(AgentVersion).where(
+        col(AgentVersion.organization_id) == session.info["organization_id"], col(AgentVersion.agent_id) == agent_id
+    )
+
+
+async def version(session: AsyncSession, agent_id: UUID, number: int) -> AgentVersion:
+    """One of an agent's versions. Raises `NotFound`."""
+    found = (await session.exec(versions(session, agent_id).where(col(AgentVersion.version) == number))).one_or_none()
+    if found is None:
+        raise NotFound
+    return found
+
+
+async def restore(
+    session: AsyncSession, agent_id: UUID, number: int, *, keyring: KeyRing, outbound: OutboundClient, voices: Voices
+) -> Agent:
+    """Publish an agent as one of its versions had it, as a new version. Raises `NotFound` and what `update` raises.
+
+    It stays active or paused as it is. Knowledge bases that were deleted since are left out, fields that the version does not know stay as they are.
+    """
+    kept = (await version(session, agent_id, number)).settings
+    given = {name: kept[name] for name in RESTORED & kept.keys() if name != "timezone" or kept[name]}
+    if "knowledge_base_ids" in given:
+        there = {str(base.id) for base in await knowledge.chosen(session, None)}
+        given["knowledge_base_ids"] = [base_id for base_id in given["knowledge_base_ids"] if base_id in there]
+    try:
+        data = AgentUpdate.model_validate(given, strict=False)
+    except ValidationError as error:
+        raise ValidationFailed.of(error) from None
+    return await update(session, agent_id, data, keyring=keyring, outbound=outbound, voices=voices)
+
+
+async def models_in_use(session: AsyncSession, field: Literal["llm_model", "tts_model", "stt_model"]) -> list[str]:
+    """The models that the organization's agents name, for who looks for one."""
+    column = {"llm_model": col(Agent.llm_model), "tts_model": col(Agent.tts_model), "stt_model": col(Agent.stt_model)}[
+        field
+    ]
+    rows = select(column).where(col(Agent.organization_id) == session.info["organization_id"], column.is_not(None))
+    return [
+        model for model in (await session.exec(rows.distinct().order_by(column).limit(MODELS_SHOWN))).all() if model
+    ]
+
+
+async def _change(session: AsyncSession, agent: Agent, data: AgentFields, *, outbound: OutboundClient) -> None:
+    fields = data.model_fields_set
+    for field in (
+        fields
+        - PROVIDER_FIELDS.keys()
+        - {"webhook_url", "webhook_secret", "knowledge_base_ids", "extraction_schema", "tools"}
+    ):
+        setattr(agent, field, getattr(data, field))
+    if "tools" in fields:
+        agent.tools = _checked(data.tools, outbound=outbound)
+    if "extraction_schema" in fields:
+        agent.extraction_schema = (
+            data.extraction_schema.model_dump(exclude_none=True) if data.extraction_schema else None
+        )
+    if "knowledge_base_ids" in fields:
+        agent.knowledge_base_ids = [str(base.id) for base in await knowledge.chosen(session, data.knowledge_base_ids)]
+    if "webhook_url" in fields:
+        agent.webhook_url = public_url(outbound, data.webhook_url, field="webhook_url")
+
+
+def _checked(tools: list[DeclaredTool], *, outbound: OutboundClient) -> list[dict[str, Any]]:
+    """Raises `ValidationFailed` for an address that is not public, and a name that is there twice."""
+    for place, tool in enumerate(tools):
+        tool.url = public_url(outbound, tool.url, field=f"tools.{place}.url") or ""
+        if tool.name in (earlier.name for earlier in tools[:place]):
+            raise ValidationFailed.field(f"tools.{place}.name", f"there is another tool {tool.name}")
+    return [tool.model_dump() for tool in tools]
+
+
+async def _check_voice(agent: Agent, voices: Voices) -> None:
+    voice = agent.tts_voice_id
+    if voice is not None and await voices.lacks(agent.organization_id, agent.tts_provider, voice):
+        raise ValidationFailed.field(
+            "tts_voice_id", f"{agent.tts_provider} has no voice {voice}; `switchboard voices` lists those it has"
+        )
+
+
+async def _change_target(session: AsyncSession, agent: Agent, data: AgentFields, *, keyring: KeyRing) -> None:
+    """Carry the agent's webhook over to where events look for it. Without a secret its deliveries are not signed."""
+    if not data.model_fields_set & {"webhook_url", "webhook_secret"}:
+        return
+    target = await owned_target(session, "agent", agent.id)
+    target.url, target.updated_at = agent.webhook_url, now()
+    if "webhook_secret" in data.model_fields_set:
+        label = secret_label(target.kind, target.id, target.organization_id)
+        target.secret = None if data.webhook_secret is None else keyring.encrypt(data.webhook_secret, label)
+
+
+def _write_version(session: AsyncSession, agent: Agent) -> None:
+    settings, made_by = agent.model_dump(mode="json", exclude=UNVERSIONED), session.info["actor"]
+    session.add(
+        AgentVersion(
+            organization_id=agent.organization_id,
+            agent_id=agent.id,
+            version=agent.version,
+            settings=settings,
+            made_by=made_by,
+        )
+    )

@@ -1,0 +1,94 @@
+"""The tools that an agent declares itself: functions behind an HTTP endpoint of the organization's own, signed as its webhook is."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from switchboard.foundation.events.targets import kept_secret
+from switchboard.foundation.outbound import OutboundError
+from switchboard.foundation.web.signatures import signature_headers
+from switchboard.plugin_sdk import AgentTool, JsonObject, ToolContext, ToolError, ToolParameters
+from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents.schemas import DeclaredTool
+from switchboard.runtime import Runtime
+
+ANSWER_BYTES: Final = 64 * 1024
+_answer: TypeAdapter[JsonObject] = TypeAdapter(JsonObject)
+
+
+class AnyArguments(ToolParameters):
+    """Arguments as the declaration's JSON schema describes them; the endpoint judges them."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    runtime: Runtime
+    declared: DeclaredTool
+    secrets: tuple[str, ...]
+
+
+class HttpTool(AgentTool[AnyArguments]):
+    """Posts the model's arguments to the tool's endpoint, and tells the model what it answers."""
+
+    Parameters: ClassVar[type[ToolParameters]] = AnyArguments
+
+    def __init__(self, endpoint: _Endpoint) -> None:
+        self._endpoint = endpoint
+        declared = endpoint.declared
+        self.name = declared.name  # type: ignore[misc]
+        self.description = declared.description  # type: ignore[misc]
+        self.time_limit_seconds = declared.time_limit_seconds  # type: ignore[misc]
+
+    def schema(self) -> JsonObject:
+        return self._endpoint.declared.parameters
+
+    async def run(self, context: ToolContext, parameters: AnyArguments) -> JsonObject:
+        body = json.dumps(
+            {"tool": self.name, "arguments": parameters.model_dump(mode="json"), **_told(context)}
+        ).encode()
+        headers = signature_headers(body, *self._endpoint.secrets)
+        outbound = self._endpoint.runtime.outbound
+        try:
+            reply = await outbound.post(
+                self._endpoint.declared.url,
+                body,
+                headers=headers,
+                seconds=self.time_limit_seconds,
+                read_limit=ANSWER_BYTES,
+            )
+        except OutboundError as error:
+            raise ToolError(f"{self.name} could not be reached: {error}") from None
+        if not 200 <= reply.status < 300:
+            raise ToolError(f"{self.name} answered {reply.status}")
+        try:
+            return _answer.validate_json(reply.body) if reply.body.strip() else {}
+        except ValidationError:
+            raise ToolError(
+                f"{self.name} answered something that is no JSON object of at most {ANSWER_BYTES // 1024} KiB"
+            ) from None
+
+
+def _told(context: ToolContext) -> dict[str, str | None]:
+    ids: dict[str, Any] = {
+        "agent_id": context.agent_id,
+        "call_id": context.call_id,
+        "conversation_id": context.conversation_id,
+    }
+    told = {name: str(value) if value is not None else None for name, value in ids.items()}
+    return {**told, "from_number": context.from_number, "to_number": context.to_number}
+
+
+async def declared_tools(runtime: Runtime, agent: Agent) -> list[HttpTool]:
+    """What the agent declares, ready for a conversation."""
+    if not agent.tools:
+        return []
+    async with runtime.database.tenant(agent.organization_id) as session:
+        secret = await kept_secret(session, "agent", agent.id, runtime.keyring)
+    return [
+        HttpTool(_Endpoint(runtime, DeclaredTool.model_validate(tool), (secret,) if secret else ()))
+        for tool in agent.tools
+    ]

@@ -1,0 +1,150 @@
+"""Aggregates over the calls themselves; a call belongs to the day on which it was created, by the organization's calendar."""
+
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import Row, text
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.database import now
+from switchboard.resources.analytics.schemas import DayOut, OverviewOut, Period, Sentiment
+from switchboard.resources.identity.models import Organization
+
+_OVERVIEW = text(
+    """
+    select count(*) as total, count(*) filter (where status = 'completed') as completed,
+        count(*) filter (where status in ('busy', 'no-answer', 'failed', 'canceled')) as failed,
+        count(*) filter (where direction = 'inbound') as inbound, count(*) filter (where direction = 'outbound') as outbound,
+        coalesce(sum(duration_seconds), 0) as seconds, avg(duration_seconds) filter (where status = 'completed') as average_seconds,
+        count(*) filter (where call_successful) as successful, count(*) filter (where call_successful is not null) as judged,
+        coalesce(sum(cost_total), 0) as cost, avg(cost_total) as average_cost,
+        count(*) filter (where user_sentiment = 'positive') as positive, count(*) filter (where user_sentiment = 'neutral') as neutral,
+        count(*) filter (where user_sentiment = 'negative') as negative, count(*) filter (where user_sentiment = 'unknown') as unknown
+    from call where organization_id = :organization and created_at >= :since
+    """
+)
+_DAYS = text(
+    """
+    select (created_at at time zone :zone)::date as day, count(*) as total, count(*) filter (where status = 'completed') as completed,
+        count(*) filter (where status in ('busy', 'no-answer', 'failed', 'canceled')) as failed,
+        count(*) filter (where direction = 'inbound') as inbound, count(*) filter (where direction = 'outbound') as outbound,
+        sum(duration_seconds) as seconds, sum(cost_total) as cost
+    from call where organization_id = :organization and created_at >= :since group by 1
+    """
+)
+_OUTCOMES = text(
+    """
+    select coalesce(ended_reason, status) as reason, count(*) as calls
+    from call where organization_id = :organization and created_at >= :since and ended_at is not null group by 1 order by 2 desc, 1
+    """
+)
+_STEPS = ("endpoint", "transcript", "first_token", "first_audio", "first_frame")
+# Turns of the latest calls only: what a turn takes now is asked, and millions of turns need not be read for it.
+_LATENCIES = text(
+    """
+    select step, percentile_cont(0.5) within group (order by ms) as p50, percentile_cont(0.95) within group (order by ms) as p95
+    from (
+        select latencies from call
+        where organization_id = :organization and created_at >= :since and jsonb_array_length(latencies) > 0
+        order by created_at desc limit 500
+    ) as latest, jsonb_array_elements(latencies) as turn,
+    lateral unnest(cast(:steps as text[])) as step, lateral (select (turn ->> (step || '_ms'))::float as ms) as taken
+    where ms is not null group by step
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Why calls ended, or their status where that says it, and how many did."""
+
+    reason: str
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepLatency:
+    """Milliseconds from the caller's last voiced audio to a step of the agent's answer: the median, and what 95 of 100 turns keep below."""
+
+    step: str
+    p50: float
+    p95: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    zone: str
+    first: date
+    last: date
+
+    def values(self, organization: Organization) -> dict[str, object]:
+        since = datetime.combine(self.first, time(), ZoneInfo(self.zone))
+        return {"organization": organization.id, "since": since}
+
+
+async def overview(session: AsyncSession, days: int) -> OverviewOut:
+    """All calls of the period in one."""
+    organization = await session.get_one(Organization, session.info["organization_id"])
+    span = _span(organization, days)
+    row = (await (await session.connection()).execute(_OVERVIEW, span.values(organization))).one()
+    return OverviewOut(
+        period=Period(first=span.first, to=span.last, days=days),
+        total_calls=row.total,
+        completed_calls=row.completed,
+        failed_calls=row.failed,
+        inbound_calls=row.inbound,
+        outbound_calls=row.outbound,
+        total_minutes=round(row.seconds / 60, 2),
+        average_duration_seconds=None if row.average_seconds is None else round(float(row.average_seconds), 1),
+        success_rate=round(row.successful / row.judged, 4) if row.judged else None,
+        total_cost=row.cost,
+        average_cost=row.average_cost,
+        sentiment=Sentiment(positive=row.positive, neutral=row.neutral, negative=row.negative, unknown=row.unknown),
+    )
+
+
+async def calls_over_time(session: AsyncSession, days: int) -> list[DayOut]:
+    """Each day of the period."""
+    organization = await session.get_one(Organization, session.info["organization_id"])
+    span = _span(organization, days)
+    values = {**span.values(organization), "zone": span.zone}
+    rows = {row.day: row for row in (await (await session.connection()).execute(_DAYS, values)).all()}
+    return [_day(day, rows.get(day)) for day in (span.first + timedelta(days=n) for n in range(days))]
+
+
+async def outcomes(session: AsyncSession, days: int) -> list[Outcome]:
+    """How the period's calls ended, the most frequent first."""
+    span = _span(organization := await session.get_one(Organization, session.info["organization_id"]), days)
+    rows = (await (await session.connection()).execute(_OUTCOMES, span.values(organization))).all()
+    return [Outcome(row.reason, row.calls) for row in rows]
+
+
+async def latencies(session: AsyncSession, days: int) -> list[StepLatency]:
+    """How fast the turns of the period's latest 500 calls were, step by step; only the steps that were reached."""
+    span = _span(organization := await session.get_one(Organization, session.info["organization_id"]), days)
+    rows = (
+        await (await session.connection()).execute(_LATENCIES, {**span.values(organization), "steps": list(_STEPS)})
+    ).all()
+    return [StepLatency(row.step, row.p50, row.p95) for step in _STEPS for row in rows if row.step == step]
+
+
+def _span(organization: Organization, days: int) -> _Span:
+    today = now().astimezone(ZoneInfo(organization.timezone)).date()
+    return _Span(organization.timezone, today - timedelta(days=days - 1), today)
+
+
+def _day(day: date, row: Row[tuple[object, ...]] | None) -> DayOut:
+    if row is None:
+        return DayOut(date=day, total=0, completed=0, failed=0, inbound=0, outbound=0, minutes=0, cost=Decimal(0))
+    return DayOut(
+        date=day,
+        total=row.total,
+        completed=row.completed,
+        failed=row.failed,
+        inbound=row.inbound,
+        outbound=row.outbound,
+        minutes=round(row.seconds / 60, 2),
+        cost=row.cost,
+    )

@@ -1,0 +1,50 @@
+"""Action `add_to_campaign`: have a campaign call somebody."""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from pydantic import Field, JsonValue
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.web.errors import NotFound, ValidationFailed
+from switchboard.foundation.web.schemas import PhoneNumberText, ReferenceId, parse_id
+from switchboard.plugin_sdk import ActionContext, ActionParams, JsonObject
+from switchboard.resources.automations.action_dependencies import DatabaseAction
+from switchboard.resources.campaigns import service as campaigns
+from switchboard.resources.campaigns.models import Campaign
+from switchboard.resources.campaigns.schemas import ContactToCall
+from switchboard.resources.contacts.schemas import Label
+
+
+class AddToCampaignParams(ActionParams):
+    """Whom, and to what."""
+
+    campaign_id: ReferenceId = Field(description="Id of the campaign.")
+    phone_number: PhoneNumberText = Field(description="Whom to call.")
+    name: Label | None = Field(None, description="Their name; null where it is not known.")
+
+
+class AddToCampaign(DatabaseAction[AddToCampaignParams]):
+    """Adds them to the campaign's list; whoever is in it already stays as they are. One that is over, or full, fails for good."""
+
+    name, title, Params = "add_to_campaign", "Add to a campaign", AddToCampaignParams
+
+    async def check(self, params: Mapping[str, JsonValue]) -> None:
+        if "campaign_id" in params:
+            await _campaign(self.session, str(params["campaign_id"]))
+
+    async def run(self, context: ActionContext, params: AddToCampaignParams) -> JsonObject:
+        campaign = await _campaign(self.session, params.campaign_id, lock=True)
+        before = campaign.total_contacts
+        after = await campaigns.add_contacts(
+            self.session, campaign.id, [ContactToCall(phone_number=params.phone_number, name=params.name)]
+        )
+        return {"campaign_id": str(after.id), "added": after.total_contacts > before}
+
+
+async def _campaign(session: AsyncSession, campaign_id: str, *, lock: bool = False) -> Campaign:
+    """Raises `ValidationFailed`: an unknown one and another organization's answer alike."""
+    try:
+        return await campaigns.get(session, parse_id(campaign_id) or UUID(int=0), lock=lock)
+    except NotFound:
+        raise ValidationFailed.field("campaign_id", "is not a campaign of the organization") from None

@@ -1,0 +1,48 @@
+"""Action `start_call`: have an agent call somebody."""
+
+from collections.abc import Mapping
+
+from pydantic import Field, JsonValue, ValidationError
+
+from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.foundation.web.schemas import PhoneNumberText, ReferenceId, parse_id
+from switchboard.plugin_sdk import ActionContext, ActionError, ActionParams, JsonObject
+from switchboard.resources.agents import service as agents
+from switchboard.resources.automations.action_dependencies import DatabaseAction
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.schemas import CallCreate
+from switchboard.resources.phone_numbers import service as numbers
+
+
+class StartCallParams(ActionParams):
+    """As `POST /v1/calls` takes them."""
+
+    agent_id: ReferenceId = Field(description="Id of the agent that speaks.")
+    from_number_id: ReferenceId = Field(description="Id of one of the organization's numbers, the caller id.")
+    to_number: PhoneNumberText = Field(description="Whom to call.")
+    metadata: dict[str, JsonValue] = Field(
+        default_factory=dict, description="Fills `{{name}}` in prompt and greeting; rides in the events."
+    )
+
+
+class StartCall(DatabaseAction[StartCallParams]):
+    """Writes the call down to be placed; it is asked of the carrier once. Waits for room where as many calls run as may."""
+
+    name, title, Params = "start_call", "Start a call", StartCallParams
+
+    async def check(self, params: Mapping[str, JsonValue]) -> None:
+        if "from_number_id" in params:
+            await numbers.require(self.session, str(params["from_number_id"]), field="from_number_id")
+        if "agent_id" in params:
+            agent_id = parse_id(str(params["agent_id"]))
+            if agent_id is None or await agents.find(self.session, agent_id) is None:
+                raise ValidationFailed.field("agent_id", "is not an agent of the organization")
+
+    async def run(self, context: ActionContext, params: StartCallParams) -> JsonObject:
+        if await calls.claim_room(self.session) < 1:
+            raise ActionError("The organization has as many calls running as it may.")
+        try:
+            data = CallCreate.model_validate(params.model_dump())
+        except ValidationError as error:
+            raise ValidationFailed.of(error) from None
+        return {"call_id": str((await calls.place(self.session, data)).id)}

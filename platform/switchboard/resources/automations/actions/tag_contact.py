@@ -1,0 +1,46 @@
+"""Action `tag_contact`: give somebody a tag."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from switchboard.foundation.web.schemas import PhoneNumberText
+from switchboard.plugin_sdk import ActionContext, ActionError, ActionParams, JsonObject
+from switchboard.resources.automations.action_dependencies import DatabaseAction
+from switchboard.resources.contacts import service as contacts
+from switchboard.resources.contacts.schemas import MAX_LABEL, ContactUpdate
+
+
+def _one_tag(value: str) -> str:
+    tag = value.strip()
+    if not tag or "," in tag:
+        raise ValueError("must be one tag, which has no comma")
+    return tag
+
+
+class TagContactParams(ActionParams):
+    """Whom, and what."""
+
+    phone_number: PhoneNumberText = Field(description="Whose contact.")
+    tag: Annotated[
+        str,
+        Field(max_length=MAX_LABEL, description="One tag; a contact's `tags` are parted by commas."),
+        AfterValidator(_one_tag),
+    ]
+
+
+class TagContact(DatabaseAction[TagContactParams]):
+    """Adds the tag to the number's contact, which is made where there is none. One that is there already, in any case of letters, stays as it is."""
+
+    name, title, Params = "tag_contact", "Tag a contact", TagContactParams
+
+    async def run(self, context: ActionContext, params: TagContactParams) -> JsonObject:
+        contact, _ = await contacts.of_number(self.session, params.phone_number)
+        tags = [tag.strip() for tag in (contact.tags or "").split(",") if tag.strip()]
+        added = params.tag.casefold() not in {tag.casefold() for tag in tags}
+        if added:
+            joined = ", ".join([*tags, params.tag])
+            if len(joined) > MAX_LABEL:
+                raise ActionError(f"the contact's tags would have more than {MAX_LABEL} characters", retryable=False)
+            await contacts.update(self.session, contact.id, ContactUpdate(tags=joined))
+        return {"contact_id": str(contact.id), "added": added}

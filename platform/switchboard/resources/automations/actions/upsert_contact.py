@@ -1,0 +1,28 @@
+"""Action `upsert_contact`: write down what is known about somebody."""
+
+from pydantic import ConfigDict, Field
+
+from switchboard.foundation.web.schemas import PhoneNumberText
+from switchboard.plugin_sdk import ActionContext, ActionParams, JsonObject
+from switchboard.resources.automations.action_dependencies import DatabaseAction
+from switchboard.resources.contacts import service as contacts
+from switchboard.resources.contacts.schemas import ContactFields, ContactUpdate
+
+
+class UpsertContactParams(ActionParams, ContactFields):
+    """As `PATCH /v1/contacts/{contact_id}` takes them."""
+
+    model_config = ConfigDict(strict=False)
+
+    phone_number: PhoneNumberText = Field(description="Whose contact.")
+
+
+class UpsertContact(DatabaseAction[UpsertContactParams]):
+    """Changes the given fields of the number's contact, which is made where there is none."""
+
+    name, title, Params = "upsert_contact", "Create or update a contact", UpsertContactParams
+
+    async def run(self, context: ActionContext, params: UpsertContactParams) -> JsonObject:
+        contact, created = await contacts.of_number(self.session, params.phone_number)
+        await contacts.update(self.session, contact.id, ContactUpdate(**params.model_dump(exclude_unset=True)))
+        return {"contact_id": str(contact.id), "created": created}

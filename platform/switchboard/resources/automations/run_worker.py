@@ -1,0 +1,94 @@
+"""The loop of a worker that takes runs on. The rows are the queue: a wake-up makes it look at once, without one it looks every second.
+
+Actions may take long, so they hold none of the workers' slots for jobs: calls and texts never wait for a tenant's endpoint.
+"""
+
+import asyncio
+import contextlib
+from collections import Counter
+from uuid import UUID
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from switchboard.resources.automations import runs, system_queries
+from switchboard.runtime import Runtime
+
+logger = structlog.get_logger()
+MOST = 64
+"""Runs that a worker is at together."""
+MOST_EACH = 8
+"""Those of one organization, so that its slow endpoints hold up nobody else's runs."""
+POLL_SECONDS = 1.0
+STOP_SECONDS = 5.0
+
+
+class RunPump:
+    """Takes runs on until told to stop."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._due = runtime.runs_due
+        self._under_way: dict[UUID, asyncio.Task[None]] = {}
+        self._owners: Counter[UUID] = Counter()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Take runs on; at the end, what is under way gets a few seconds, and what is left is due again when its lease lapses."""
+        stopping = asyncio.create_task(self._wake_at(stop))
+        try:
+            while not stop.is_set():
+                self._due.clear()
+                if not await self._start_due():
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(POLL_SECONDS):
+                            await self._due.wait()
+        finally:
+            stopping.cancel()
+            await self._finish()
+
+    async def _start_due(self) -> int:
+        """Begin with what is due, as far as there is room; how many runs that were."""
+        try:
+            async with self._runtime.database.system() as session:
+                due = await system_queries.due(session, most=MOST, each=MOST_EACH)
+        except (SQLAlchemyError, OSError) as error:
+            logger.warning("automations wait for the database", error=type(error).__name__)
+            return 0
+        started = 0
+        for organization_id, run_id in due:
+            if (
+                run_id not in self._under_way
+                and len(self._under_way) < MOST
+                and self._owners[organization_id] < MOST_EACH
+            ):
+                self._under_way[run_id] = asyncio.create_task(self._take(organization_id, run_id))
+                self._owners[organization_id] += 1
+                started += 1
+        return started
+
+    async def _take(self, organization_id: UUID, run_id: UUID) -> None:
+        """Take a run on as far as it goes without a pause."""
+        moved = False
+        try:
+            while await runs.advance(self._runtime, organization_id, run_id):
+                moved = True
+        except (SQLAlchemyError, OSError) as error:
+            logger.warning("run waits for the database", run_id=str(run_id), error=type(error).__name__)
+        finally:
+            self._owners -= Counter([organization_id])
+            del self._under_way[run_id]
+            # One that cannot be moved now, because it is locked or the database is away, is looked at again by the clock.
+            if moved:
+                self._due.set()
+
+    async def _wake_at(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self._due.set()
+
+    async def _finish(self) -> None:
+        left = set(self._under_way.values())
+        if left:
+            _, left = await asyncio.wait(left, timeout=STOP_SECONDS)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)

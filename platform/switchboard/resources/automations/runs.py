@@ -1,0 +1,211 @@
+"""Runs: a worker claims one, takes its next action and writes the result down, then lets go of it."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+from uuid import UUID
+
+import structlog
+from pydantic import ValidationError
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.database import new_id, now
+from switchboard.foundation.events.triggers import act_at_depth
+from switchboard.foundation.observability import metrics
+from switchboard.foundation.web.errors import ApiError, ValidationFailed
+from switchboard.plugin_sdk import (
+    ActionContext,
+    ActionError,
+    ActionParams,
+    ActionPostponed,
+    AutomationAction,
+    JsonObject,
+)
+from switchboard.resources.automations import templates
+from switchboard.resources.automations.action_dependencies import DatabaseAction, OutboundAction
+from switchboard.resources.automations.models import ActionRecord, AutomationRun
+from switchboard.runtime import Runtime
+
+logger = structlog.get_logger()
+RETRY_DELAYS = (timedelta(seconds=5), timedelta(seconds=30))
+MAX_ATTEMPTS = len(RETRY_DELAYS) + 1
+ACTION_SECONDS = 30.0
+LEASE = timedelta(seconds=60)
+MAX_RESULT_CHARACTERS = 16_000
+MAX_ERROR_CHARACTERS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """An action that this worker has taken on; `token` is what the run says while that holds."""
+
+    run: AutomationRun
+    index: int
+    record: ActionRecord
+    token: UUID
+
+    @property
+    def context(self) -> ActionContext:
+        run = self.run
+        key = f"{run.id}-{self.index}"
+        return ActionContext(
+            run.organization_id, run.automation_id, run.id, key, run.event, self.record.started_at or now()
+        )
+
+
+async def advance(runtime: Runtime, organization_id: UUID, run_id: UUID) -> bool:
+    """Take a run's next action; answers False where it is not due or another worker is at it."""
+    step = await _claim(runtime, organization_id, run_id)
+    if step is None:
+        return False
+    try:
+        await _act(runtime, step)
+    except ActionPostponed as postponed:
+        await _postpone(runtime, step, postponed.until)
+    except ActionError as error:
+        await _fail(runtime, step, error.message, retryable=error.retryable)
+    except ApiError as error:
+        await _fail(runtime, step, error.detail, retryable=False)
+    except TimeoutError:
+        await _fail(runtime, step, f"The action took longer than {ACTION_SECONDS:.0f} seconds.", retryable=True)
+    except Exception as error:  # a plugin's action may raise anything, and its run must end all the same
+        logger.exception("action broke", run_id=str(run_id), action=step.record.type)
+        await _fail(runtime, step, f"The action broke: {type(error).__name__}.", retryable=True)
+    return True
+
+
+async def _claim(runtime: Runtime, organization_id: UUID, run_id: UUID) -> _Step | None:
+    async with runtime.database.tenant(organization_id) as session:
+        due = _one(organization_id, run_id).where(col(AutomationRun.due_at) <= now())
+        run = (await session.exec(due.with_for_update(skip_locked=True))).one_or_none()
+        if run is None:
+            return None
+        records = run.records()
+        index = next(place for place, record in enumerate(records) if record.status in ("pending", "running"))
+        record = records[index]
+        if record.attempts == MAX_ATTEMPTS:
+            _end_failed(run, index, "The worker stopped each time that it was at it.")
+            return None
+        record.attempts += 1
+        record.status, record.started_at = "running", record.started_at or now()
+        run.keep(records)
+        run.lease_token, run.due_at = new_id(), now() + LEASE
+        return _Step(run, index, record, run.lease_token)
+
+
+async def _act(runtime: Runtime, step: _Step) -> None:
+    """Do it and write the result down. Raises what the action raises, and then nothing of what it wrote is there."""
+    kind = runtime.registry.action(step.record.type)
+    if kind is None:
+        raise ActionError(f"no plugin provides the action {step.record.type}", retryable=False)
+    params = _params(kind, step)
+    async with asyncio.timeout(ACTION_SECONDS):
+        if issubclass(kind, DatabaseAction):
+            await _act_within(runtime, step, kind, params)
+            return
+        action = kind(runtime.outbound) if issubclass(kind, OutboundAction) else kind()
+        result = await action.run(step.context, params)
+    async with runtime.database.tenant(step.run.organization_id) as session:
+        run = await _held(session, step)
+        if run is not None:
+            _complete(run, step, result)
+
+
+async def _act_within(
+    runtime: Runtime, step: _Step, kind: type[DatabaseAction[ActionParams]], params: ActionParams
+) -> None:
+    async with runtime.database.tenant(step.run.organization_id) as session:
+        run = await _held(session, step)
+        if run is not None:
+            act_at_depth(session, run.depth)
+            _complete(run, step, await kind(session).run(step.context, params))
+
+
+def _params(kind: type[AutomationAction[ActionParams]], step: _Step) -> ActionParams:
+    """The parameters with this event. Raises `ActionError` where they do not fit."""
+    try:
+        return kind.Params.model_validate(templates.rendered(step.record.params, step.run.event))
+    except templates.TemplateFailed as failure:
+        raise ActionError(str(failure), retryable=False) from None
+    except ValidationError as error:
+        raise ActionError(f"params.{ValidationFailed.of(error).detail}", retryable=False) from None
+
+
+async def _held(session: AsyncSession, step: _Step) -> AutomationRun | None:
+    """The run, locked; None where it was deleted, or another worker has it since."""
+    mine = _one(step.run.organization_id, step.run.id).where(col(AutomationRun.lease_token) == step.token)
+    return (await session.exec(mine.with_for_update())).one_or_none()
+
+
+def _one(organization_id: UUID, run_id: UUID) -> SelectOfScalar[AutomationRun]:
+    return select(AutomationRun).where(
+        col(AutomationRun.organization_id) == organization_id, col(AutomationRun.id) == run_id
+    )
+
+
+def _complete(run: AutomationRun, step: _Step, result: JsonObject) -> None:
+    """Keep an action's result; the next one is due at once. Raises `ActionError` for a result that cannot be kept."""
+    try:
+        size = len(json.dumps(result, ensure_ascii=False, allow_nan=False))
+    except (TypeError, ValueError):
+        raise ActionError("The action's result is not JSON.", retryable=False) from None
+    if size > MAX_RESULT_CHARACTERS:
+        raise ActionError(f"The action's result is longer than {MAX_RESULT_CHARACTERS} characters.", retryable=False)
+    records, moment = run.records(), now()
+    record = records[step.index]
+    record.status, record.result, record.error, record.completed_at = "completed", result, None, moment
+    run.keep(records)
+    run.lease_token = None
+    if step.index + 1 == len(records):
+        _end(run, "completed", moment)
+    else:
+        run.due_at = moment
+
+
+async def _postpone(runtime: Runtime, step: _Step, until: datetime) -> None:
+    """The run is due again when its time has come."""
+    async with runtime.database.tenant(step.run.organization_id) as session:
+        run = await _held(session, step)
+        if run is not None:
+            records = run.records()
+            records[step.index].attempts -= 1
+            run.keep(records)
+            run.lease_token, run.due_at = None, until
+
+
+async def _fail(runtime: Runtime, step: _Step, message: str, *, retryable: bool) -> None:
+    """Write a failed attempt down: another follows where that may help, else the run is over."""
+    async with runtime.database.tenant(step.run.organization_id) as session:
+        run = await _held(session, step)
+        if run is None:
+            return
+        run.lease_token = None
+        if not retryable or step.record.attempts == MAX_ATTEMPTS:
+            _end_failed(run, step.index, message)
+            return
+        records = run.records()
+        records[step.index].error = message[:MAX_ERROR_CHARACTERS]
+        run.keep(records)
+        run.due_at = now() + RETRY_DELAYS[step.record.attempts - 1]
+
+
+def _end_failed(run: AutomationRun, index: int, message: str) -> None:
+    """An action has failed for good, and those after it are not taken."""
+    records, moment = run.records(), now()
+    failed, message = records[index], message[:MAX_ERROR_CHARACTERS]
+    failed.status, failed.error, failed.completed_at = "failed", message, moment
+    for record in records[index + 1 :]:
+        record.status = "skipped"
+    run.keep(records)
+    run.error_message = f"actions.{index} ({failed.type}) failed: {message}"
+    _end(run, "failed", moment)
+
+
+def _end(run: AutomationRun, status: Literal["completed", "failed"], moment: datetime) -> None:
+    """The run ends at the moment its last action did."""
+    run.status, run.completed_at, run.due_at, run.lease_token = status, moment, None, None
+    metrics.automation_runs.labels(status).inc()

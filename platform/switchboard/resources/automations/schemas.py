@@ -1,0 +1,174 @@
+"""Automations on the wire (specification, "Automation" and "Automation run"; api-decisions, "Objects")."""
+
+import json
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
+
+from switchboard.foundation.events.fields import EventName
+from switchboard.foundation.web.schemas import Answer, Moment, Name, PartialBody, RequestBody
+from switchboard.resources.automations.conditions import Operator, checked_path
+from switchboard.resources.automations.models import ActionStatus, Automation, AutomationRun
+
+MAX_FILTERS = MAX_CONDITIONS = 50
+MAX_ACTIONS = 20
+MAX_PARAMS_CHARACTERS = 64_000
+ORDERING = ("gt", "gte", "lt", "lte")
+EXAMPLE: dict[str, JsonValue] = {
+    "name": "Refunds",
+    "trigger_type": "sms.received",
+    "trigger_filters": {"data.direction": "inbound"},
+    "conditions": [{"field": "data.body", "operator": "contains", "value": "refund"}],
+    "actions": [{"type": "tag_contact", "params": {"phone_number": "{{ data.from_number }}", "tag": "refund"}}],
+}
+
+
+def _checked_filters(filters: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return {checked_path(path): value for path, value in filters.items()}
+
+
+Filters = Annotated[
+    dict[str, JsonValue],
+    AfterValidator(_checked_filters),
+    Field(
+        max_length=MAX_FILTERS,
+        description="Path and value of each field that must have exactly this value; else no run is recorded.",
+    ),
+]
+
+
+class Condition(RequestBody):
+    """What must hold for the actions to be taken; where it does not, the run is `skipped`."""
+
+    field: Annotated[str, Field(max_length=255, examples=["data.body"]), AfterValidator(checked_path)]
+    operator: Operator
+    value: JsonValue = Field(
+        None,
+        validate_default=True,
+        description="A list for `in` and `not_in`; a number or a text for `gt`, `gte`, `lt` and `lte`.",
+    )
+
+    @field_validator("value")
+    @classmethod
+    def _fits_operator(cls, value: JsonValue, info: ValidationInfo) -> JsonValue:
+        operator = info.data.get("operator")
+        if operator in ("in", "not_in") and not isinstance(value, list):
+            raise ValueError(f"{operator} takes a list")
+        if operator in ORDERING and (isinstance(value, bool) or not isinstance(value, int | float | str)):
+            raise ValueError(f"{operator} takes a number or a text")
+        if operator == "contains" and (value is None or value == ""):
+            raise ValueError("contains takes what is to be contained")
+        return value
+
+
+class Action(RequestBody):
+    """One thing to do."""
+
+    type: str = Field(max_length=64, description="A built-in action or one of a plugin.", examples=["send_sms"])
+    params: dict[str, JsonValue] = Field(
+        default_factory=dict, description="The action's own; texts in it are templates over the event."
+    )
+
+    @field_validator("params")
+    @classmethod
+    def _not_too_long(cls, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        if len(json.dumps(value, ensure_ascii=False)) > MAX_PARAMS_CHARACTERS:
+            raise ValueError(f"must have at most {MAX_PARAMS_CHARACTERS} characters")
+        return value
+
+
+Conditions = Annotated[list[Condition], Field(max_length=MAX_CONDITIONS, description="All must hold.")]
+Actions = Annotated[
+    list[Action],
+    Field(min_length=1, max_length=MAX_ACTIONS, description="Taken in order; the next waits for the one before."),
+]
+
+
+class AutomationFields(RequestBody):
+    """What create and update have in common."""
+
+    description: str | None = Field(None, max_length=1000)
+    trigger_filters: Filters = Field(default_factory=dict)
+    conditions: Conditions = Field(default_factory=list)
+    enabled: bool = True
+
+
+class AutomationCreate(AutomationFields):
+    """A new automation."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
+
+    name: Name
+    trigger_type: EventName
+    actions: Actions
+
+
+class AutomationUpdate(AutomationFields, PartialBody):
+    """Only the fields that are given change; runs that have begun go on as they were."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"enabled": False}]})
+
+    name: Name = ""
+    trigger_type: EventName = ""
+    actions: Actions = Field(default_factory=list)
+
+
+class AutomationOut(Answer):
+    """An automation."""
+
+    id: UUID
+    name: str
+    description: str | None
+    enabled: bool
+    trigger_type: str
+    trigger_filters: dict[str, JsonValue]
+    conditions: list[Condition]
+    actions: list[Action]
+    run_count: int = Field(description="Runs recorded so far, skipped ones included.")
+    last_run_at: Moment | None
+    created_at: Moment
+
+    @classmethod
+    def of(cls, automation: Automation) -> "AutomationOut":
+        return cls.model_validate(automation)
+
+
+class ActionRunOut(Answer):
+    """What came of one action of a run."""
+
+    index: int = Field(description="Its place among the automation's actions, from 0.")
+    type: str
+    status: ActionStatus = Field(description="`skipped`: an action before it failed, or the run was skipped.")
+    attempts: int = Field(description="How often it was begun.")
+    error: str | None = Field(description="Why it failed, or why its last attempt did.")
+    result: dict[str, JsonValue] | None
+    started_at: Moment | None
+    completed_at: Moment | None
+
+
+class AutomationRunOut(Answer):
+    """What one event made an automation do."""
+
+    id: UUID
+    automation_id: UUID
+    trigger_event: str
+    status: str = Field(
+        description="`running`, then `completed` or `failed`; `skipped` where a condition did not hold or the loop guard stopped it."
+    )
+    started_at: Moment
+    completed_at: Moment | None
+    event_id: UUID = Field(description="The event's; an addition.")
+    depth: int = Field(
+        description="1, and one more for each automation whose doing led to the event; above 5 the run is skipped; an addition."
+    )
+    error_message: str | None = Field(description="Why it failed or was skipped; an addition.")
+    actions: list[ActionRunOut] = Field(description="What came of each; an addition.")
+
+    @classmethod
+    def of(cls, run: AutomationRun) -> "AutomationRunOut":
+        actions = [
+            ActionRunOut.model_validate({**record.model_dump(), "index": index})
+            for index, record in enumerate(run.records())
+        ]
+        return cls.model_validate({**run.model_dump(), "started_at": run.created_at, "actions": actions})

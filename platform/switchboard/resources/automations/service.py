@@ -1,0 +1,106 @@
+"""Rules of automations."""
+
+from uuid import UUID
+
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.database import new_id, now
+from switchboard.foundation.events.triggers import set_trigger
+from switchboard.foundation.jobs import wake
+from switchboard.foundation.outbound import OutboundClient
+from switchboard.foundation.web.errors import InvalidState, NotFound
+from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.automations.models import ActionRecord, Automation, AutomationRun
+from switchboard.resources.automations.schemas import AutomationCreate, AutomationUpdate
+from switchboard.resources.automations.validation import check_actions
+
+
+def listed(session: AsyncSession) -> SelectOfScalar[Automation]:
+    """The organization's automations."""
+    return select(Automation).where(col(Automation.organization_id) == session.info["organization_id"])
+
+
+async def get(session: AsyncSession, automation_id: UUID, *, lock: bool = False) -> Automation:
+    """Raises `NotFound`."""
+    rows = listed(session).where(col(Automation.id) == automation_id)
+    automation = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    if automation is None:
+        raise NotFound
+    return automation
+
+
+async def runs(
+    session: AsyncSession, automation_id: UUID, *, status: str | None = None
+) -> SelectOfScalar[AutomationRun]:
+    """An automation's runs. Raises `NotFound`."""
+    automation = await get(session, automation_id)
+    rows = select(AutomationRun).where(
+        col(AutomationRun.organization_id) == automation.organization_id,
+        col(AutomationRun.automation_id) == automation.id,
+    )
+    return rows if status is None else rows.where(col(AutomationRun.status) == status)
+
+
+async def get_run(session: AsyncSession, automation_id: UUID, run_id: UUID, *, lock: bool = False) -> AutomationRun:
+    """One of an automation's runs. Raises `NotFound`."""
+    rows = (await runs(session, automation_id)).where(col(AutomationRun.id) == run_id)
+    run = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    if run is None:
+        raise NotFound
+    return run
+
+
+async def retry_run(session: AsyncSession, automation_id: UUID, run_id: UUID) -> AutomationRun:
+    """Take a failed run up again at the action that failed; what was done before it stays done. Raises `NotFound` and `InvalidState`."""
+    run = await get_run(session, automation_id, run_id, lock=True)
+    if run.status != "failed":
+        raise InvalidState(f"The run is {run.status}. Only one that failed can be tried again.")
+    records = run.records()
+    run.keep(
+        [
+            record if record.status == "completed" else ActionRecord(type=record.type, params=record.params)
+            for record in records
+        ]
+    )
+    run.status, run.error_message, run.completed_at, run.due_at = "running", None, None, now()
+    wake(session, "start_runs")
+    return run
+
+
+async def create(
+    session: AsyncSession, data: AutomationCreate, *, registry: Registry, outbound: OutboundClient
+) -> Automation:
+    """Make an automation. Raises `ValidationFailed`, which names each action that can never run."""
+    await check_actions(session, data.actions, registry=registry, outbound=outbound)
+    automation = Automation(
+        id=new_id(), organization_id=session.info["organization_id"], **data.model_dump(mode="json")
+    )
+    session.add(automation)
+    await _set_trigger(session, automation)
+    return automation
+
+
+async def update(
+    session: AsyncSession, automation_id: UUID, data: AutomationUpdate, *, registry: Registry, outbound: OutboundClient
+) -> Automation:
+    """Change the given fields; runs that have begun go on as they were. Raises `NotFound` and what `create` raises."""
+    automation = await get(session, automation_id, lock=True)
+    if "actions" in data.model_fields_set:
+        await check_actions(session, data.actions, registry=registry, outbound=outbound)
+    for field, value in data.model_dump(mode="json", include=data.model_fields_set).items():
+        setattr(automation, field, value)
+    await _set_trigger(session, automation)
+    return automation
+
+
+async def delete(session: AsyncSession, automation_id: UUID) -> None:
+    """Delete an automation for good, with its runs: those that have begun stop where they are. Raises `NotFound`."""
+    automation = await get(session, automation_id, lock=True)
+    await set_trigger(session, automation.id, None)
+    await session.delete(automation)
+
+
+async def _set_trigger(session: AsyncSession, automation: Automation) -> None:
+    await set_trigger(session, automation.id, automation.trigger_type if automation.enabled else None)

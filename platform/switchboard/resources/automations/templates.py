@@ -1,0 +1,222 @@
+"""Templates over an event: Jinja's expressions, and nothing with which one could reach out, loop, or grow without end.
+
+Statements, calls, powers and foreign filters are refused when the automation is written; values are JSON, so there is no attribute to reach for.
+A template that is one expression and nothing else keeps its type: `{{ data.duration_seconds }}` is a number.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from inspect import signature
+from itertools import islice
+from typing import Any, Final, TypeAlias
+
+from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, Undefined, nodes
+from jinja2.runtime import Context
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from pydantic import JsonValue
+
+from switchboard.plugin_sdk import JsonObject
+from switchboard.resources.automations.conditions import ROOTS
+from switchboard.resources.automations.filters import FILTERS, MAX_CHARACTERS, TESTS, as_text
+
+MAX_SOURCE: Final = 20_000
+MAX_EXPRESSION: Final = 500
+MAX_NODES: Final = 80
+MAX_RENDERED: Final = 256_000
+ALLOWED: Final = (
+    nodes.Template, nodes.Output, nodes.TemplateData, nodes.Const, nodes.Name, nodes.Getattr, nodes.Getitem, nodes.Slice, nodes.List, nodes.Tuple,
+    nodes.Dict, nodes.Pair, nodes.Keyword, nodes.Filter, nodes.Test, nodes.Compare, nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.CondExpr,
+    nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Neg, nodes.Pos,
+)  # fmt: skip
+REFUSED: Final[Mapping[type[nodes.Node], str]] = {
+    nodes.Call: "calls are not allowed",
+    nodes.Concat: "~ is not allowed: write {{ one }}{{ other }}",
+}
+# What evaluating may raise: a missing name, types that do not go together, a division by zero, an index too far.
+FAILURES: Final = (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError)
+
+Expression: TypeAlias = Callable[[JsonObject], Any]
+
+
+class TemplateFailed(Exception):
+    """A template cannot be used with this event; the message says where it is (`params.headers.X-Name`) and what about it."""
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """Jinja over JSON: `a.b` is a key and never a Python attribute; only numbers are multiplied."""
+
+    intercepted_binops = frozenset({"*"})
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        return self.getitem(obj, attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        try:
+            return obj[argument]
+        except (TypeError, LookupError):
+            return self.undefined(hint=f"there is no {argument}")
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        if not isinstance(left, int | float) or not isinstance(right, int | float):
+            raise TypeError("only numbers can be multiplied")
+        return super().call_binop(context, operator, left, right)
+
+
+def _environment() -> _Environment:
+    environment = _Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True, optimized=False)
+    environment.globals.clear()
+    environment.filters = dict(FILTERS)
+    environment.tests = dict(TESTS)
+    return environment
+
+
+ENVIRONMENT: Final = _environment()
+
+
+def is_template(value: JsonValue) -> bool:
+    """Whether a value is a text with something to fill in."""
+    return isinstance(value, str) and any(mark in value for mark in ("{{", "{%", "{#"))
+
+
+def has_template(value: JsonValue) -> bool:
+    """Whether a value is or holds a template."""
+    if isinstance(value, dict):
+        return any(has_template(item) for item in value.values())
+    return any(has_template(item) for item in value) if isinstance(value, list) else is_template(value)
+
+
+def count(value: JsonValue) -> int:
+    """How many expressions a value holds, at most."""
+    if isinstance(value, dict):
+        return sum(map(count, value.values()))
+    if isinstance(value, list):
+        return sum(map(count, value))
+    return value.count("{{") if isinstance(value, str) else 0
+
+
+def faults(value: JsonValue, path: str) -> list[tuple[str, str]]:
+    """Path and message of each template in a value that can never be used."""
+    if isinstance(value, dict):
+        return [fault for key, item in value.items() for fault in faults(item, f"{path}.{key}")]
+    if isinstance(value, list):
+        return [fault for index, item in enumerate(value) for fault in faults(item, f"{path}.{index}")]
+    if not isinstance(value, str) or not is_template(value):
+        return []
+    try:
+        _parts(value)
+    except (TemplateError, SyntaxError, RecursionError, ValueError) as error:
+        return [(path, _told(error))]
+    return []
+
+
+def rendered(params: Mapping[str, JsonValue], event: JsonObject) -> JsonObject:
+    """Parameters with their templates filled in. Raises `TemplateFailed`."""
+    filled = {name: _filled(value, event, f"params.{name}") for name, value in params.items()}
+    try:
+        size = len(json.dumps(filled, ensure_ascii=False, allow_nan=False))
+    except (TypeError, ValueError):
+        raise TemplateFailed("params: a template gives something that is not JSON") from None
+    if size > MAX_RENDERED:
+        raise TemplateFailed(f"params: are longer than {MAX_RENDERED} characters")
+    return filled
+
+
+def _filled(value: JsonValue, event: JsonObject, path: str) -> JsonValue:
+    if isinstance(value, dict):
+        return {key: _filled(item, event, f"{path}.{key}") for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, event, f"{path}.{index}") for index, item in enumerate(value)]
+    if not isinstance(value, str) or not is_template(value):
+        return value
+    try:
+        return _evaluated(value, event)
+    except FAILURES as error:
+        raise TemplateFailed(f"{path}: {_told(error)}") from None
+
+
+def _evaluated(source: str, event: JsonObject) -> JsonValue:
+    parts = _parts(source)
+    values = [part if isinstance(part, str) else part(event) for part in parts]
+    if len(values) == 1 and not isinstance(values[0], Undefined):
+        result: JsonValue = values[0]
+    else:
+        result = "".join(map(as_text, values))
+    if isinstance(result, str) and len(result) > MAX_CHARACTERS:
+        raise ValueError(f"gives more than {MAX_CHARACTERS} characters")
+    return result
+
+
+@lru_cache(maxsize=512)
+def _parts(source: str) -> tuple[str | Expression, ...]:
+    """A template's texts and expressions, in order. Raises what Jinja and Python raise for what cannot be compiled."""
+    if len(source) > MAX_SOURCE:
+        raise ValueError(f"is longer than {MAX_SOURCE} characters")
+    parts: list[str | Expression] = []
+    code: list[str] | None = None
+    for _, kind, text in ENVIRONMENT.lex(source):
+        if kind == "variable_begin":
+            code = []
+        elif kind == "variable_end":
+            parts.append(_compiled("".join(code or ())))
+            code = None
+        elif code is not None:
+            code.append(text)
+        elif kind == "data":
+            parts.append(text)
+        elif not kind.startswith("comment"):
+            raise ValueError("statements ({% … %}) are not allowed, only expressions ({{ … }})")
+    if code is not None:
+        raise ValueError("a {{ is not closed")
+    return tuple(parts)
+
+
+def _compiled(code: str) -> Expression:
+    if len(code) > MAX_EXPRESSION:
+        raise ValueError(f"an expression is longer than {MAX_EXPRESSION} characters")
+    found = list(islice(ENVIRONMENT.parse(f"{{{{ {code} }}}}").find_all(nodes.Node), MAX_NODES + 1))
+    if len(found) > MAX_NODES:
+        raise ValueError("an expression has too many parts")
+    for node in found:
+        _check(node)
+    expression = ENVIRONMENT.compile_expression(code, undefined_to_none=False)
+    return lambda event: expression(**event)
+
+
+def _check(node: nodes.Node) -> None:
+    """Raises `ValueError` for what no template may hold."""
+    if not isinstance(node, ALLOWED):
+        raise ValueError(REFUSED.get(type(node), f"{type(node).__name__.lower()} is not allowed"))
+    if isinstance(node, nodes.Name) and node.name not in ROOTS:
+        raise ValueError(f"there is no {node.name}; there are {', '.join(ROOTS)}")
+    if isinstance(node, nodes.Filter | nodes.Test):
+        _check_use(node, FILTERS if isinstance(node, nodes.Filter) else TESTS)
+    if isinstance(node, nodes.Const) and not _is_json(node.value):
+        raise ValueError("there is a text with NUL or half a character, or a number without end")
+
+
+def _check_use(node: nodes.Filter | nodes.Test, known: Mapping[str, Callable[..., Any]]) -> None:
+    kind = type(node).__name__.lower()
+    if node.name not in known:
+        raise ValueError(f"there is no {kind} {node.name}; there are {', '.join(known)}")
+    try:
+        signature(known[node.name]).bind(node.node, *node.args, **{str(pair.key): pair.value for pair in node.kwargs})
+    except TypeError as error:
+        raise ValueError(f"{kind} {node.name}: {error}") from None
+    if node.dyn_args is not None or node.dyn_kwargs is not None:
+        raise ValueError(f"{kind} {node.name}: * is not allowed")
+
+
+def _is_json(value: object) -> bool:
+    try:
+        return "\0" not in str(value) and bool(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
+    except ValueError:
+        return False
+
+
+def _told(error: BaseException) -> str:
+    if isinstance(error, RecursionError):
+        return "is nested too deeply"
+    if isinstance(error, TemplateSyntaxError):
+        return f"is no valid template: {error.message}"
+    return str(error) or "cannot be evaluated"

@@ -1,0 +1,105 @@
+"""An event has pulled triggers: for each automation that it is of interest to, a run is recorded, in one transaction with the trigger's end."""
+
+from typing import Any
+from uuid import UUID
+
+from pydantic import TypeAdapter
+from sqlalchemy import func, update
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.database import new_id
+from switchboard.foundation.events.models import Event
+from switchboard.foundation.jobs import wake
+from switchboard.foundation.observability import metrics
+from switchboard.foundation.web.schemas import Moment
+from switchboard.plugin_sdk import JsonObject
+from switchboard.resources.automations import service as automations
+from switchboard.resources.automations.conditions import holds, passes
+from switchboard.resources.automations.models import ActionRecord, Automation, AutomationRun
+from switchboard.resources.automations.schemas import Condition
+from switchboard.runtime import Runtime
+
+MAX_DEPTH = 5
+"""Api-decisions, "Objects": an automation never fires on what its own run caused more than five deep."""
+LOOP = f"The loop guard stopped it: {MAX_DEPTH} runs of automations, each caused by the one before, led to this event."
+
+_timestamp: TypeAdapter[Any] = TypeAdapter(Moment)
+
+
+async def pull(runtime: Runtime, organization_id: UUID, event_id: UUID) -> None:
+    """Record the runs of an event, unless that has been done."""
+    async with runtime.database.tenant(organization_id) as session:
+        waiting = (
+            col(Event.organization_id) == organization_id,
+            col(Event.id) == event_id,
+            col(Event.trigger_due_at).is_not(None),
+        )
+        # Not the row's own lock: those who tell plugins of events pass by what is locked.
+        await session.exec(select(func.pg_advisory_xact_lock(func.hashtextextended(f"triggers of {event_id}", 0))))
+        event = (await session.exec(select(Event).where(*waiting))).one_or_none()
+        if event is None:
+            return
+        body = seen(event)
+        # In the order of their ids, so that two events never wait for each other's counters.
+        wanted = (
+            col(Automation.id).in_(event.triggered),
+            col(Automation.enabled),
+            col(Automation.trigger_type) == event.name,
+        )
+        for automation in (
+            await session.exec(automations.listed(session).where(*wanted).order_by(col(Automation.id)))
+        ).all():
+            await _record(session, automation, event, body)
+        event.trigger_due_at = None
+
+
+def seen(event: Event) -> JsonObject:
+    """An event as filters, conditions and templates see it: a webhook's body, and what names it."""
+    timestamp = _timestamp.dump_python(event.occurred_at, mode="json")
+    return {
+        "event": event.name,
+        "data": event.data,
+        "timestamp": timestamp,
+        "id": str(event.id),
+        "organization_id": str(event.organization_id),
+    }
+
+
+async def _record(session: AsyncSession, automation: Automation, event: Event, body: JsonObject) -> None:
+    if not passes(body, automation.trigger_filters):
+        return
+    run = AutomationRun(
+        id=new_id(),
+        organization_id=automation.organization_id,
+        automation_id=automation.id,
+        event_id=event.id,
+        trigger_event=event.name,
+        event=body,
+        depth=event.depth + 1,
+    )
+    run.error_message = LOOP if run.depth > MAX_DEPTH else _unmet(automation, body)
+    records = [ActionRecord(type=action["type"], params=action["params"]) for action in automation.actions]
+    if run.error_message is None:
+        run.due_at = run.created_at
+        wake(session, "start_runs")
+    else:
+        run.status, run.completed_at = "skipped", run.created_at
+        records = [record.model_copy(update={"status": "skipped"}) for record in records]
+        metrics.automation_runs.labels(run.status).inc()
+    run.keep(records)
+    session.add(run)
+    counted = update(Automation).where(
+        col(Automation.organization_id) == automation.organization_id, col(Automation.id) == automation.id
+    )
+    last = func.greatest(col(Automation.last_run_at), run.created_at)
+    await session.exec(counted.values(run_count=col(Automation.run_count) + 1, last_run_at=last))
+
+
+def _unmet(automation: Automation, body: JsonObject) -> str | None:
+    """The first condition that does not hold, in words."""
+    for index, kept in enumerate(automation.conditions):
+        condition = Condition.model_validate(kept)
+        if not holds(body, condition.field, condition.operator, condition.value):
+            return f"conditions.{index} did not hold: {condition.field} {condition.operator}"
+    return None

@@ -1,0 +1,82 @@
+"""Whether actions can ever run. Every fault is found at once and named by its place, `actions.1.params.body`."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from pydantic import JsonValue, ValidationError
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.outbound import OutboundClient
+from switchboard.foundation.web.errors import FieldError, ValidationFailed
+from switchboard.plugin_sdk import ActionParams, AutomationAction
+from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.automations import templates
+from switchboard.resources.automations.action_dependencies import DatabaseAction, OutboundAction
+from switchboard.resources.automations.schemas import Action
+
+MAX_EXPRESSIONS = 200
+
+Faults: TypeAlias = list[tuple[str, str]]
+
+
+async def check_actions(
+    session: AsyncSession, actions: Sequence[Action], *, registry: Registry, outbound: OutboundClient
+) -> None:
+    """Raises `ValidationFailed`. What templates will give is judged when they have been filled in."""
+    if templates.count([action.params for action in actions]) > MAX_EXPRESSIONS:
+        raise ValidationFailed.field("actions", f"must hold at most {MAX_EXPRESSIONS} template expressions")
+    found: list[FieldError] = []
+    for index, action in enumerate(actions):
+        faults = await _faults(session, action, registry=registry, outbound=outbound)
+        found += [{"field": f"actions.{index}.{field}", "message": message} for field, message in faults]
+    if found:
+        raise ValidationFailed(f"{found[0]['field']}: {found[0]['message']}", errors=found)
+
+
+async def _faults(session: AsyncSession, action: Action, *, registry: Registry, outbound: OutboundClient) -> Faults:
+    kind = registry.action(action.type)
+    if kind is None:
+        return [
+            (
+                "type",
+                f"{action.type} is not an action; there are {', '.join(sorted(each.name for each in registry.actions))}",
+            )
+        ]
+    found = templates.faults(action.params, "params") + _static_faults(kind, action.params)
+    static = {name: value for name, value in action.params.items() if not templates.has_template(value)}
+    try:
+        if not found and issubclass(kind, DatabaseAction):
+            await kind(session).check(static)
+        elif not found and issubclass(kind, OutboundAction):
+            await kind(outbound).check(static)
+    except ValidationFailed as error:
+        found += [(f"params.{fault['field']}", fault["message"]) for fault in error.errors]
+    return found
+
+
+def _static_faults(kind: type[AutomationAction[ActionParams]], params: Mapping[str, JsonValue]) -> Faults:
+    """What the action's own model refuses, but for what is a template yet."""
+    try:
+        kind.Params.model_validate(dict(params))
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False, include_input=False)
+        static = [fault for fault in faults if not _leads_to_template(params, fault["loc"])]
+        return [(_field(fault["loc"]), fault["msg"].removeprefix("Value error, ")) for fault in static]
+    return []
+
+
+def _field(place: tuple[str | int, ...]) -> str:
+    # Pydantic says "[key]" where a key is at fault and not what is under it.
+    return ".".join(str(part) for part in ("params", *place) if part != "[key]")
+
+
+def _leads_to_template(params: Mapping[str, JsonValue], place: tuple[str | int, ...]) -> bool:
+    """Whether a fault is about a value that is or holds a template; the parameters as a whole are not meant."""
+    name, *rest = place or ("",)
+    value = params.get(str(name))
+    for part in rest:
+        if isinstance(value, dict) and part in value:
+            value = value[str(part)]
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            value = value[part]
+    return templates.has_template(value)

@@ -1,0 +1,100 @@
+"""Every cost and top-up is an entry, the balance is their sum. A prepaid organization sets money aside before it is spent, so it cannot owe.
+
+All of an organization's money moves under the lock of its account's row, in the transaction of what the money is for.
+"""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, func
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col, delete, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.database import new_id, now
+from switchboard.foundation.web.errors import InsufficientBalance
+from switchboard.resources.billing.models import Account, LedgerEntry, LedgerHold
+from switchboard.resources.identity.service import policy_of
+
+Spending = Literal["call", "analysis", "text", "number", "embedding", "simulation"]
+
+
+async def hold(session: AsyncSession, reference: UUID, amount: Decimal) -> None:
+    """Set money aside for something about to be begun, or carried on: `amount` is for all of it. Raises `InsufficientBalance`.
+
+    Does nothing for an organization that pays afterwards.
+    """
+    if (await policy_of(session, session.info["organization_id"])).billing_mode != "prepaid":
+        return
+    account = await _locked(session)
+    if account.balance - await _set_aside(session, col(LedgerHold.id) != reference) < amount:
+        raise InsufficientBalance
+    row = LedgerHold(id=reference, organization_id=account.organization_id, amount=amount).model_dump()
+    await session.exec(
+        insert(LedgerHold).values(row).on_conflict_do_update(index_elements=["id"], set_={"amount": amount})
+    )
+
+
+async def demand_solvency(session: AsyncSession) -> None:
+    """Refuse what is charged once it has been used to a prepaid organization that owes already. Raises `InsufficientBalance`."""
+    if (await policy_of(session, session.info["organization_id"])).billing_mode != "prepaid":
+        return
+    if (await balance(session))[0] < await _set_aside(session):
+        raise InsufficientBalance
+
+
+async def settle(session: AsyncSession, kind: Spending, reference: UUID, amount: Decimal) -> None:
+    """Something is over: what was set aside is free again, and what it cost is charged. Settled twice, the first counts."""
+    organization_id = session.info["organization_id"]
+    account = await _locked(session)
+    await session.exec(
+        delete(LedgerHold).where(col(LedgerHold.organization_id) == organization_id, col(LedgerHold.id) == reference)
+    )
+    if not amount:
+        return
+    row = LedgerEntry(
+        id=new_id(), organization_id=organization_id, kind=kind, amount=-amount, reference=reference
+    ).model_dump()
+    written = await session.exec(insert(LedgerEntry).values(row).on_conflict_do_nothing())
+    if written.rowcount:
+        account.balance -= amount
+        account.updated_at = now()
+
+
+async def credit(session: AsyncSession, amount: Decimal, *, note: str = "") -> Decimal:
+    """Top an organization up, or take back with an amount below zero; the new balance."""
+    account = await _locked(session)
+    session.add(LedgerEntry(organization_id=account.organization_id, kind="credit", amount=amount, note=note))
+    account.balance += amount
+    account.updated_at = now()
+    return account.balance
+
+
+async def balance(session: AsyncSession) -> tuple[Decimal, datetime | None]:
+    """The sum of all entries, and when the last was made."""
+    rows = select(Account).where(col(Account.organization_id) == session.info["organization_id"])
+    account = (await session.exec(rows)).one_or_none()
+    return (account.balance, account.updated_at) if account else (Decimal(0), None)
+
+
+def entries(session: AsyncSession) -> SelectOfScalar[LedgerEntry]:
+    """Everything that was charged or topped up."""
+    return select(LedgerEntry).where(col(LedgerEntry.organization_id) == session.info["organization_id"])
+
+
+async def _set_aside(session: AsyncSession, *which: ColumnElement[bool]) -> Decimal:
+    rows = select(func.coalesce(func.sum(col(LedgerHold.amount)), 0)).where(
+        col(LedgerHold.organization_id) == session.info["organization_id"]
+    )
+    return (await session.exec(rows.where(*which))).one()
+
+
+async def _locked(session: AsyncSession) -> Account:
+    organization_id = session.info["organization_id"]
+    fresh = Account(id=organization_id, organization_id=organization_id).model_dump()
+    await session.exec(insert(Account).values(fresh).on_conflict_do_nothing())
+    rows = select(Account).where(col(Account.id) == organization_id).with_for_update()
+    return (await session.exec(rows.execution_options(populate_existing=True))).one()

@@ -1,0 +1,55 @@
+"""The ledger."""
+
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, Index, Numeric, text
+from sqlmodel import Field
+
+from switchboard.foundation.database import TenantTable, now
+
+Money = Numeric(14, 6)
+
+
+class Account(TenantTable, table=True):
+    """One an organization, under the organization's id, once it has an entry. `balance` is the sum of its entries; its row is their lock."""
+
+    __tablename__ = "account"
+
+    balance: Decimal = Field(default=Decimal(0), sa_type=Money)
+    updated_at: datetime = Field(default_factory=now)
+
+
+class LedgerEntry(TenantTable, table=True):
+    """A cost (below zero) or a top-up. Never changed; what it is for (`kind`, `reference`) is charged once."""
+
+    __tablename__ = "ledger_entry"
+    __table_args__ = (
+        Index(None, "organization_id", "created_at"),
+        Index(
+            "uq_ledger_entry_reference",
+            "organization_id",
+            "kind",
+            "reference",
+            unique=True,
+            postgresql_where=text("reference is not null"),
+        ),
+        CheckConstraint(
+            "kind in ('call', 'analysis', 'text', 'number', 'embedding', 'simulation', 'credit')", name="kind"
+        ),
+    )
+
+    kind: str
+    amount: Decimal = Field(sa_type=Money)
+    reference: UUID | None = None
+    note: str = ""
+
+
+class LedgerHold(TenantTable, table=True):
+    """Money of a prepaid organization set aside for something under way, whose id it has."""
+
+    __tablename__ = "ledger_hold"
+    __table_args__ = (Index(None, "organization_id"),)
+
+    amount: Decimal = Field(sa_type=Money)

@@ -1,0 +1,26 @@
+"""The endpoint of the balance."""
+
+from quart import Blueprint
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.web.endpoint import endpoint
+from switchboard.foundation.web.principal import Principal
+from switchboard.resources.billing import ledger
+from switchboard.resources.billing.schemas import BalanceOut
+from switchboard.resources.identity.models import Organization
+from switchboard.resources.identity.policy import Policy
+
+blueprint = Blueprint("billing", __name__)
+
+
+@blueprint.get("/v1/billing/balance")
+@endpoint(scope="billing:read", answer=BalanceOut)
+async def get_balance(session: AsyncSession, principal: Principal) -> BalanceOut:
+    """Get the balance.
+
+    The sum of all costs and top-ups. A prepaid organization is answered 402 before it would owe; one that pays afterwards goes below zero.
+    """
+    organization = await session.get_one(Organization, principal.organization_id)
+    balance, updated_at = await ledger.balance(session)
+    mode = Policy.model_validate(organization.policy).billing_mode
+    return BalanceOut(balance=balance, billing_mode=mode, updated_at=updated_at or organization.created_at)

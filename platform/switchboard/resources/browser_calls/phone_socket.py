@@ -1,0 +1,61 @@
+"""Where browsers and apps call over a carrier that has no client SDK: `/browser-calls/<carrier>/<organization>`.
+
+The carrier's plugin speaks with them and asks for a token; any page may try, as it may with a carrier's SDK.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING
+
+import structlog
+
+from switchboard.foundation.web.schemas import parse_id
+from switchboard.plugin_sdk import BrowserPhone, ProviderError
+from switchboard.resources.browser_calls.service import PREFIX
+from switchboard.resources.calls.media.media_socket import AsgiMediaSocket, refuse
+from switchboard.resources.phone_numbers.purchases import callback_urls
+from switchboard.runtime import Runtime
+
+if TYPE_CHECKING:
+    from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, WebsocketScope
+
+logger = structlog.get_logger()
+STOP_SECONDS = 3.0
+
+
+async def _until_stopping(runtime: Runtime, call: Coroutine[None, None, None]) -> None:
+    """Hold a call; one that goes on though this process stops, because another holds its agent's end, is ended."""
+    holding, stopping = asyncio.create_task(call), asyncio.create_task(runtime.engine.stopping.wait())
+    try:
+        await asyncio.wait({holding, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({holding}, timeout=STOP_SECONDS)
+    finally:
+        for task in (holding, stopping):
+            task.cancel()
+        await asyncio.gather(holding, stopping, return_exceptions=True)
+    if not holding.cancelled():
+        holding.result()
+
+
+async def browser(
+    runtime: Runtime, scope: "WebsocketScope", receive: "ASGIReceiveCallable", send: "ASGISendCallable"
+) -> None:
+    """Hold one browser's call. An unknown organization, or a carrier that has no such calls, is answered with 403."""
+    await receive()
+    name, _, organization = scope["path"].removeprefix(PREFIX).partition("/")
+    organization_id = parse_id(organization)
+    if organization_id is None:
+        return await refuse(send)
+    try:
+        async with runtime.providers.telephony(organization_id, name) as carrier:
+            if not isinstance(carrier, BrowserPhone):
+                return await refuse(send)
+            await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
+            socket = AsgiMediaSocket(receive, send)
+            await _until_stopping(runtime, carrier.serve_browser(socket, callback_urls(runtime, organization_id, name)))
+            await socket.close()
+            await socket.drain()
+    except ProviderError as error:
+        logger.warning("a browser's call was refused", carrier=name, reason=error.message)
+        return await refuse(send)
+    return None

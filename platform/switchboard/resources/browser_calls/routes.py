@@ -1,0 +1,44 @@
+"""Endpoints of browser calling."""
+
+from quart import Blueprint
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.web.endpoint import endpoint
+from switchboard.foundation.web.errors import InvalidState, ProviderFailed
+from switchboard.foundation.web.principal import Principal
+from switchboard.resources.browser_calls import service as browser_calls
+from switchboard.resources.browser_calls.schemas import BrowserTokenOut, CallerIdOut, CallerIds, TokenQuery
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.runtime import current_runtime
+
+blueprint = Blueprint("browser_calls", __name__)
+
+
+@blueprint.post("/v1/browser-call/token")
+@endpoint(scope="calls:write", query=TokenQuery, answer=BrowserTokenOut, errors=[InvalidState, ProviderFailed])
+async def create_browser_call_token(session: AsyncSession, principal: Principal, query: TokenQuery) -> BrowserTokenOut:
+    """Mint a token for calling from a browser or a phone app.
+
+    For the client SDK that `connection.sdk` names, or the platform's own socket at `connection.url`. A call to one of the organization's own numbers
+    reaches that number's agent, `agent:<id>` an agent, and any other is dialled with one of the numbers of `GET /v1/browser-call/phone-numbers` as
+    the caller id.
+    """
+    runtime = current_runtime()
+    name = await browser_calls.carrier_of(session, runtime.registry)
+    if name is None:
+        raise InvalidState("None of the organization's carriers has browser calling.")
+    # Letters, digits and underscores are what every carrier takes.
+    identity = f"credential_{principal.credential_id.hex}"
+    return await browser_calls.mint(runtime, principal.organization_id, name, identity, query.platform)
+
+
+@blueprint.get("/v1/browser-call/phone-numbers")
+@endpoint(scope="phone-numbers:read", answer=CallerIds)
+async def list_browser_call_phone_numbers(session: AsyncSession) -> CallerIds:
+    """List the numbers that a browser can call from.
+
+    Those of the carrier that `POST /v1/browser-call/token` mints tokens for.
+    """
+    name = await browser_calls.carrier_of(session, current_runtime().registry)
+    found = [] if name is None else await numbers.at_carrier(session, name)
+    return CallerIds(items=[CallerIdOut.of(number) for number in found])

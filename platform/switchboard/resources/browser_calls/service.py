@@ -1,0 +1,97 @@
+"""Rules of browser calling: the organization's first carrier that can do it does it, with its own numbers."""
+
+from collections.abc import Callable, Collection
+from datetime import timedelta
+from uuid import UUID
+
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.engine.providers.service import configured_names
+from switchboard.foundation.database import now
+from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.errors import InvalidState, ProviderFailed
+from switchboard.plugin_sdk import (
+    BrowserPhone,
+    BrowserToken,
+    Provider,
+    ProviderError,
+    ProviderSettings,
+    TelephonyProvider,
+)
+from switchboard.plugin_sdk.registry import Capability, Registry
+from switchboard.resources.browser_calls.schemas import BrowserTokenOut, Platform
+from switchboard.runtime import Runtime
+
+PREFIX = "/browser-calls/"
+NO_SOCKET = "Talking in the browser needs the loopback carrier among the organization's; it may be the last of them, for browsers only."
+
+
+async def carrier_of(session: AsyncSession, registry: Registry) -> str | None:
+    """The organization's first carrier that has browser calling."""
+    return await _first(
+        session, registry, lambda kind: issubclass(kind, TelephonyProvider) and kind.capabilities.browser_calling
+    )
+
+
+async def mint(
+    runtime: Runtime, organization_id: UUID, carrier: str, identity: str, platform: Platform
+) -> BrowserTokenOut:
+    """A token of a carrier of the organization's. Raises `ProviderFailed`."""
+    try:
+        async with runtime.providers.telephony(organization_id, carrier) as provider:
+            minted = await provider.browser_token(identity=identity, platform=platform)
+            connection = _connection(runtime.settings, organization_id, provider, minted)
+    except ProviderError as error:
+        raise ProviderFailed(error.message) from error
+    return BrowserTokenOut(
+        token=minted.token,
+        provider=carrier,
+        platform=platform,
+        identity=minted.identity,
+        expires_at=now() + timedelta(seconds=minted.expires_in_seconds),
+        connection=connection,
+    )
+
+
+async def talk_carrier(runtime: Runtime, session: AsyncSession, with_sdk: Collection[str]) -> str:
+    """The carrier over which a page of ours talks to agents, by dialling `agent:<id>`, whatever carrier the agent's numbers are with.
+
+    The organization's first one with browser calling, if it is set up for that and is among `with_sdk`, the carriers whose client SDKs the page has;
+    otherwise the first whose browsers call over our own socket. Raises `InvalidState` where there is none.
+    """
+    first = await carrier_of(session, runtime.registry)
+    if first is not None and first in with_sdk and await _is_set_up(runtime, session.info["organization_id"], first):
+        return first
+    own = await _first(session, runtime.registry, lambda kind: issubclass(kind, BrowserPhone))
+    if own is None:
+        raise InvalidState(NO_SOCKET)
+    return own
+
+
+async def _is_set_up(runtime: Runtime, organization_id: UUID, carrier: str) -> bool:
+    try:
+        async with runtime.providers.telephony(organization_id, carrier) as provider:
+            return provider.has_browser_calling
+    except ProviderError:
+        return False
+
+
+async def _first(
+    session: AsyncSession, registry: Registry, suits: Callable[[type[Provider[ProviderSettings]]], bool]
+) -> str | None:
+    for name in await configured_names(session, Capability.TELEPHONY):
+        kind = registry.provider(Capability.TELEPHONY, name)
+        if kind is not None and suits(kind):
+            return name
+    return None
+
+
+def _connection(
+    settings: Settings, organization_id: UUID, carrier: TelephonyProvider[ProviderSettings], minted: BrowserToken
+) -> dict[str, str]:
+    """What a client needs beside its token: where a carrier's browsers call over our socket, its address too."""
+    connection = dict(minted.connection)
+    if isinstance(carrier, BrowserPhone):
+        scheme, _, rest = settings.base_url.partition("://")
+        connection["url"] = f"{'wss' if scheme == 'https' else 'ws'}://{rest}{PREFIX}{carrier.name}/{organization_id}"
+    return connection

@@ -1,0 +1,1 @@
+"""After a call: analysis, recordings, waveforms."""

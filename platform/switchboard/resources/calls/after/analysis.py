@@ -1,0 +1,177 @@
+"""After the call: summary, success, sentiment and extracted data, from one structured request to the agent's model."""
+
+from datetime import timedelta
+from typing import Annotated, Any, Final, Literal, TypeAlias
+from uuid import UUID
+
+import structlog
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.engine.providers.conversation import agent_model
+from switchboard.engine.providers.failover import ServiceRecord
+from switchboard.foundation.database import now
+from switchboard.foundation.events.catalog import CallTranscriptReady
+from switchboard.foundation.events.outbox import publish
+from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, ProviderError, TextDelta
+from switchboard.plugin_sdk.registry import Capability
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
+from switchboard.resources.billing import ledger
+from switchboard.resources.billing.costs import model_cost
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.models import Call, TranscriptLine
+from switchboard.resources.calls.states import event_data
+from switchboard.resources.identity.service import policy_of
+from switchboard.runtime import Runtime
+
+logger = structlog.get_logger()
+MAX_ATTEMPTS = 3
+RETRY_AFTER = timedelta(seconds=60)
+INSTRUCTION = (
+    "You analyse a phone call between an agent and a caller. Answer with one JSON object of the given schema and nothing else. "
+    "The agent's instructions were:\n{prompt}\n\nThe transcript follows."
+)
+
+Value: TypeAlias = str | int | float | bool | None
+FACTS: Final[dict[str, Any]] = {
+    "type": "array",
+    "description": "Facts that the caller gave.",
+    "items": {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "description": "Short, in snake_case."},
+            "value": {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]},
+        },
+        "required": ["name", "value"],
+        "additionalProperties": False,
+    },
+}
+"""How facts are asked for where the agent says nothing of them: vendors that hold a model to a schema have no objects whose names are open."""
+
+
+def _by_name(found: object) -> object:
+    """Facts as the schema above has them, by their names."""
+    if not isinstance(found, list):
+        return found
+    return {
+        fact["name"]: fact.get("value")
+        for fact in found
+        if isinstance(fact, dict) and isinstance(fact.get("name"), str)
+    }
+
+
+class Analysis(BaseModel):
+    """What is found out about a call."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    summary: str = Field(
+        max_length=10_000, description="Two or three sentences: what the caller wanted and what came of it."
+    )
+    successful: bool = Field(description="Whether the caller got what they called for, or the agent reached its goal.")
+    sentiment: Literal["positive", "neutral", "negative", "unknown"] = Field(description="The caller's mood.")
+    extracted_data: Annotated[dict[str, Value], BeforeValidator(_by_name), WithJsonSchema(FACTS)]
+
+
+async def analyze(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
+    """Analyse a call that is over; its transcript is told to be ready whatever comes of it. Done twice, the first counts."""
+    async with runtime.database.tenant(organization_id) as session:
+        call = await calls.get(session, call_id, lock=True)
+        if call.analysis_due_at is None:
+            return
+        call.analysis_attempts += 1
+        call.analysis_due_at = now() + RETRY_AFTER
+        lines = await calls.transcript(session, call_id)
+    spoken = [line for line in lines if line.role in ("user", "agent")]
+    usage, record = list[ModelUsage](), ServiceRecord()
+    try:
+        analysis = await _ask(runtime, call, spoken, usage, record) if spoken else None
+    except (ProviderError, ValidationError) as error:
+        logger.warning(
+            "call not analysed", call_id=str(call_id), attempt=call.analysis_attempts, error=type(error).__name__
+        )
+        if call.analysis_attempts < MAX_ATTEMPTS:
+            return
+        analysis = None
+    await _keep(runtime, call, analysis, usage, record)
+
+
+async def _ask(
+    runtime: Runtime, call: Call, lines: list[TranscriptLine], usage: list[ModelUsage], record: ServiceRecord
+) -> Analysis:
+    async with runtime.database.tenant(call.organization_id) as session:
+        agent = await agents.find(session, call.agent_id) if call.agent_id else None
+    if agent is None:
+        raise ProviderError("the call's agent has been deleted")
+    transcript = "\n".join(f"{line.role}: {line.content}" for line in lines)
+    request = ChatRequest(
+        messages=(Message("system", INSTRUCTION.format(prompt=agent.system_prompt)), Message("user", transcript)),
+        model=agent.llm_model,
+        temperature=0.0,
+        response_schema=_schema(agent),
+    )
+    text = []
+    async with agent_model(runtime.database, runtime.providers, call.organization_id, agent, record) as model:
+        async for event in model.chat(request):
+            if isinstance(event, TextDelta):
+                text.append(event.text)
+            elif isinstance(event, ModelUsage):
+                usage.append(event)
+    analysis = Analysis.model_validate_json("".join(text))
+    analysis.extracted_data = _fitting(analysis.extracted_data, agent.extraction_schema)
+    return analysis
+
+
+def _schema(agent: Agent) -> dict[str, Any]:
+    schema = Analysis.model_json_schema()
+    if agent.extraction_schema is not None:
+        schema["properties"]["extracted_data"] = agent.extraction_schema
+    return schema
+
+
+def _fitting(found: dict[str, Value], schema: dict[str, Any] | None) -> dict[str, Value]:
+    """What was found, as far as it is what the agent asked for: models add and mistake things."""
+    if schema is None:
+        return {name: value for name, value in found.items() if value is not None}
+    wanted = schema["properties"]
+    return {name: value for name, value in found.items() if name in wanted and _fits(value, wanted[name])}
+
+
+def _fits(value: Value, field: dict[str, Any]) -> bool:
+    kinds: dict[str, tuple[type, ...]] = {
+        "string": (str,),
+        "number": (int, float),
+        "integer": (int,),
+        "boolean": (bool,),
+    }
+    # Python's True is an int, JSON's is not.
+    if isinstance(value, bool) != (field["type"] == "boolean"):
+        return False
+    return isinstance(value, kinds[field["type"]]) and value in field.get("enum", [value])
+
+
+async def _keep(
+    runtime: Runtime, analysed: Call, analysis: Analysis | None, usage: list[ModelUsage], record: ServiceRecord
+) -> None:
+    async with runtime.database.tenant(analysed.organization_id) as session:
+        call = await calls.get(session, analysed.id, lock=True)
+        if call.analysis_due_at is None:
+            return
+        call.analysis_due_at = None
+        if analysis is not None:
+            call.call_summary, call.call_successful = analysis.summary, analysis.successful
+            call.user_sentiment, call.extracted_data = analysis.sentiment, dict(analysis.extracted_data)
+            if Capability.LLM in record.served:
+                call.served_by = {**call.served_by, "analysis": record.served[Capability.LLM]}
+        await _charge(session, call, usage)
+        await publish(session, event_data(CallTranscriptReady, call), depth=call.cause_depth)
+
+
+async def _charge(session: AsyncSession, call: Call, usage: list[ModelUsage]) -> None:
+    """The call has been charged when it ended; what its analysis cost is an entry of its own, and a part of the call's cost."""
+    cost = model_cost((await policy_of(session, call.organization_id)).prices, usage)
+    if cost:
+        call.cost_parts = {**call.cost_parts, "analysis": float(cost)}
+        call.cost_total += cost
+    await ledger.settle(session, "analysis", call.id, cost)

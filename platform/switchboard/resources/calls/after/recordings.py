@@ -1,0 +1,53 @@
+"""A call's recording as an HTTP answer: our own file with ranges, or the carrier's stream with its credentials."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from quart import Response, request, send_file
+
+from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.errors import NotFound, ProviderFailed
+from switchboard.plugin_sdk import ProviderError, RecordingStream
+from switchboard.resources.calls.media.call_runner import recording_path
+from switchboard.resources.calls.models import Call
+from switchboard.runtime import Runtime
+
+
+async def stream(runtime: Runtime, call: Call) -> Response:
+    """Raises `NotFound` where the call has no recording (yet), `ProviderFailed` where the carrier does not give it."""
+    if (path := own_file(runtime.settings, call)) is not None:
+        return await _file(path)
+    if call.carrier_recording_id is not None:
+        return await _carrier_stream(runtime, call, call.carrier_recording_id)
+    raise NotFound("The call has no recording.")
+
+
+def own_file(settings: Settings, call: Call) -> Path | None:
+    """Where a call's recording is, None where we have none of our own."""
+    path = recording_path(settings, call)
+    return path if call.has_recording and path.exists() else None
+
+
+async def _file(path: Path) -> Response:
+    response = await send_file(path, mimetype="audio/wav", conditional=True)
+    response.headers["Accept-Ranges"] = "bytes"
+    return response
+
+
+async def _carrier_stream(runtime: Runtime, call: Call, recording_id: str) -> Response:
+    try:
+        async with runtime.providers.telephony(call.organization_id, call.carrier) as carrier:
+            recording = await carrier.fetch_recording(recording_id, request.headers.get("Range"))
+    except ProviderError as error:
+        raise ProviderFailed(error.message) from error
+    response = Response(_chunks(recording), recording.status, content_type=recording.content_type)
+    if recording.content_length is not None:
+        response.headers["Content-Length"] = str(recording.content_length)
+    if recording.content_range is not None:
+        response.headers["Content-Range"] = recording.content_range
+    return response
+
+
+async def _chunks(recording: RecordingStream) -> AsyncIterator[bytes]:
+    async for chunk in recording.chunks:
+        yield chunk

@@ -1,0 +1,100 @@
+"""Somebody calls from a browser: one of our own numbers answers as it does for everybody, any other is dialled with one of ours as the caller id.
+
+`agent:<id>` asks for an agent, whether it has a number or not.
+"""
+
+from uuid import UUID
+
+import structlog
+from pydantic import TypeAdapter, ValidationError
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.engine.conversation.call import EndedReason
+from switchboard.foundation.database import new_id, now
+from switchboard.foundation.web.schemas import PhoneNumberText, parse_id
+from switchboard.plugin_sdk import BrowserCall, ForwardCall, IncomingCall, Instruction, RejectCall
+from switchboard.resources.calls import inbound
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.states import FORWARDED_PATIENCE, finish, is_over, start
+from switchboard.resources.do_not_call import service as do_not_call
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.runtime import Runtime
+
+logger = structlog.get_logger()
+AGENT = "agent:"
+NO_NUMBER = "browser"
+"""Stands for a number in a call that has none."""
+_phone_number: TypeAdapter[str] = TypeAdapter(PhoneNumberText)
+
+
+async def answer(runtime: Runtime, organization_id: UUID, carrier: str, browser: BrowserCall) -> Instruction:
+    """Decide, write the call down, and say what the carrier is to do. Whoever has a token may call; what they dial has been checked by nobody."""
+    async with runtime.database.tenant(organization_id) as session:
+        own = await numbers.find_by_number(session, browser.to_number)
+        caller = next(
+            (
+                number
+                for number in await numbers.at_carrier(session, carrier)
+                if number.phone_number == browser.from_number
+            ),
+            None,
+        )
+        agent_id = parse_id(browser.to_number.removeprefix(AGENT)) if browser.to_number.startswith(AGENT) else None
+        if agent_id is not None:
+            own = await numbers.of_agent(session, agent_id)
+        elif own is None:
+            return await _dial(session, carrier, browser, caller)
+    to_number = own.phone_number if own else NO_NUMBER
+    from_number = caller.phone_number if caller else to_number
+    return await inbound.answer(
+        runtime,
+        organization_id,
+        carrier,
+        IncomingCall(browser.carrier_call_id, from_number, to_number),
+        agent_id=agent_id,
+    )
+
+
+async def _dial(session: AsyncSession, carrier: str, browser: BrowserCall, caller: PhoneNumber | None) -> Instruction:
+    try:
+        to_number = _phone_number.validate_python(browser.to_number)
+    except ValidationError:
+        caller = None
+    if caller is None:
+        logger.warning(
+            "call from a browser refused: it must dial a phone number, with one of the organization's own as the caller id"
+        )
+        return RejectCall()
+    call = await inbound.known(session, carrier, browser) or await _write(session, carrier, browser, caller)
+    return RejectCall() if is_over(call) else ForwardCall(to_number, caller_id=call.from_number)
+
+
+async def _write(session: AsyncSession, carrier: str, browser: BrowserCall, caller: PhoneNumber) -> Call:
+    no_room = await calls.claim_room(session) < 1
+    call = Call(
+        id=new_id(),
+        organization_id=session.info["organization_id"],
+        phone_number_id=caller.id,
+        direction="outbound",
+        status="ringing",
+        from_number=caller.phone_number,
+        to_number=browser.to_number,
+        carrier=carrier,
+        carrier_call_id=browser.carrier_call_id,
+        served_by={"telephony": carrier},
+        watch_at=now() + FORWARDED_PATIENCE,
+    )
+    session.add(call)
+    await session.flush()
+    if await do_not_call.is_listed(session, call.to_number):
+        await finish(session, call, "failed", reason=EndedReason.DO_NOT_CALL, error=calls.NOT_TO_BE_CALLED)
+    elif no_room:
+        await finish(session, call, "busy", error="The organization has as many calls running as it may.")
+    elif not await inbound.can_pay(session, call):
+        await finish(session, call, "failed", reason=EndedReason.INSUFFICIENT_BALANCE, error=inbound.NOT_PAID)
+    else:
+        await start(session, call)
+        call.watch_at = now() + FORWARDED_PATIENCE
+    return call

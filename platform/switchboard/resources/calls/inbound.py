@@ -1,0 +1,212 @@
+"""Somebody rings one of our numbers: who answers? By number, schedule, agent and room; the answer to a repeated question is the same."""
+
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+import structlog
+from pydantic import BaseModel, ConfigDict, ValidationError
+from sqlmodel import col
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.engine.conversation.call import EndedReason
+from switchboard.foundation.database import new_id, now
+from switchboard.foundation.outbound import OutboundError
+from switchboard.foundation.web.errors import InsufficientBalance
+from switchboard.foundation.web.schemas import PhoneNumberText, parse_id
+from switchboard.foundation.web.signatures import signature_headers
+from switchboard.plugin_sdk import ConnectMedia, ForwardCall, IncomingCall, Instruction, RejectCall
+from switchboard.resources.agents import service as agents
+from switchboard.resources.billing import ledger
+from switchboard.resources.billing.costs import call_estimate
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.callback_urls import media_url
+from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.states import FORWARDED_PATIENCE, MEDIA_PATIENCE, finish, is_over, start
+from switchboard.resources.identity.service import policy_of
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.phone_numbers.schedule import Schedule, is_open
+from switchboard.runtime import Runtime
+
+logger = structlog.get_logger()
+WEBHOOK_SECONDS = 5.0
+NOT_PAID = "The organization's balance does not cover the call."
+WEBHOOK_ANSWER_BYTES = 65_536
+
+
+class WebhookDecision(BaseModel):
+    """What a `forward_webhook_url` answers (api-decisions, "Objects")."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    action: Literal["agent", "forward", "hangup"]
+    agent_id: str | None = None
+    number: PhoneNumberText | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What becomes of a call: an agent answers it, it is forwarded, it is recorded (`voicemail`), or refused with a reason."""
+
+    agent_id: UUID | None = None
+    forward_to: str | None = None
+    voicemail: bool = False
+    refused: str | None = None
+    busy: bool = False
+
+
+async def answer(
+    runtime: Runtime, organization_id: UUID, carrier: str, incoming: IncomingCall, *, agent_id: UUID | None = None
+) -> Instruction:
+    """Decide, write the call down, and say what the carrier is to do. `agent_id` is the agent that was asked for, where no number was rung."""
+    async with runtime.database.tenant(organization_id) as session:
+        announced = await known(session, carrier, incoming)
+        if announced is not None:
+            return _instruction(runtime, announced)
+        number = await numbers.find_by_number(session, incoming.to_number)
+    asked_for = agent_id is not None
+    route = await (
+        _to_agent(runtime, organization_id, agent_id)
+        if asked_for
+        else _route(runtime, organization_id, number, incoming)
+    )
+    async with runtime.database.tenant(organization_id) as session:
+        call = await known(session, carrier, incoming) or await _write(session, carrier, incoming, number, route)
+        return _instruction(runtime, call)
+
+
+async def known(session: AsyncSession, carrier: str, incoming: IncomingCall) -> Call | None:
+    """The call, where it was announced before."""
+    return await calls.find_at_carrier(session, carrier, incoming.carrier_call_id)
+
+
+def _instruction(runtime: Runtime, call: Call) -> Instruction:
+    if is_over(call):
+        return RejectCall("busy" if call.status == "busy" else "rejected")
+    if call.transferred_to is not None:
+        return ForwardCall(call.transferred_to, caller_id=call.to_number)
+    return ConnectMedia(media_url(runtime.settings, runtime.keyring, call))
+
+
+async def _write(
+    session: AsyncSession, carrier: str, incoming: IncomingCall, number: PhoneNumber | None, route: Route
+) -> Call:
+    call = Call(
+        id=new_id(),
+        organization_id=session.info["organization_id"],
+        agent_id=route.agent_id,
+        phone_number_id=number.id if number else None,
+        direction="inbound",
+        status="ringing",
+        from_number=incoming.from_number,
+        to_number=incoming.to_number,
+        carrier=carrier,
+        carrier_call_id=incoming.carrier_call_id,
+        voicemail=route.voicemail,
+        transferred_to=route.forward_to,
+        watch_at=now() + MEDIA_PATIENCE,
+        cause_depth=await _cause_depth(session, incoming),
+    )
+    session.add(call)
+    await session.flush()
+    if route.refused is None and not await can_pay(session, call):
+        logger.warning(
+            "inbound call refused: the balance does not cover it",
+            call_id=str(call.id),
+            organization_id=str(call.organization_id),
+        )
+        await finish(session, call, "failed", reason=EndedReason.INSUFFICIENT_BALANCE, error=NOT_PAID)
+    elif route.refused is not None:
+        await finish(session, call, "busy" if route.busy else "failed", error=route.refused)
+    elif route.forward_to is not None:
+        await start(session, call)
+        call.ended_reason, call.watch_at = EndedReason.TRANSFERRED.value, now() + FORWARDED_PATIENCE
+    return call
+
+
+async def _cause_depth(session: AsyncSession, incoming: IncomingCall) -> int:
+    """A call from one of our own numbers goes on where the outbound one left off, so that automations cannot chase each other over the carrier."""
+    rows = calls.listed(session).where(
+        col(Call.direction) == "outbound",
+        col(Call.ended_at).is_(None),
+        col(Call.from_number) == incoming.from_number,
+        col(Call.to_number) == incoming.to_number,
+    )
+    placed = (await session.exec(rows.order_by(col(Call.created_at).desc()).limit(1))).one_or_none()
+    return placed.cause_depth if placed else 0
+
+
+async def can_pay(session: AsyncSession, call: Call) -> bool:
+    """Set the call's first minute aside, if the organization has it."""
+    prices = (await policy_of(session, call.organization_id)).prices
+    try:
+        await ledger.hold(session, call.id, call_estimate(prices, minutes=1))
+    except InsufficientBalance:
+        return False
+    return True
+
+
+async def _route(runtime: Runtime, organization_id: UUID, number: PhoneNumber | None, incoming: IncomingCall) -> Route:
+    if number is None:
+        return Route(refused="The number that was rung is not one of the organization's.")
+    schedule = Schedule.model_validate(number.schedule) if number.schedule else None
+    if schedule is None or is_open(schedule, now()):
+        return await _to_agent(runtime, organization_id, number.inbound_agent_id)
+    if schedule.outside_action == "voicemail":
+        return await _to_agent(runtime, organization_id, number.inbound_agent_id, voicemail=True)
+    if schedule.outside_action == "forward" and number.forward_number:
+        return Route(forward_to=number.forward_number)
+    if schedule.outside_action == "webhook" and number.forward_webhook_url:
+        return await _ask_webhook(runtime, number, incoming)
+    return Route(refused="The call came outside the number's opening hours.")
+
+
+async def _to_agent(
+    runtime: Runtime, organization_id: UUID, agent_id: UUID | None, *, voicemail: bool = False
+) -> Route:
+    async with runtime.database.tenant(organization_id) as session:
+        agent = await agents.find(session, agent_id) if agent_id else None
+        if agent is None or agent.status != "active":
+            return Route(refused="No agent answers this number.")
+        if await calls.claim_room(session) < 1:
+            return Route(agent_id=agent.id, refused="The organization has as many calls running as it may.", busy=True)
+    return Route(agent_id=agent.id, voicemail=voicemail)
+
+
+async def _ask_webhook(runtime: Runtime, number: PhoneNumber, incoming: IncomingCall) -> Route:
+    body = (
+        _WebhookQuestion(from_number=incoming.from_number, to_number=incoming.to_number, phone_number_id=number.id)
+        .model_dump_json()
+        .encode()
+    )
+    secret = runtime.keyring.decrypt(number.forward_webhook_secret or "", numbers.webhook_secret_label(number))
+    try:
+        reply = await runtime.outbound.post(
+            number.forward_webhook_url or "",
+            body,
+            headers=signature_headers(body, secret),
+            seconds=WEBHOOK_SECONDS,
+            read_limit=WEBHOOK_ANSWER_BYTES,
+        )
+        if not 200 <= reply.status < 300:
+            return Route(refused=f"The number's webhook answered {reply.status}.")
+        decision = WebhookDecision.model_validate_json(reply.body)
+    except OutboundError as error:
+        return Route(refused=f"The number's webhook could not be asked: {error}")
+    except ValidationError:
+        return Route(refused="The number's webhook gave an answer that is not understood.")
+    if decision.action == "agent":
+        return await _to_agent(
+            runtime, number.organization_id, parse_id(decision.agent_id or "") or number.inbound_agent_id
+        )
+    if decision.action == "forward" and (target := decision.number or number.forward_number):
+        return Route(forward_to=target)
+    return Route(refused="The number's webhook refused the call.")
+
+
+class _WebhookQuestion(BaseModel):
+    from_number: str
+    to_number: str
+    phone_number_id: UUID
+    direction: Literal["inbound"] = "inbound"

@@ -1,0 +1,30 @@
+"""What workers do for calls."""
+
+from uuid import UUID
+
+from switchboard.resources.calls import dialing, reconciler
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.after import analysis
+from switchboard.runtime import Runtime
+
+
+async def dial_call(runtime: Runtime, *, organization_id: str, call_id: str) -> None:
+    """Place a call that was just written down."""
+    await dialing.dial(runtime, UUID(organization_id), UUID(call_id))
+
+
+async def hang_up_call(runtime: Runtime, *, organization_id: str, call_id: str) -> None:
+    """Tell the carrier that a call was taken back."""
+    async with runtime.database.tenant(UUID(organization_id)) as session:
+        call = await calls.get(session, UUID(call_id))
+    await dialing.hang_up(runtime, call)
+
+
+async def analyze_call(runtime: Runtime, *, organization_id: str, call_id: str) -> None:
+    """Analyse a call that has just ended."""
+    await analysis.analyze(runtime, UUID(organization_id), UUID(call_id))
+
+
+async def sweep_calls(runtime: Runtime) -> None:
+    """Look after calls whose wake-up was lost or whose process died."""
+    await reconciler.sweep(runtime)

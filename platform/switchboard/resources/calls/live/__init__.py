@@ -1,0 +1,1 @@
+"""Live calls: monitoring over Redis and WebSocket, and the holder process's heartbeat."""

@@ -1,0 +1,124 @@
+"""What a live call tells its monitors, over Redis: the side that holds the call, and how the other side reads it."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import Annotated, Literal, TypeAlias
+from uuid import UUID
+
+import structlog
+from pydantic import BaseModel, Field, TypeAdapter
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from switchboard.engine.conversation.call import EndedReason, TranscriptEntry
+from switchboard.engine.conversation.handoff.supervision import DeskState
+
+logger = structlog.get_logger()
+MOST_WAITING = 100
+AWAY_SECONDS = 1.0
+AUDIO, NEWS = b"a", b"n"
+
+
+class State(BaseModel):
+    """Who has the call and what the agent does."""
+
+    type: Literal["state"] = "state"
+    state: DeskState
+
+
+class Entries(BaseModel):
+    """What was said, from the transcript's position `first` on."""
+
+    type: Literal["entries"] = "entries"
+    first: int
+    entries: list[TranscriptEntry]
+
+
+class NotDone(BaseModel):
+    """Why what a monitor asked for was not done."""
+
+    type: Literal["not_done"] = "not_done"
+    monitor_id: UUID
+    action: str
+    message: str
+
+
+class Over(BaseModel):
+    """The call is over."""
+
+    type: Literal["over"] = "over"
+    reason: EndedReason
+
+
+News: TypeAlias = Annotated[State | Entries | NotDone | Over, Field(discriminator="type")]
+_news: TypeAdapter[State | Entries | NotDone | Over] = TypeAdapter(News)
+
+
+def channel(call_id: UUID) -> str:
+    """Where a call's monitors listen."""
+    return f"live:call:{call_id}"
+
+
+def read(data: bytes) -> bytes | State | Entries | NotDone | Over:
+    """Audio frames as `Feed` has them, or news. Raises `ValueError`."""
+    return data[1:] if data[:1] == AUDIO else _news.validate_json(data[1:])
+
+
+class RedisFeed:
+    """A call's `Feed`. What Redis does not take in time is lost, the oldest first: monitors ask again for what they miss."""
+
+    def __init__(self, redis: Redis, call_id: UUID) -> None:
+        self._redis = redis
+        self._call_id = call_id
+        self._waiting: deque[bytes] = deque(maxlen=MOST_WAITING)
+        self._wake = asyncio.Event()
+        self._closed = False
+        self._sending = asyncio.create_task(self._send())
+
+    def audio(self, frames: bytes) -> None:
+        """40 ms of both channels."""
+        self._put(AUDIO + frames)
+
+    def state(self, state: DeskState) -> None:
+        """Who has the call and what the agent does, when it changes and once a second."""
+        self._tell(State(state=state))
+
+    def entries(self, first: int, entries: Sequence[TranscriptEntry]) -> None:
+        """What was said."""
+        self._tell(Entries(first=first, entries=list(entries)))
+
+    def refused(self, monitor_id: UUID, action: str, message: str) -> None:
+        """Something that a monitor asked for was not done."""
+        self._tell(NotDone(monitor_id=monitor_id, action=action, message=message))
+
+    def ended(self, reason: EndedReason) -> None:
+        """The call is over."""
+        self._tell(Over(reason=reason))
+
+    def close(self) -> None:
+        """Nothing more comes; what waits is still sent."""
+        self._closed = True
+        self._wake.set()
+
+    def _tell(self, news: BaseModel) -> None:
+        self._put(NEWS + news.model_dump_json().encode())
+
+    def _put(self, data: bytes) -> None:
+        self._waiting.append(data)
+        self._wake.set()
+
+    async def _send(self) -> None:
+        while not (self._closed and not self._waiting):
+            await self._wake.wait()
+            self._wake.clear()
+            while self._waiting:
+                try:
+                    await self._redis.publish(channel(self._call_id), self._waiting.popleft())
+                except (RedisError, OSError) as error:
+                    logger.warning(
+                        "monitors hear nothing: Redis is away", call_id=str(self._call_id), error=type(error).__name__
+                    )
+                    if self._closed:
+                        return
+                    await asyncio.sleep(AWAY_SECONDS)

@@ -1,0 +1,243 @@
+"""Holding a call: from its media socket's first byte to its last word in the database."""
+
+from dataclasses import dataclass, fields
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from uuid import UUID
+
+import structlog
+
+from switchboard.engine.conversation.call import (
+    AgentSettings,
+    CallResult,
+    EndedReason,
+    LiveCall,
+    MediaSocket,
+    Tool,
+    TurnLatency,
+)
+from switchboard.engine.conversation.tools import OptOut, SendSms
+from switchboard.engine.providers.conversation import conversation_providers
+from switchboard.engine.providers.failover import ServiceRecord
+from switchboard.foundation.database import now
+from switchboard.foundation.jobs import wake
+from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.errors import NotFound
+from switchboard.plugin_sdk import (
+    CallbackUrls,
+    Introduction,
+    ModelUsage,
+    ProviderError,
+    ProviderSettings,
+    TelephonyProvider,
+    ToolError,
+)
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents.tools import declared_tools
+from switchboard.resources.billing.costs import call_costs
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.callback_urls import call_callbacks, media_url
+from switchboard.resources.calls.dialing import hang_up
+from switchboard.resources.calls.media.call_log import DatabaseCallLog
+from switchboard.resources.calls.media.text_sender import CallTexts
+from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.states import MEDIA_PATIENCE, FinalStatus, finish, is_over, start
+from switchboard.resources.do_not_call import service as do_not_call
+from switchboard.resources.identity.service import policy_of
+from switchboard.resources.knowledge_bases.agent_knowledge import agent_knowledge
+from switchboard.runtime import Runtime
+
+logger = structlog.get_logger()
+LATENCY_FIELDS = tuple(field.name for field in fields(TurnLatency))
+FAILURES = {EndedReason.PROVIDER_FAILED, EndedReason.ERROR}
+"""Ends that make a call `failed`; every other end is a `completed` call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """The call at its carrier, as the engine may act on it."""
+
+    runtime: Runtime
+    call: Call
+    carrier: TelephonyProvider[ProviderSettings]
+
+    async def hang_up(self) -> None:
+        await self.carrier.hang_up(await self._carrier_call_id())
+
+    async def transfer(self, to_number: str) -> None:
+        if not self.carrier.capabilities.transfer:
+            raise ProviderError(f"{self.carrier.title} cannot transfer calls", retryable=False)
+        await self._refuse_listed(to_number)
+        await self.carrier.transfer(
+            await self._carrier_call_id(), to_number=to_number, caller_id=self._own_number, callbacks=self._callbacks
+        )
+
+    async def introduce(self, to_number: str, text: str, language: str) -> str:
+        if not self.carrier.capabilities.warm_transfer:
+            raise ProviderError(
+                f"{self.carrier.title} can transfer calls without an introduction only", retryable=False
+            )
+        await self._refuse_listed(to_number)
+        introduction = Introduction(to_number, self._own_number, text, language)
+        return await self.carrier.introduce(await self._carrier_call_id(), introduction, self._callbacks)
+
+    async def connect(self, target_call_id: str) -> None:
+        await self.carrier.connect(await self._carrier_call_id(), target_call_id)
+
+    async def hang_up_target(self, target_call_id: str) -> None:
+        await self.carrier.hang_up(target_call_id)
+
+    async def send_digits(self, digits: str) -> None:
+        await self.carrier.send_digits(await self._carrier_call_id(), digits)
+
+    async def _refuse_listed(self, number: str) -> None:
+        """Whoever is on the do-not-call list is rung for no transfer either: its number is the model's choice, or the caller's."""
+        async with self.runtime.database.tenant(self.call.organization_id) as session:
+            if await do_not_call.is_listed(session, number):
+                raise ProviderError(calls.NOT_TO_BE_CALLED, retryable=False)
+
+    @property
+    def _own_number(self) -> str:
+        return self.call.to_number if self.call.direction == "inbound" else self.call.from_number
+
+    @property
+    def _callbacks(self) -> CallbackUrls:
+        return call_callbacks(
+            self.runtime.settings,
+            carrier=self.call.carrier,
+            organization_id=self.call.organization_id,
+            call_id=self.call.id,
+        )
+
+    async def _carrier_call_id(self) -> str:
+        """The carrier may name a call, by callback, after it has opened its media socket."""
+        if self.call.carrier_call_id is None:
+            async with self.runtime.database.tenant(self.call.organization_id) as session:
+                self.call.carrier_call_id = (await calls.get(session, self.call.id)).carrier_call_id
+        if self.call.carrier_call_id is None:
+            raise ProviderError("the carrier has not named the call yet")
+        return self.call.carrier_call_id
+
+
+async def hold(runtime: Runtime, organization_id: UUID, call_id: UUID, carrier: str, socket: MediaSocket) -> None:
+    """Hold one call to its end. A socket for a call that is over, held already, another carrier's by now, or unknown is closed at once."""
+    try:
+        call, agent = await _take(runtime, organization_id, call_id, carrier)
+    except NotFound:
+        await socket.close()
+        return
+    structlog.contextvars.bind_contextvars(organization_id=str(organization_id), call_id=str(call_id))
+    try:
+        async with runtime.providers.telephony(organization_id, carrier) as provider:
+            leg = Leg(runtime, call, provider)
+            if call.answered_by == "machine" and call.direction == "outbound":
+                await leg.hang_up()
+                await _fail(runtime, call, EndedReason.VOICEMAIL, None)
+                return
+            await _converse(runtime, call, agent, leg, socket)
+    except ProviderError as error:
+        await _fail(runtime, call, EndedReason.PROVIDER_FAILED, error.message)
+        await hang_up(runtime, call)
+    finally:
+        await socket.close()
+
+
+async def _take(runtime: Runtime, organization_id: UUID, call_id: UUID, carrier: str) -> tuple[Call, Agent]:
+    async with runtime.database.tenant(organization_id) as session:
+        call = await calls.get(session, call_id, lock=True)
+        agent = await agents.find(session, call.agent_id) if call.agent_id else None
+        if is_over(call) or call.holder is not None or call.carrier != carrier or agent is None:
+            raise NotFound
+        await start(session, call)
+        call.holder, call.watch_at = runtime.node, now() + MEDIA_PATIENCE
+        return call, agent
+
+
+async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket: MediaSocket) -> None:
+    embeddings: list[ModelUsage] = []
+    record = ServiceRecord({"telephony": call.carrier})
+    log = DatabaseCallLog(runtime.database, call)
+    address = media_url(runtime.settings, runtime.keyring, call)
+    async with (
+        conversation_providers(
+            runtime.database, runtime.providers, call.organization_id, agent, record=record
+        ) as providers,
+        log,
+    ):
+        live = LiveCall(
+            call_id=call.id,
+            organization_id=call.organization_id,
+            direction="inbound" if call.direction == "inbound" else "outbound",
+            from_number=call.from_number,
+            to_number=call.to_number,
+            agent=agent_settings(agent),
+            speech_to_text=providers.speech_to_text,
+            text_to_speech=providers.text_to_speech,
+            llm=providers.llm,
+            codec=leg.carrier.media_codec(address),
+            leg=leg,
+            log=log,
+            recording_path=recording_path(runtime.settings, call),
+            tools=await _tools(runtime, call, agent),
+            variables={name: str(value) for name, value in call.call_metadata.items()},
+            hints=tuple(providers.llm.expected_phrases(agent.system_prompt)),
+            voicemail=call.voicemail,
+            digits_as_tones=not leg.carrier.capabilities.send_digits,
+            knowledge=agent_knowledge(runtime, call.organization_id, agent.knowledge_base_ids, embeddings),
+        )
+        result = await runtime.engine.hold(live, socket)
+    result.usage.embeddings.extend(embeddings)
+    result.usage.text_to_speech_characters += record.overtaken_characters
+    await _write_down(runtime, call, result, record.served)
+
+
+async def _tools(runtime: Runtime, call: Call, agent: Agent) -> list[Tool]:
+    own: list[Tool] = [SendSms(CallTexts(runtime, call)), OptOut(partial(_opt_out, runtime, call))]
+    return [*own, *(tool() for tool in runtime.registry.tools), *await declared_tools(runtime, agent)]
+
+
+async def _opt_out(runtime: Runtime, call: Call) -> None:
+    number = call.from_number if call.direction == "inbound" else call.to_number
+    if not number.startswith("+"):
+        raise ToolError("the caller's number is withheld")
+    async with runtime.database.tenant(call.organization_id) as session:
+        await do_not_call.add(session, number, source="call", note=f"Said in call {call.id}.")
+
+
+async def _write_down(runtime: Runtime, held: Call, result: CallResult, served: dict[str, str]) -> None:
+    async with runtime.database.tenant(held.organization_id) as session:
+        call = await calls.get(session, held.id, lock=True)
+        parts = call_costs(
+            (await policy_of(session, held.organization_id)).prices,
+            result.usage,
+            duration_seconds=result.duration_seconds,
+        )
+        call.cost_parts = {name: float(amount) for name, amount in parts.items()}
+        call.cost_total = sum(parts.values(), start=Decimal(0))
+        call.served_by = served
+        call.latencies = [{name: getattr(turn, name) for name in LATENCY_FIELDS} for turn in result.latencies]
+        call.has_recording = result.recording_path is not None and result.recording_path.exists()
+        call.transferred_to = result.transferred_to
+        status: FinalStatus = "failed" if result.ended_reason in FAILURES else "completed"
+        await finish(session, call, status, reason=result.ended_reason, error=result.error_message)
+        call.analysis_due_at = now()
+        wake(session, "analyze_call", organization_id=str(call.organization_id), call_id=str(call.id))
+
+
+async def _fail(runtime: Runtime, held: Call, reason: EndedReason, error: str | None) -> None:
+    async with runtime.database.tenant(held.organization_id) as session:
+        call = await calls.get(session, held.id, lock=True)
+        await finish(session, call, "failed" if reason in FAILURES else "completed", reason=reason, error=error)
+
+
+def recording_path(settings: Settings, call: Call) -> Path:
+    """Where a call's recording is kept."""
+    return settings.data_dir / "recordings" / str(call.organization_id) / f"{call.id}.wav"
+
+
+def agent_settings(agent: Agent) -> AgentSettings:
+    """The agent as the engine takes it."""
+    values = {field.name: getattr(agent, field.name) for field in fields(AgentSettings) if field.name != "agent_id"}
+    return AgentSettings(agent_id=agent.id, **values)

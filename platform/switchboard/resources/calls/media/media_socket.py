@@ -1,0 +1,89 @@
+"""Carriers' media sockets, `/media/<token>`."""
+
+import asyncio
+import contextlib
+import time
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from switchboard.plugin_sdk import Frame
+from switchboard.resources.calls.callback_urls import read_token
+from switchboard.resources.calls.media.call_runner import hold
+from switchboard.runtime import Runtime
+
+if TYPE_CHECKING:
+    from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, WebsocketScope
+
+logger = structlog.get_logger()
+PREFIX: Final = "/media/"
+SEND_SECONDS = 5.0
+CLOSE_SECONDS = 2.0
+
+
+class AsgiMediaSocket:
+    """A carrier's WebSocket over ASGI (`MediaSocket`)."""
+
+    def __init__(self, receive: "ASGIReceiveCallable", send: "ASGISendCallable") -> None:
+        self._receive = receive
+        self._send = send
+        self.opened = time.monotonic()
+        self._open = True
+        self._gone = False
+
+    async def receive(self) -> Frame | None:
+        """The next message, None once the socket is closed."""
+        while self._open:
+            message = await self._receive()
+            if message["type"] == "websocket.receive":
+                text = message["text"]
+                return text if text is not None else message["bytes"]
+            self._gone = message["type"] == "websocket.disconnect"
+            self._open = not self._gone
+        return None
+
+    async def send(self, message: Frame) -> None:
+        """Raises `ConnectionError` once the socket is closed, or when the carrier does not take it within 5 seconds."""
+        if not self._open:
+            raise ConnectionError("the media socket is closed")
+        text, data = (message, None) if isinstance(message, str) else (None, message)
+        try:
+            async with asyncio.timeout(SEND_SECONDS):
+                await self._send({"type": "websocket.send", "bytes": data, "text": text})
+        except TimeoutError:
+            self._open = False
+            raise ConnectionError("the carrier does not take our audio") from None
+
+    async def close(self) -> None:
+        """Close it; harmless when done twice."""
+        if self._open:
+            self._open = False
+            await self._send({"type": "websocket.close", "code": 1000, "reason": None})
+
+    async def drain(self) -> None:
+        """Hear the carrier out until it hangs up too: what it says meanwhile would fill hypercorn's queue, and its connection never end."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                while not self._gone:
+                    self._gone = (await self._receive())["type"] == "websocket.disconnect"
+
+
+async def refuse(send: "ASGISendCallable") -> None:
+    """Answer a socket that has not been accepted with 403."""
+    await send({"type": "websocket.close", "code": 1008, "reason": None})
+
+
+async def media(
+    runtime: Runtime, scope: "WebsocketScope", receive: "ASGIReceiveCallable", send: "ASGISendCallable"
+) -> None:
+    """Hold the call whose token the path has."""
+    await receive()
+    found = read_token(runtime.keyring, scope["path"].removeprefix(PREFIX))
+    if found is None:
+        logger.warning("media socket refused: its token is not ours")
+        await refuse(send)
+        return
+    await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
+    socket = AsgiMediaSocket(receive, send)
+    await hold(runtime, *found, socket)
+    await socket.drain()

@@ -1,0 +1,37 @@
+"""Texts that an agent sends while it holds a call."""
+
+from dataclasses import dataclass
+
+from switchboard.foundation.events.triggers import act_at_depth
+from switchboard.foundation.web.errors import ApiError
+from switchboard.plugin_sdk import ToolError
+from switchboard.resources.calls.models import Call
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.sms import service as sms
+from switchboard.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class CallTexts:
+    """Sends texts from the number that the call is held over (`TextSender`)."""
+
+    runtime: Runtime
+    call: Call
+
+    async def send_text(self, body: str, to_number: str | None) -> None:
+        inbound = self.call.direction == "inbound"
+        own, other = (
+            (self.call.to_number, self.call.from_number) if inbound else (self.call.from_number, self.call.to_number)
+        )
+        target = to_number or other
+        if not target.startswith("+"):
+            raise ToolError("the caller's number is withheld: ask for one")
+        async with self.runtime.database.tenant(self.call.organization_id) as session:
+            act_at_depth(session, self.call.cause_depth)
+            number = await numbers.find_by_number(session, own)
+            if number is None:
+                raise ToolError("the number that the call is held over is not the organization's any more")
+            try:
+                await sms.compose(session, number, target, body, author="agent")
+            except ApiError as error:
+                raise ToolError(error.detail) from error

@@ -1,0 +1,103 @@
+"""Calls and their transcripts."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Numeric, UniqueConstraint, text
+from sqlmodel import Field
+
+from switchboard.foundation.database import TenantTable, json_column
+
+
+class Call(TenantTable, table=True):
+    """A call. Fields as in the specification's Call, and how it is carried on.
+
+    `agent_id` stays when the agent is deleted. `holder` is the server process that holds the media socket. `watch_at` is when the sweep
+    looks after the call if nothing has happened to it by then; None once it is over. `cause_depth` is how many automations' doings led to it, which
+    its events carry on. `transfer_target` is the carrier's id of who was told of the call and waits to be connected. `taken_over_by` names the
+    person who has the call since `taken_over_at`, or had it when it ended.
+    """
+
+    __tablename__ = "call"
+    __table_args__ = (
+        UniqueConstraint("organization_id", "id"),
+        Index(None, "organization_id", "created_at", "id"),
+        Index(None, "organization_id", "agent_id", "created_at"),
+        Index(None, "organization_id", "status", "created_at"),
+        Index(None, "organization_id", "from_number", "created_at"),
+        Index(None, "organization_id", "to_number", "created_at"),
+        Index("ix_call_watched", "watch_at", postgresql_where=text("watch_at is not null")),
+        Index("ix_call_open", "organization_id", postgresql_where=text("ended_at is null")),
+        Index(
+            "uq_call_carrier",
+            "organization_id",
+            "carrier",
+            "carrier_call_id",
+            unique=True,
+            postgresql_where=text("carrier_call_id is not null"),
+        ),
+        CheckConstraint("direction in ('inbound', 'outbound')", name="direction"),
+        CheckConstraint(
+            "status in ('queued', 'ringing', 'in-progress', 'completed', 'busy', 'no-answer', 'failed', 'canceled')",
+            name="status",
+        ),
+    )
+
+    agent_id: UUID | None = None
+    phone_number_id: UUID | None = None
+    direction: str
+    status: str = "queued"
+    from_number: str
+    to_number: str
+    duration_seconds: int = 0
+    cost_total: Decimal = Field(default=Decimal(0), sa_type=Numeric(14, 6))
+    cost_parts: dict[str, Any] = json_column()
+    call_summary: str | None = None
+    call_successful: bool | None = None
+    user_sentiment: str = "unknown"
+    extracted_data: dict[str, Any] = json_column()
+    call_metadata: dict[str, Any] = json_column()
+    ended_reason: str | None = None
+    error_message: str | None = None
+    latencies: list[dict[str, Any]] = json_column(list)
+    served_by: dict[str, Any] = json_column()
+    answered_by: str | None = None
+    transferred_to: str | None = None
+    transfer_target: str | None = None
+    taken_over_by: str | None = None
+    taken_over_at: datetime | None = None
+    carrier: str
+    carrier_call_id: str | None = None
+    carrier_recording_id: str | None = None
+    has_recording: bool = False
+    voicemail: bool = False
+    holder: str | None = None
+    dialing_at: datetime | None = None
+    watch_at: datetime | None = None
+    cause_depth: int = 0
+    analysis_due_at: datetime | None = Field(default=None, index=True)
+    analysis_attempts: int = 0
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+class TranscriptLine(TenantTable, table=True):
+    """One entry of a call's transcript, written while the call goes on. Milliseconds count from the start of the audio."""
+
+    __tablename__ = "transcript_line"
+    __table_args__ = (
+        UniqueConstraint("organization_id", "call_id", "position"),
+        ForeignKeyConstraint(["organization_id", "call_id"], ["call.organization_id", "call.id"], ondelete="CASCADE"),
+        CheckConstraint("role in ('user', 'agent', 'tool', 'system')", name="role"),
+    )
+
+    call_id: UUID
+    position: int
+    role: str
+    content: str
+    timestamp_ms: int
+    ended_ms: int
+    interrupted: bool = False
+    by_person: bool = False

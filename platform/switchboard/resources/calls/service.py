@@ -1,0 +1,157 @@
+"""Rules of calls: which there are, and placing one."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from pydantic import JsonValue
+from sqlalchemy import func, or_
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.database import new_id, now
+from switchboard.foundation.events.triggers import cause_depth
+from switchboard.foundation.jobs import wake
+from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
+from switchboard.foundation.web.schemas import parse_id
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
+from switchboard.resources.billing import ledger
+from switchboard.resources.billing.costs import call_estimate
+from switchboard.resources.calls.models import Call, TranscriptLine
+from switchboard.resources.calls.schemas import CallCreate, CallQuery
+from switchboard.resources.calls.states import ORDER
+from switchboard.resources.do_not_call import service as do_not_call
+from switchboard.resources.identity.service import policy_of
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.models import PhoneNumber
+
+NOT_TO_BE_CALLED = "The number is on the organization's do-not-call list."
+
+
+def listed(session: AsyncSession, query: CallQuery | None = None) -> SelectOfScalar[Call]:
+    """The organization's calls, filtered."""
+    rows = select(Call).where(col(Call.organization_id) == session.info["organization_id"])
+    if query is None:
+        return rows
+    if query.agent_id is not None:
+        rows = rows.where(col(Call.agent_id) == (parse_id(query.agent_id) or UUID(int=0)))
+    if query.direction is not None:
+        rows = rows.where(col(Call.direction) == query.direction)
+    if query.status is not None:
+        rows = rows.where(col(Call.status) == query.status)
+    return rows
+
+
+def with_number(rows: SelectOfScalar[Call], phone_number: str) -> SelectOfScalar[Call]:
+    """Of these calls, those from or to a number."""
+    return rows.where(or_(col(Call.from_number) == phone_number, col(Call.to_number) == phone_number))
+
+
+async def get(session: AsyncSession, call_id: UUID, *, lock: bool = False) -> Call:
+    """Raises `NotFound`."""
+    rows = listed(session).where(col(Call.id) == call_id)
+    call = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    if call is None:
+        raise NotFound
+    return call
+
+
+@dataclass(frozen=True, slots=True)
+class OngoingCall:
+    """A call on the line: its row has numbers, `started_at` and `taken_over_by`. The agent may have been deleted since."""
+
+    call: Call
+    agent_name: str | None
+
+
+async def ongoing(session: AsyncSession) -> list[OngoingCall]:
+    """The calls that an agent, or a person who took one over, has on the line now, the latest first."""
+    rows = select(Call, Agent.name).join(
+        Agent, (col(Agent.organization_id) == Call.organization_id) & (col(Agent.id) == Call.agent_id), isouter=True
+    )
+    rows = rows.where(col(Call.organization_id) == session.info["organization_id"], col(Call.ended_at).is_(None))
+    rows = rows.where(col(Call.status) == "in-progress", col(Call.holder).is_not(None)).order_by(
+        col(Call.created_at).desc()
+    )
+    return [OngoingCall(call, name) for call, name in (await session.exec(rows)).all()]
+
+
+async def find_at_carrier(session: AsyncSession, carrier: str, carrier_call_id: str) -> Call | None:
+    """The organization's call that a carrier knows by this id."""
+    rows = listed(session).where(col(Call.carrier) == carrier, col(Call.carrier_call_id) == carrier_call_id)
+    return (await session.exec(rows)).one_or_none()
+
+
+async def transcript(session: AsyncSession, call_id: UUID) -> list[TranscriptLine]:
+    """What was said, in order. Raises `NotFound`."""
+    await get(session, call_id)
+    rows = select(TranscriptLine).where(
+        col(TranscriptLine.organization_id) == session.info["organization_id"], col(TranscriptLine.call_id) == call_id
+    )
+    return list(
+        (await session.exec(rows.order_by(col(TranscriptLine.timestamp_ms), col(TranscriptLine.position)))).all()
+    )
+
+
+async def place(session: AsyncSession, data: CallCreate) -> Call:
+    """Write a call down to be placed; a job asks the carrier once this is committed.
+
+    Raises `ValidationFailed` for an agent or number that cannot be used, `InvalidState` for a paused agent, a number
+    that is not to be called, or too many calls at once.
+    """
+    agent = await _agent(session, data.agent_id)
+    number = await numbers.require(session, data.from_number_id, field="from_number_id")
+    if agent.status != "active":
+        raise InvalidState("The agent is paused: it takes and places no calls.")
+    if await do_not_call.is_listed(session, data.to_number):
+        raise InvalidState(NOT_TO_BE_CALLED)
+    if await claim_room(session) < 1:
+        raise InvalidState("The organization has as many calls running as it may.")
+    return await begin(session, agent, number, data.to_number, metadata=data.metadata)
+
+
+async def begin(
+    session: AsyncSession, agent: Agent, number: PhoneNumber, to_number: str, *, metadata: dict[str, JsonValue]
+) -> Call:
+    """Write a call down whose agent, number and destination may be used. Raises `InsufficientBalance`, with nothing written."""
+    call = Call(
+        id=new_id(),
+        organization_id=session.info["organization_id"],
+        agent_id=agent.id,
+        phone_number_id=number.id,
+        direction="outbound",
+        from_number=number.phone_number,
+        to_number=to_number,
+        carrier=number.carrier,
+        call_metadata=metadata,
+        watch_at=now(),
+        cause_depth=cause_depth(session),
+    )
+    prices = (await policy_of(session, call.organization_id)).prices
+    await ledger.hold(session, call.id, call_estimate(prices, minutes=1))
+    session.add(call)
+    await session.flush()
+    wake(session, "dial_call", organization_id=str(call.organization_id), call_id=str(call.id))
+    return call
+
+
+async def claim_room(session: AsyncSession) -> int:
+    """How many more calls the organization's policy allows. Until the transaction ends nobody else is told, so that the answer holds."""
+    organization_id = session.info["organization_id"]
+    await session.exec(select(func.pg_advisory_xact_lock(func.hashtextextended(f"calls of {organization_id}", 0))))
+    running = (
+        select(func.count())
+        .select_from(Call)
+        .where(col(Call.organization_id) == organization_id, col(Call.ended_at).is_(None))
+    )
+    count = (await session.exec(running.where(col(Call.status).in_(ORDER)))).one()
+    return (await policy_of(session, organization_id)).max_concurrent_calls - count
+
+
+async def _agent(session: AsyncSession, agent_id: str) -> Agent:
+    key = parse_id(agent_id)
+    agent = await agents.find(session, key) if key else None
+    if agent is None:
+        raise ValidationFailed.field("agent_id", "is not an agent of the organization")
+    return agent

@@ -1,0 +1,96 @@
+"""The states of a call, and how one ends (api-decisions, "States")."""
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Literal
+
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.engine.conversation.call import CallUsage, EndedReason
+from switchboard.foundation.database import now
+from switchboard.foundation.events.catalog import CallCompleted, CallEvent, CallFailed, CallRinging, CallStarted
+from switchboard.foundation.events.outbox import publish
+from switchboard.foundation.observability import metrics
+from switchboard.resources.billing import ledger
+from switchboard.resources.billing.costs import call_costs
+from switchboard.resources.calls.models import Call
+from switchboard.resources.identity.service import policy_of
+
+FinalStatus = Literal["completed", "busy", "no-answer", "failed", "canceled"]
+ORDER = {"queued": 0, "ringing": 1, "in-progress": 2}
+RINGING_PATIENCE = timedelta(seconds=60)
+MEDIA_PATIENCE = timedelta(seconds=20)
+FORWARDED_PATIENCE = timedelta(hours=4)
+
+
+def is_over(call: Call) -> bool:
+    """Whether nothing more can happen to the call."""
+    return call.status not in ORDER
+
+
+def event_data(kind: type[CallEvent], call: Call) -> CallEvent:
+    """An event about the call as it is now."""
+    return kind.model_validate(
+        {
+            **{name: getattr(call, name) for name in CallEvent.model_fields if name not in ("call_id", "metadata")},
+            "call_id": call.id,
+            "metadata": call.call_metadata,
+        }
+    )
+
+
+def accept(call: Call) -> None:
+    """The carrier is about to dial. Told late or twice, it changes nothing."""
+    if call.status == "queued":
+        call.watch_at = now() + RINGING_PATIENCE
+
+
+async def ring(session: AsyncSession, call: Call) -> None:
+    """The destination rings. Told late or twice, it changes nothing."""
+    if call.status == "queued":
+        call.status, call.watch_at = "ringing", now() + RINGING_PATIENCE
+        if call.direction == "outbound":
+            await publish(session, event_data(CallRinging, call), depth=call.cause_depth)
+
+
+async def start(session: AsyncSession, call: Call) -> None:
+    """The call is connected. Told twice, it changes nothing."""
+    if call.status in ("queued", "ringing"):
+        call.status, call.started_at, call.watch_at = "in-progress", now(), now() + MEDIA_PATIENCE
+        await publish(session, event_data(CallStarted, call), depth=call.cause_depth)
+
+
+async def finish(
+    session: AsyncSession,
+    call: Call,
+    status: FinalStatus,
+    *,
+    reason: EndedReason | None = None,
+    error: str | None = None,
+    at: datetime | None = None,
+) -> None:
+    """The call is over. Told twice, the first counts."""
+    if is_over(call):
+        return
+    call.status, call.ended_at = status, at or now()
+    call.ended_reason, call.error_message = reason.value if reason else None, error
+    if call.started_at is not None:
+        call.duration_seconds = max(0, round((call.ended_at - call.started_at).total_seconds()))
+    call.watch_at = call.holder = None
+    await _charge(session, call)
+    metrics.calls.labels(call.direction, status).inc()
+    await publish(
+        session, event_data(CallCompleted if status == "completed" else CallFailed, call), depth=call.cause_depth
+    )
+
+
+async def _charge(session: AsyncSession, call: Call) -> None:
+    """Charge what the call has cost; one that nobody has added up, forwarded or cut by a crash, costs its minutes."""
+    if call.duration_seconds and not call.cost_parts:
+        prices = (await policy_of(session, call.organization_id)).prices
+        parts = call_costs(prices, CallUsage(), duration_seconds=call.duration_seconds)
+        call.cost_parts, call.cost_total = (
+            {name: float(amount) for name, amount in parts.items()},
+            sum(parts.values(), start=Decimal(0)),
+        )
+    await ledger.settle(session, "call", call.id, call.cost_total)

@@ -1,0 +1,60 @@
+"""Calling hours, judged where the callee is."""
+
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import phonenumbers
+from phonenumbers import timezone as numbering
+
+from switchboard.resources.identity.policy import CallingHours
+from switchboard.resources.identity.weekly_hours import began_on
+
+WEEK = 8
+"""Days to look ahead: the same hours come again by then."""
+
+
+class CallingClock:
+    """An organization's calling hours at one moment. None stands for any hour; `home` is the zone of numbers that tell none (toll-free, say)."""
+
+    def __init__(self, hours: CallingHours | None, *, home: str, moment: datetime) -> None:
+        self._hours = hours
+        self._home = ZoneInfo(home)
+        self._moment = moment
+        self._known: dict[tuple[str, ...], datetime] = {}
+
+    def opens(self, phone_number: str) -> datetime:
+        """From when the number may be dialled: the moment itself, or one ahead.
+
+        A number that may be in several zones is dialled when it is within the hours in all of them; where that is never, by the home zone.
+        """
+        if self._hours is None:
+            return self._moment
+        zones = tuple(numbering.time_zones_for_number(phonenumbers.parse(phone_number)))
+        if zones not in self._known:
+            self._known[zones] = self._opens(self._hours, _zones(zones) or [self._home])
+        return self._known[zones]
+
+    def _opens(self, hours: CallingHours, zones: list[ZoneInfo]) -> datetime:
+        candidates = sorted({self._moment, *(start for zone in zones for start in self._starts(hours, zone))})
+        for moment in candidates:
+            if all(began_on(hours, moment, zone) for zone in zones):
+                return moment
+        return self._moment + timedelta(days=1) if zones == [self._home] else self._opens(hours, [self._home])
+
+    def _starts(self, hours: CallingHours, zone: ZoneInfo) -> list[datetime]:
+        today = self._moment.astimezone(zone).date()
+        starts = (
+            datetime.combine(today + timedelta(days=days), time.fromisoformat(hours.start), zone)
+            for days in range(WEEK)
+        )
+        return [start.astimezone(UTC) for start in starts if start > self._moment]
+
+
+def _zones(names: tuple[str, ...]) -> list[ZoneInfo]:
+    zones = []
+    for name in names:
+        try:
+            zones.append(ZoneInfo(name))
+        except ZoneInfoNotFoundError:  # "Etc/Unknown" among them
+            return []
+    return zones

@@ -1,0 +1,191 @@
+"""Lists of people as others write them: pasted lines, spreadsheets saved as CSV. What cannot be read is told by its line; nothing is guessed away."""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import phonenumbers
+from pydantic import ValidationError
+
+from switchboard.resources.campaigns.schemas import ContactToCall
+
+DELIMITERS: Final = (",", ";", "\t", "|")
+PHONE_HEADERS: Final = ("phone number", "phone", "number", "mobile", "cell", "telephone", "tel", "e164", "to")
+NAME_HEADERS: Final = ("name", "full name", "first name", "contact", "customer", "contact name", "customer name")
+LOOKED_AT: Final = 50
+"""Lines by which columns are recognized."""
+
+SHOWN: Final = 200
+
+Row = tuple[int, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which column is which, from 0. `name` is None where there are no names, `header` says that the first line names the columns."""
+
+    phone: int
+    name: int | None
+    header: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LineFault:
+    """A line that cannot be used: its number from 1, what stands there, and what is wrong with it."""
+
+    line: int
+    text: str
+    message: str
+
+
+@dataclass(slots=True)
+class PeopleList:
+    """A list as it was read. `lines` has the line of each of the people; `repeated` counts those whose number has stood above already."""
+
+    columns: list[str]
+    layout: Layout
+    people: list[ContactToCall] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    faults: list[LineFault] = field(default_factory=list)
+
+    @property
+    def repeated(self) -> int:
+        return len(self.people) - len({person.phone_number for person in self.people})
+
+
+def read_people(text: str, *, region: str | None, layout: Layout | None = None) -> PeopleList:
+    """Everybody in a list. `region` (`US`) is where numbers without a country are; without one they are faults.
+
+    `layout` is what somebody has chosen; else it is recognized by the first line and by where the numbers are.
+    """
+    rows: list[Row] = []
+    faults: list[LineFault] = []
+    for row in _rows(text):
+        if isinstance(row, LineFault):
+            faults.append(row)
+        else:
+            rows.append(row)
+    width = max((len(cells) for _, cells in rows), default=1)
+    used = layout or _recognized(rows, width, region)
+    used = Layout(
+        min(used.phone, width - 1), used.name if used.name is not None and used.name < width else None, used.header
+    )
+    heads = rows[0][1] if rows and used.header else []
+    found = PeopleList([_head(heads, index) for index in range(width)], used, faults=faults)
+    for line, cells in rows[1:] if used.header else rows:
+        _add(found, line, cells, region)
+    found.faults.sort(key=lambda fault: fault.line)
+    return found
+
+
+def region_of(phone_number: str) -> str | None:
+    """The region of a number of ours, by which numbers without a country are read."""
+    try:
+        return phonenumbers.region_code_for_country_code(phonenumbers.parse(phone_number, None).country_code or 0)
+    except phonenumbers.NumberParseException:
+        return None
+
+
+def _rows(text: str) -> Iterator[Row | LineFault]:
+    """Lines with something in them, each with its number. A quoted cell may hold line breaks."""
+    reader = csv.reader(
+        io.StringIO(text.removeprefix("\ufeff"), newline=""),
+        delimiter=_delimiter(text),
+        strict=True,
+        skipinitialspace=True,
+    )
+    line = 1
+    while True:
+        try:
+            cells = [cell.strip() for cell in next(reader)]
+        except StopIteration:
+            return
+        except csv.Error:
+            yield LineFault(
+                line,
+                text.splitlines()[line - 1][:SHOWN],
+                "quotation marks do not match from here on, or it is too long",
+            )
+        else:
+            if any(cells):
+                yield line, cells
+        line = reader.line_num + 1
+
+
+def _delimiter(text: str) -> str:
+    beginning = text[:10_000]
+    return max(DELIMITERS, key=beginning.count)
+
+
+def _recognized(rows: Sequence[Row], width: int, region: str | None) -> Layout:
+    first = rows[0][1] if rows else []
+    header = (
+        bool(first)
+        and not any(_number(cell, region) for cell in first)
+        and (len(rows) > 1 or _named(first, PHONE_HEADERS) is not None)
+    )
+    body = [cells for _, cells in rows[1 if header else 0 :][:LOOKED_AT]]
+    scores = [
+        sum(1 for cells in body if index < len(cells) and _number(cells[index], region)) for index in range(width)
+    ]
+    phone = max(range(width), key=lambda index: scores[index])
+    if header and not scores[phone]:
+        phone = _named(first, PHONE_HEADERS) or 0
+    name = _named(first, NAME_HEADERS) if header else None
+    if name is None or name == phone:
+        name = next(
+            (index for index in range(width) if index != phone and any(_is_name(cells, index) for cells in body)), None
+        )
+    return Layout(phone, name, header)
+
+
+def _named(heads: Sequence[str], names: Sequence[str]) -> int | None:
+    plain = [head.casefold().replace("_", " ").replace("-", " ") for head in heads]
+    return next((plain.index(name) for name in names if name in plain), None)
+
+
+def _is_name(cells: Sequence[str], index: int) -> bool:
+    return index < len(cells) and any(letter.isalpha() for letter in cells[index])
+
+
+def _head(heads: Sequence[str], index: int) -> str:
+    return heads[index] if index < len(heads) and heads[index] else f"Column {index + 1}"
+
+
+def _add(found: PeopleList, line: int, cells: Sequence[str], region: str | None) -> None:
+    given = cells[found.layout.phone] if found.layout.phone < len(cells) else ""
+    name = cells[found.layout.name] if found.layout.name is not None and found.layout.name < len(cells) else ""
+    # What is written as it is dialled needs no reading: the model looks at it anyway, and lists are long.
+    as_dialled = given.startswith("+") and given[1:].isdigit()
+    try:
+        person = ContactToCall(phone_number=given if as_dialled else _number(given, region) or given, name=name or None)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        told = fault["msg"].removeprefix("Value error, ") if fault["loc"] != ("phone_number",) else _why(given, region)
+        found.faults.append(LineFault(line, ", ".join(cells)[:SHOWN], told))
+    else:
+        found.people.append(person)
+        found.lines.append(line)
+
+
+def _number(given: str, region: str | None) -> str | None:
+    """A number as it is dialled, from what people write; None for what is none, or holds more than a number."""
+    text = f"+{given[2:]}" if given.startswith("00") else given
+    if not any(character.isdigit() for character in text) or any(character.isalpha() for character in text):
+        return None
+    try:
+        number = phonenumbers.parse(text, region)
+    except phonenumbers.NumberParseException:
+        return None
+    possible = phonenumbers.is_possible_number(number) and not number.extension
+    return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164) if possible else None
+
+
+def _why(given: str, region: str | None) -> str:
+    if not given:
+        return "has no phone number"
+    if region is None and not given.startswith(("+", "00")):
+        return f"{given} has no country: write it like +15550100001"
+    return f"{given} is no phone number"

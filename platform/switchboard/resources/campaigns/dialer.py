@@ -1,0 +1,166 @@
+"""The dialer: keeps each campaign's calls in flight at its `max_concurrent`, as far as the organization has room.
+
+The calls are written down in the transaction that claims their contacts. From there on they are calls like any other: dialled once, looked after
+by the calls' own sweep, and told of by `outcomes.follow` when they end.
+"""
+
+from collections import deque
+from datetime import datetime, timedelta
+from typing import Self
+from uuid import UUID
+
+import structlog
+from sqlalchemy import func, update
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.database import now
+from switchboard.foundation.events.triggers import act_at_depth
+from switchboard.foundation.web.errors import InsufficientBalance
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
+from switchboard.resources.calls import service as calls
+from switchboard.resources.campaigns import lifecycle
+from switchboard.resources.campaigns import service as campaigns
+from switchboard.resources.campaigns.calling_hours import CallingClock
+from switchboard.resources.campaigns.models import Campaign, CampaignContact
+from switchboard.resources.campaigns.outcomes import marks
+from switchboard.resources.do_not_call import service as do_not_call
+from switchboard.resources.identity.models import Organization
+from switchboard.resources.identity.service import policy_of
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.runtime import Runtime
+
+logger = structlog.get_logger()
+BATCH = 200
+"""Contacts looked at in one transaction: not all of them can be dialled."""
+NO_MONEY = "The balance does not cover another call."
+
+
+async def fill(runtime: Runtime, organization_id: UUID) -> None:
+    """Dial for all of an organization's campaigns, those with the fewest calls first."""
+    tick = timedelta(seconds=runtime.settings.campaign_tick)
+    async with runtime.database.tenant(organization_id) as session:
+        waiting = deque(await _under_way(session))
+    while waiting:
+        async with runtime.database.tenant(organization_id) as session:
+            room = await calls.claim_room(session)
+            dialler = await _Dialler.of(session, waiting[0], room=-(-room // len(waiting)))
+            if not await dialler.dial(tick):
+                waiting.popleft()
+
+
+async def _under_way(session: AsyncSession) -> list[UUID]:
+    """The campaigns that dial now, those with the fewest calls in flight first; the scheduled whose time has come among them."""
+    mine = col(Campaign.organization_id) == session.info["organization_id"]
+    come = update(Campaign).where(mine, col(Campaign.status) == "scheduled", col(Campaign.scheduled_at) <= now())
+    await session.exec(come.values(status="running", updated_at=now()))
+    flying = func.count(col(CampaignContact.id))
+    in_flight = (col(CampaignContact.campaign_id) == col(Campaign.id)) & col(CampaignContact.status).in_(
+        lifecycle.IN_FLIGHT
+    )
+    rows = select(Campaign.id).outerjoin(
+        CampaignContact, in_flight & (col(CampaignContact.organization_id) == col(Campaign.organization_id))
+    )
+    return list(
+        (
+            await session.exec(
+                rows.where(mine, col(Campaign.status) == "running").group_by(col(Campaign.id)).order_by(flying)
+            )
+        ).all()
+    )
+
+
+class _Dialler:
+    """Dials for one campaign in one transaction."""
+
+    def __init__(self, session: AsyncSession, campaign: Campaign, share: int) -> None:
+        self._session = session
+        self._campaign = campaign
+        self._share = share
+
+    @classmethod
+    async def of(cls, session: AsyncSession, campaign_id: UUID, *, room: int) -> Self:
+        """For a campaign that may have so many more calls, as far as its own limit lets it."""
+        campaign = await campaigns.get(session, campaign_id)
+        flying = campaigns.contacts(session, campaign_id).where(col(CampaignContact.status).in_(lifecycle.IN_FLIGHT))
+        in_flight = (await session.exec(select(func.count()).select_from(flying.subquery()))).one()
+        return cls(session, campaign, min(campaign.max_concurrent - in_flight, room))
+
+    async def dial(self, tick: timedelta) -> bool:
+        """Dial up to the share; whether there may be more to dial, because many could not be."""
+        if self._campaign.status != "running":
+            return False
+        found = await lifecycle.unusable(self._session, self._campaign)
+        if found is not None:
+            await self._stop(*found)
+            return False
+        more = self._share > 0 and await self._dial_contacts()
+        await self._look_again(tick)
+        return more
+
+    async def _dial_contacts(self) -> bool:
+        agent = await agents.get(self._session, self._campaign.agent_id)
+        number = await numbers.get(self._session, self._campaign.phone_number_id)
+        claimed = await self._claim()
+        refused = await do_not_call.listed_among(self._session, [contact.phone_number for contact in claimed])
+        clock, moment = await self._clock(), now()
+        called = skipped = 0
+        for contact in claimed:
+            if contact.phone_number in refused:
+                contact.status, contact.outcome, contact.error = "skipped", "do_not_call", calls.NOT_TO_BE_CALLED
+                skipped += 1
+            elif (opens := clock.opens(contact.phone_number)) > moment:
+                contact.dial_at = opens
+            else:
+                first = contact.attempts == 0
+                if not self._share or not await self._call(contact, agent, number):
+                    break
+                called += first
+        await self._session.flush()
+        campaign = await campaigns.count(self._session, self._campaign.id, called=called, skipped=skipped)
+        return campaign.status == "running" and len(claimed) == BATCH and self._share > 0
+
+    async def _claim(self) -> list[CampaignContact]:
+        due = campaigns.contacts(self._session, self._campaign.id, status="pending").where(
+            col(CampaignContact.dial_at) <= now()
+        )
+        ordered = due.order_by(col(CampaignContact.dial_at), col(CampaignContact.id)).limit(BATCH)
+        return list((await self._session.exec(ordered.with_for_update(skip_locked=True))).all())
+
+    async def _call(self, contact: CampaignContact, agent: Agent, number: PhoneNumber) -> bool:
+        """Write the contact's call down; False where there is no money for it, which pauses the campaign."""
+        metadata = marks(self._campaign.id, contact.id, contact.name)
+        act_at_depth(self._session, contact.cause_depth)
+        try:
+            call = await calls.begin(self._session, agent, number, contact.phone_number, metadata=metadata)
+        except InsufficientBalance:
+            await self._stop("paused", NO_MONEY)
+            return False
+        contact.status, contact.call_id, contact.called_at = "dialing", call.id, call.created_at
+        contact.attempts += 1
+        self._share -= 1
+        return True
+
+    async def _clock(self) -> CallingClock:
+        organization = await self._session.get_one(Organization, self._campaign.organization_id)
+        policy = await policy_of(self._session, self._campaign.organization_id)
+        return CallingClock(policy.calling_hours, home=organization.timezone, moment=now())
+
+    async def _stop(self, status: str, reason: str) -> None:
+        await self._session.flush()
+        campaign = await campaigns.get(self._session, self._campaign.id, lock=True)
+        logger.warning("campaign stopped", campaign_id=str(campaign.id), status=status, reason=reason)
+        if status == "failed":
+            await lifecycle.end(self._session, campaign, status, reason=reason)
+        else:
+            campaign.status, campaign.status_reason, campaign.due_at = status, reason, None
+
+    async def _look_again(self, tick: timedelta) -> None:
+        """Say when the dialer next has something to do: when the first of those who wait may be dialled, at the next tick at the soonest."""
+        campaign = await campaigns.get(self._session, self._campaign.id, lock=True)
+        if campaign.status == "running":
+            waiting = campaigns.contacts(self._session, campaign.id, status="pending").subquery()
+            soonest: datetime | None = (await self._session.exec(select(func.min(waiting.c.dial_at)))).one()
+            campaign.due_at = max(soonest, now() + tick) if soonest else None

@@ -1,0 +1,22 @@
+"""What workers do for campaigns."""
+
+from datetime import timedelta
+from uuid import UUID
+
+from switchboard.resources.campaigns import dialer, system_queries
+from switchboard.runtime import Runtime
+
+LEASE = timedelta(seconds=5)
+
+
+async def dial_campaigns(runtime: Runtime, *, organization_id: str) -> None:
+    """Dial for an organization, whose campaign was started or lost a call."""
+    await dialer.fill(runtime, UUID(organization_id))
+
+
+async def find_due_campaigns(runtime: Runtime) -> None:
+    """Have the campaigns dialled for that have become due."""
+    async with runtime.database.system() as session:
+        due = await system_queries.claim_due(session, lease=LEASE)
+    for organization_id in due:
+        await runtime.queue.enqueue("dial_campaigns", organization_id=str(organization_id))

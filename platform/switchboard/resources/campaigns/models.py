@@ -1,0 +1,105 @@
+"""Campaigns and whom they call."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
+from sqlmodel import Field
+
+from switchboard.foundation.database import TenantTable, json_column, now
+
+
+class Campaign(TenantTable, table=True):
+    """A campaign. Fields as in the specification's Campaign, and how it is carried on.
+
+    The counters are those of its contacts' rows at every moment: `called` were dialled at least once, the others are in that status. `due_at` is
+    when the dialer next looks at it; None where it need not. `recent` has a letter for each of the last calls since it was started or resumed,
+    oldest first: `f` for one that failed, `-` for any other.
+    """
+
+    __tablename__ = "campaign"
+    __table_args__ = (
+        UniqueConstraint("organization_id", "id"),
+        Index(None, "organization_id", "created_at", "id"),
+        Index("ix_campaign_due", "due_at", postgresql_where=text("due_at is not null")),
+        Index("ix_campaign_under_way", "organization_id", postgresql_where=text("status in ('scheduled', 'running')")),
+        CheckConstraint(
+            "status in ('draft', 'scheduled', 'running', 'paused', 'completed', 'canceled', 'failed')", name="status"
+        ),
+    )
+
+    name: str
+    agent_id: UUID
+    phone_number_id: UUID
+    status: str = "draft"
+    status_reason: str | None = None
+    scheduled_at: datetime | None = None
+    max_concurrent: int
+    retry: dict[str, Any] | None = json_column(None)
+    total_contacts: int = 0
+    called: int = 0
+    completed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    canceled: int = 0
+    recent: str = ""
+    due_at: datetime | None = None
+    updated_at: datetime = Field(default_factory=now)
+
+
+class CampaignContact(TenantTable, table=True):
+    """Somebody whom a campaign calls. Fields as in the specification's Campaign contact.
+
+    `dial_at` is the earliest moment to dial a pending one, `attempts` how often it was dialled; `call_id` is the last call.
+    `cause_depth` is how many automations' doings led to it, which the calls carry on.
+    """
+
+    __tablename__ = "campaign_contact"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["organization_id", "campaign_id"], ["campaign.organization_id", "campaign.id"], ondelete="CASCADE"
+        ),
+        Index(None, "organization_id", "campaign_id", "created_at", "id"),
+        Index(
+            "ix_campaign_contact_pending",
+            "organization_id",
+            "campaign_id",
+            "dial_at",
+            "id",
+            postgresql_where=text("status = 'pending'"),
+        ),
+        Index(
+            "ix_campaign_contact_in_flight",
+            "organization_id",
+            "campaign_id",
+            postgresql_where=text("status in ('dialing', 'in_progress')"),
+        ),
+        Index(
+            "uq_campaign_contact_number",
+            "campaign_id",
+            "phone_number",
+            unique=True,
+            postgresql_where=text("status <> 'skipped'"),
+        ),
+        CheckConstraint(
+            "status in ('pending', 'dialing', 'in_progress', 'completed', 'failed', 'skipped', 'canceled')",
+            name="status",
+        ),
+        CheckConstraint(
+            "outcome in ('answered', 'voicemail', 'busy', 'no-answer', 'failed', 'invalid_number', 'do_not_call', 'canceled')",
+            name="outcome",
+        ),
+    )
+
+    campaign_id: UUID
+    phone_number: str
+    name: str | None = None
+    status: str = "pending"
+    outcome: str | None = None
+    call_id: UUID | None = None
+    error: str | None = None
+    attempts: int = 0
+    dial_at: datetime = Field(default_factory=now)
+    called_at: datetime | None = None
+    cause_depth: int = 0

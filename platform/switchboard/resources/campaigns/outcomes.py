@@ -1,0 +1,115 @@
+"""What becomes of a campaign's calls, written down in the transaction in which the call's own state changes."""
+
+from datetime import timedelta
+from uuid import UUID
+
+from pydantic import JsonValue
+from sqlmodel import col
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.engine.conversation.call import EndedReason
+from switchboard.foundation.database import now
+from switchboard.foundation.events.catalog import CallCompleted, CallFailed, CallStarted, EventData
+from switchboard.foundation.jobs import wake
+from switchboard.foundation.web.schemas import parse_id
+from switchboard.resources.calls.models import Call
+from switchboard.resources.campaigns import service as campaigns
+from switchboard.resources.campaigns.models import Campaign, CampaignContact
+from switchboard.resources.campaigns.schemas import Outcome, Retry
+
+STATUS_OF: dict[Outcome, str] = {
+    "answered": "completed",
+    "voicemail": "completed",
+    "do_not_call": "skipped",
+    "canceled": "canceled",
+}
+"""The final status of a contact; every other outcome is `failed`."""
+BY_REASON: dict[str, Outcome] = {
+    EndedReason.VOICEMAIL: "voicemail",
+    EndedReason.DO_NOT_CALL: "do_not_call",
+    EndedReason.INVALID_NUMBER: "invalid_number",
+}
+BY_STATUS: dict[str, Outcome] = {
+    "completed": "answered",
+    "busy": "busy",
+    "no-answer": "no-answer",
+    "failed": "failed",
+    "canceled": "canceled",
+}
+LAST_CALLS = 20
+TOO_MANY = LAST_CALLS // 2
+
+
+def marks(campaign_id: UUID, contact_id: UUID, name: str | None) -> dict[str, JsonValue]:
+    """The metadata of a campaign's call: by it the call finds its contact again, and the agent's prompt knows a name."""
+    return {"campaign_id": str(campaign_id), "campaign_contact_id": str(contact_id), "name": name or ""}
+
+
+async def follow(session: AsyncSession, data: EventData) -> None:
+    """Take an event of a call over into its campaign; those of other calls change nothing."""
+    if not isinstance(data, CallStarted | CallCompleted | CallFailed):
+        return
+    contact = await _contact_of(session, data.call_id, data.metadata.get("campaign_contact_id"))
+    if contact is None:
+        return
+    if isinstance(data, CallStarted):
+        contact.status = "in_progress"
+        return
+    call = await session.get_one(Call, data.call_id)
+    outcome = _outcome(call)
+    contact.outcome, contact.error = outcome, call.error_message
+    await session.flush()
+    await _settle(session, contact, outcome)
+    wake(session, "dial_campaigns", organization_id=str(contact.organization_id))
+
+
+def _outcome(call: Call) -> Outcome:
+    if call.status == "completed" and call.answered_by == "machine":
+        return "voicemail"
+    return BY_REASON.get(call.ended_reason or "") or BY_STATUS[call.status]
+
+
+async def _contact_of(session: AsyncSession, call_id: UUID, contact_id: JsonValue) -> CampaignContact | None:
+    key = parse_id(contact_id) if isinstance(contact_id, str) else None
+    if key is None:
+        return None
+    rows = campaigns.any_contacts(session).where(
+        col(CampaignContact.id) == key, col(CampaignContact.call_id) == call_id
+    )
+    return (await session.exec(rows.with_for_update().execution_options(populate_existing=True))).one_or_none()
+
+
+async def _settle(session: AsyncSession, contact: CampaignContact, outcome: Outcome) -> None:
+    campaign = await _note_call(session, contact.campaign_id, failed=outcome == "failed")
+    retry = Retry.model_validate(campaign.retry) if campaign.retry else None
+    if (
+        retry
+        and outcome in retry.on
+        and contact.attempts <= retry.attempts
+        and campaign.status in ("running", "paused")
+    ):
+        contact.status, contact.dial_at = "pending", now() + timedelta(seconds=retry.delay_seconds)
+    else:
+        contact.status = STATUS_OF.get(outcome, "failed")
+        await campaigns.count(session, campaign.id, **{contact.status: 1})
+    if campaign.status == "running":
+        _break_circuit(campaign, contact.error)
+
+
+async def _note_call(session: AsyncSession, campaign_id: UUID, *, failed: bool) -> Campaign:
+    """Remember whether a call failed; the campaign, locked from now on and due to be looked at where it runs."""
+    campaign = await campaigns.get(session, campaign_id, lock=True)
+    campaign.recent = (campaign.recent + ("f" if failed else "-"))[-LAST_CALLS:]
+    if campaign.status == "running":
+        campaign.due_at = now()
+    await session.flush()
+    return campaign
+
+
+def _break_circuit(campaign: Campaign, error: str | None) -> None:
+    """Stop dialling with something that is broken: half of the last calls failed."""
+    if len(campaign.recent) == LAST_CALLS and campaign.recent.count("f") >= TOO_MANY:
+        campaign.status, campaign.due_at = "paused", None
+        campaign.status_reason = (
+            f"{campaign.recent.count('f')} of the last {LAST_CALLS} calls failed. The last said: {error or 'nothing'}"
+        )

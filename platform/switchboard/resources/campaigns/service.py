@@ -1,0 +1,169 @@
+"""Rules of campaigns: which there are, making one, its list, its counters."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy
+from sqlalchemy import ARRAY, Integer, Text, Uuid, func, insert, literal, update
+from sqlalchemy.types import TypeEngine
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.database import new_id, now
+from switchboard.foundation.events.triggers import cause_depth
+from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
+from switchboard.foundation.web.schemas import parse_id
+from switchboard.resources.agents import service as agents
+from switchboard.resources.campaigns.models import Campaign, CampaignContact
+from switchboard.resources.campaigns.schemas import MAX_CONTACTS, CampaignCreate, CampaignFields, ContactToCall
+from switchboard.resources.phone_numbers import service as numbers
+
+CHANGEABLE = ("draft", "paused")
+OPEN = ("draft", "scheduled", "running", "paused")
+COUNTERS = ("completed", "failed", "skipped", "canceled")
+LISTED_TWICE = "The number is in the list already."
+
+
+def listed(session: AsyncSession) -> SelectOfScalar[Campaign]:
+    """The organization's campaigns."""
+    return select(Campaign).where(col(Campaign.organization_id) == session.info["organization_id"])
+
+
+async def still_open(session: AsyncSession) -> list[Campaign]:
+    """The campaigns to which people can be added, by name."""
+    rows = listed(session).where(col(Campaign.status).in_(OPEN))
+    return list((await session.exec(rows.order_by(func.lower(Campaign.name), col(Campaign.id)))).all())
+
+
+async def get(session: AsyncSession, campaign_id: UUID, *, lock: bool = False) -> Campaign:
+    """Raises `NotFound`. Locked, it is as it is now, and only its own transaction changes it."""
+    rows = listed(session).where(col(Campaign.id) == campaign_id)
+    if lock:
+        rows = rows.with_for_update().execution_options(populate_existing=True)
+    campaign = (await session.exec(rows)).one_or_none()
+    if campaign is None:
+        raise NotFound
+    return campaign
+
+
+def any_contacts(session: AsyncSession) -> SelectOfScalar[CampaignContact]:
+    """Whom the organization's campaigns call."""
+    return select(CampaignContact).where(col(CampaignContact.organization_id) == session.info["organization_id"])
+
+
+def contacts(session: AsyncSession, campaign_id: UUID, *, status: str | None = None) -> SelectOfScalar[CampaignContact]:
+    """Whom a campaign calls."""
+    rows = any_contacts(session).where(col(CampaignContact.campaign_id) == campaign_id)
+    return rows if status is None else rows.where(col(CampaignContact.status) == status)
+
+
+async def create(session: AsyncSession, data: CampaignCreate) -> Campaign:
+    """Make a draft with its list. Raises `ValidationFailed` for an agent or number that the organization does not have."""
+    campaign = Campaign(id=new_id(), organization_id=session.info["organization_id"], **await _settings(session, data))
+    session.add(campaign)
+    await session.flush()
+    return await _write(session, campaign, data.contacts)
+
+
+async def change(session: AsyncSession, campaign_id: UUID, data: CampaignFields) -> Campaign:
+    """Give a campaign that does not dial at the moment other settings; those called already stay called.
+
+    Raises `NotFound`, `InvalidState` for one that is neither a draft nor paused, and what `create` raises.
+    """
+    campaign = await get(session, campaign_id, lock=True)
+    if campaign.status not in CHANGEABLE:
+        raise InvalidState(
+            f"The campaign is {campaign.status}: only one that is {' or '.join(CHANGEABLE)} can be changed."
+        )
+    for name, value in (await _settings(session, data)).items():
+        setattr(campaign, name, value)
+    campaign.updated_at = now()
+    return campaign
+
+
+async def _settings(session: AsyncSession, data: CampaignFields) -> dict[str, Any]:
+    agent_id = parse_id(data.agent_id)
+    agent = await agents.find(session, agent_id) if agent_id else None
+    if agent is None:
+        raise ValidationFailed.field("agent_id", "is not an agent of the organization")
+    number = await numbers.require(session, data.phone_number_id, field="phone_number_id")
+    return {
+        "name": data.name,
+        "agent_id": agent.id,
+        "phone_number_id": number.id,
+        "scheduled_at": data.scheduled_at,
+        "max_concurrent": data.max_concurrent,
+        "retry": data.retry.model_dump() if data.retry else None,
+    }
+
+
+async def in_flight(session: AsyncSession, campaign_id: UUID) -> int:
+    """How many of a campaign's contacts are being called."""
+    rows = contacts(session, campaign_id).where(col(CampaignContact.status).in_(("dialing", "in_progress")))
+    return (await session.exec(select(func.count()).select_from(rows.subquery()))).one()
+
+
+async def add_contacts(session: AsyncSession, campaign_id: UUID, people: Sequence[ContactToCall]) -> Campaign:
+    """Add people to a list; whoever is in it already stays as they are.
+
+    Raises `NotFound`, and `InvalidState` for a campaign that is over or would have more than 100 000 contacts.
+    """
+    campaign = await get(session, campaign_id, lock=True)
+    if campaign.status not in OPEN:
+        raise InvalidState(f"The campaign is {campaign.status}.")
+    if campaign.total_contacts + len(people) > MAX_CONTACTS:
+        raise InvalidState(f"A campaign has at most {MAX_CONTACTS} contacts.")
+    rows = contacts(session, campaign_id).where(
+        col(CampaignContact.phone_number).in_([person.phone_number for person in people])
+    )
+    there = {contact.phone_number for contact in (await session.exec(rows)).all()}
+    campaign = await _write(session, campaign, [person for person in people if person.phone_number not in there])
+    if campaign.status == "running":
+        campaign.due_at = now()
+    return campaign
+
+
+async def count(session: AsyncSession, campaign_id: UUID, **more: int) -> Campaign:
+    """Add to a campaign's counters; one whose contacts are all done with is completed. The campaign, locked from now on."""
+    changes = {name: getattr(Campaign, name) + number for name, number in more.items()}
+    rows = update(Campaign).where(
+        col(Campaign.organization_id) == session.info["organization_id"], col(Campaign.id) == campaign_id
+    )
+    changed = rows.values(**changes, updated_at=now()).returning(Campaign)
+    campaign: Campaign = (await session.exec(changed, execution_options={"populate_existing": True})).scalar_one()
+    if campaign.status in ("running", "paused") and campaign.total_contacts == sum(
+        getattr(campaign, name) for name in COUNTERS
+    ):
+        campaign.status, campaign.status_reason, campaign.due_at = "completed", None, None
+    return campaign
+
+
+async def _write(session: AsyncSession, campaign: Campaign, people: Sequence[ContactToCall]) -> Campaign:
+    repeated = list(_repeated(person.phone_number for person in people))
+    # One statement for any number of rows: PostgreSQL refuses COPY into a table with row-level security.
+    columns: dict[str, tuple[Sequence[object], TypeEngine[Any]]] = {
+        "id": ([new_id() for _ in people], Uuid()),
+        "phone_number": ([person.phone_number for person in people], Text()),
+        "name": ([person.name for person in people], Text()),
+        "status": (["skipped" if again else "pending" for again in repeated], Text()),
+        "cause_depth": ([cause_depth(session)] * len(people), Integer()),
+        "error": ([LISTED_TWICE if again else None for again in repeated], Text()),
+    }
+    given = (
+        func.unnest(*(literal(values, ARRAY(kind)) for values, kind in columns.values()))
+        .table_valued(*columns)
+        .render_derived()
+    )
+    whose = literal(campaign.organization_id), literal(campaign.id)
+    rows = sqlalchemy.select(*whose, *(given.c[name] for name in columns))
+    await session.exec(insert(CampaignContact).from_select(["organization_id", "campaign_id", *columns], rows))
+    return await count(session, campaign.id, total_contacts=len(people), skipped=sum(repeated))
+
+
+def _repeated(numbers_in_order: Iterable[str]) -> Iterable[bool]:
+    seen: set[str] = set()
+    for number in numbers_in_order:
+        yield number in seen
+        seen.add(number)

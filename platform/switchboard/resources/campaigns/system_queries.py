@@ -1,0 +1,31 @@
+"""Campaigns across organizations: those that the dialer has to look at. Run under the system role."""
+
+from datetime import timedelta
+from uuid import UUID
+
+from sqlalchemy import update
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.database import now
+from switchboard.resources.campaigns.models import Campaign
+
+BATCH = 100
+
+
+async def claim_due(session: AsyncSession, *, lease: timedelta) -> set[UUID]:
+    """Organizations with campaigns that are due; nobody else is told of these campaigns for the time of the lease."""
+    due = (
+        select(Campaign.id)
+        .where(col(Campaign.due_at) <= now())
+        .order_by(col(Campaign.due_at))
+        .limit(BATCH)
+        .with_for_update(skip_locked=True)
+    )
+    claimed = (
+        update(Campaign)
+        .where(col(Campaign.id).in_(due.scalar_subquery()))
+        .values(due_at=now() + lease)
+        .returning(col(Campaign.organization_id))
+    )
+    return set((await session.exec(claimed)).scalars())

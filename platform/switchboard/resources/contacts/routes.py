@@ -1,0 +1,66 @@
+"""Endpoints of contacts."""
+
+from uuid import UUID
+
+from quart import Blueprint
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.web.endpoint import endpoint
+from switchboard.foundation.web.errors import Conflict
+from switchboard.foundation.web.paging import page
+from switchboard.foundation.web.schemas import Page
+from switchboard.resources.contacts import service as contacts
+from switchboard.resources.contacts.schemas import ContactCreate, ContactOut, ContactQuery, ContactUpdate
+
+blueprint = Blueprint("contacts", __name__)
+
+
+@blueprint.get("/v1/contacts")
+@endpoint(scope="contacts:read", query=ContactQuery, answer=Page[ContactOut])
+async def list_contacts(session: AsyncSession, query: ContactQuery) -> Page[ContactOut]:
+    """List contacts.
+
+    `search` ignores case and accents, and takes a part of a word or number for the whole.
+    """
+    if not query.search:
+        return await page(session, contacts.listed(session, phone_number=query.phone), ContactOut.of, query)
+    part, total = await contacts.found(session, query)
+    items = [ContactOut.of(contact) for contact in part]
+    return Page[ContactOut].model_construct(items=items, total=total, limit=query.limit, offset=query.offset)
+
+
+@blueprint.post("/v1/contacts")
+@endpoint(scope="contacts:write", body=ContactCreate, answer=ContactOut, status=201, errors=[Conflict])
+async def create_contact(session: AsyncSession, data: ContactCreate) -> ContactOut:
+    """Create a contact.
+
+    An organization has one contact for each phone number.
+    """
+    return ContactOut.of(await contacts.create(session, data))
+
+
+@blueprint.get("/v1/contacts/<contact_id>")
+@endpoint(scope="contacts:read", answer=ContactOut)
+async def get_contact(session: AsyncSession, contact_id: UUID) -> ContactOut:
+    """Get a contact."""
+    return ContactOut.of(await contacts.get(session, contact_id))
+
+
+@blueprint.patch("/v1/contacts/<contact_id>")
+@endpoint(scope="contacts:write", body=ContactUpdate, answer=ContactOut, errors=[Conflict])
+async def update_contact(session: AsyncSession, contact_id: UUID, data: ContactUpdate) -> ContactOut:
+    """Update a contact.
+
+    Only the given fields change; null clears a text.
+    """
+    return ContactOut.of(await contacts.update(session, contact_id, data))
+
+
+@blueprint.delete("/v1/contacts/<contact_id>")
+@endpoint(scope="contacts:write", answer=None, status=204)
+async def delete_contact(session: AsyncSession, contact_id: UUID) -> None:
+    """Delete a contact.
+
+    This cannot be undone. Calls and texts with the number stay.
+    """
+    await contacts.delete(session, contact_id)

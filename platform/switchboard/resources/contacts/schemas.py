@@ -1,0 +1,87 @@
+"""Contacts on the wire (specification, "Contact")."""
+
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import ConfigDict, Field
+
+from switchboard.foundation.web.schemas import (
+    Answer,
+    Moment,
+    PageQuery,
+    PartialBody,
+    PhoneNumberFilter,
+    PhoneNumberText,
+    RequestBody,
+)
+from switchboard.resources.contacts.models import Contact
+
+MAX_LABEL = 255
+Label = Annotated[str, Field(max_length=MAX_LABEL)]
+Address = Annotated[str, Field(max_length=1_000)]
+Notes = Annotated[str, Field(max_length=10_000)]
+
+
+class ContactFields(RequestBody):
+    """What create and update have in common."""
+
+    name: Label | None = None
+    email: Label | None = None
+    company: Label | None = None
+    notes: Notes | None = None
+    tags: Label | None = Field(None, description="One string; how tags are parted is yours to choose.")
+    address: Address | None = None
+    role: Label | None = None
+    is_favorite: bool = False
+
+
+class ContactCreate(ContactFields):
+    """A new contact."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"phone_number": "+15550100001", "name": "Ada Lovelace", "tags": "customer, vip"}]
+        }
+    )
+
+    phone_number: PhoneNumberText
+
+
+class ContactUpdate(ContactFields, PartialBody):
+    """Only the fields that are given change; null clears a text."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"notes": "Prefers to be called in the morning.", "company": None}]}
+    )
+
+    phone_number: PhoneNumberText = ""
+
+
+class ContactQuery(PageQuery):
+    """Filters of the contact list."""
+
+    search: str = Field(
+        "", max_length=255, description="Every word occurs somewhere in name, company, email, number, notes or tags."
+    )
+    phone: PhoneNumberFilter | None = Field(None, description="Exactly this number.")
+
+
+class ContactOut(Answer):
+    """A contact."""
+
+    id: UUID
+    phone_number: str
+    name: str | None
+    email: str | None
+    company: str | None
+    notes: str | None
+    tags: str | None
+    address: str | None
+    role: str | None
+    is_favorite: bool
+    created_at: Moment
+    updated_at: Moment
+
+    @classmethod
+    def of(cls, contact: Contact) -> "ContactOut":
+        return cls.model_validate(contact)

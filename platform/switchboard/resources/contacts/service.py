@@ -1,0 +1,117 @@
+"""Rules of contacts."""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from sqlalchemy import update as update_rows
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import IntegrityError
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.database import new_id, now
+from switchboard.foundation.web.errors import Conflict, NotFound
+from switchboard.resources.contacts import search
+from switchboard.resources.contacts.models import Contact, ContactSearch
+from switchboard.resources.contacts.schemas import ContactCreate, ContactQuery, ContactUpdate
+
+
+def listed(session: AsyncSession, *, phone_number: str | None = None) -> SelectOfScalar[Contact]:
+    """The organization's contacts."""
+    rows = select(Contact).where(col(Contact.organization_id) == session.info["organization_id"])
+    return rows if phone_number is None else rows.where(col(Contact.phone_number) == phone_number)
+
+
+async def found(session: AsyncSession, query: ContactQuery) -> tuple[list[Contact], int]:
+    """A part of the contacts that a search finds, newest first, and how many there are in all."""
+    return await search.find(session, search.words(query.search), phone_number=query.phone, query=query)
+
+
+async def get(session: AsyncSession, contact_id: UUID, *, lock: bool = False) -> Contact:
+    """Raises `NotFound`."""
+    rows = listed(session).where(col(Contact.id) == contact_id)
+    contact = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    if contact is None:
+        raise NotFound
+    return contact
+
+
+async def find_by_number(session: AsyncSession, phone_number: str) -> Contact | None:
+    """The contact of an E.164 number, None where there is none."""
+    return (await session.exec(listed(session, phone_number=phone_number))).one_or_none()
+
+
+async def name_of(session: AsyncSession, phone_number: str) -> str | None:
+    """The name of whoever has an E.164 number, None where nobody is known by it."""
+    contact = await find_by_number(session, phone_number)
+    return (contact.name or None) if contact else None
+
+
+async def names_of(session: AsyncSession, phone_numbers: Collection[str]) -> dict[str, str]:
+    """The name of each of these E.164 numbers that somebody is known by."""
+    rows = select(Contact.phone_number, Contact.name).where(
+        col(Contact.organization_id) == session.info["organization_id"]
+    )
+    found = await session.exec(rows.where(col(Contact.phone_number).in_(phone_numbers)))
+    return {number: name for number, name in found.all() if name}
+
+
+async def create(session: AsyncSession, data: ContactCreate) -> Contact:
+    """Make a contact. Raises `Conflict` where the number has one."""
+    contact = Contact(id=new_id(), organization_id=session.info["organization_id"], **data.model_dump())
+    session.add(contact)
+    await _flush(session)
+    row = ContactSearch(
+        id=contact.id,
+        organization_id=contact.organization_id,
+        created_at=contact.created_at,
+        **search.compared(contact),
+    )
+    session.add(row)
+    return contact
+
+
+async def of_number(session: AsyncSession, phone_number: str) -> tuple[Contact, bool]:
+    """The contact of an E.164 number, locked, and whether it was made for this; two that ask at once get the same one."""
+    fresh = Contact(id=new_id(), organization_id=session.info["organization_id"], phone_number=phone_number)
+    made = (
+        insert(Contact)
+        .values(fresh.model_dump())
+        .on_conflict_do_nothing(index_elements=["organization_id", "phone_number"])
+    )
+    created = (await session.exec(made)).rowcount == 1
+    if created:
+        row = ContactSearch(
+            id=fresh.id, organization_id=fresh.organization_id, created_at=fresh.created_at, **search.compared(fresh)
+        )
+        session.add(row)
+    return (await session.exec(listed(session, phone_number=phone_number).with_for_update())).one(), created
+
+
+async def update(session: AsyncSession, contact_id: UUID, data: ContactUpdate) -> Contact:
+    """Change the given fields. Raises `NotFound`, and `Conflict` where the new number has a contact already."""
+    contact = await get(session, contact_id, lock=True)
+    before = search.compared(contact)
+    for field in data.model_fields_set:
+        setattr(contact, field, getattr(data, field))
+    contact.updated_at = now()
+    await _flush(session)
+    if (compared := search.compared(contact)) != before:
+        rows = update_rows(ContactSearch).where(
+            col(ContactSearch.organization_id) == contact.organization_id, col(ContactSearch.id) == contact.id
+        )
+        await session.exec(rows.values(compared))
+    return contact
+
+
+async def delete(session: AsyncSession, contact_id: UUID) -> None:
+    """Delete a contact for good; calls and texts stay. Raises `NotFound`."""
+    await session.delete(await get(session, contact_id))
+
+
+async def _flush(session: AsyncSession) -> None:
+    try:
+        await session.flush()
+    except IntegrityError:
+        raise Conflict("There is a contact with this phone number already.") from None

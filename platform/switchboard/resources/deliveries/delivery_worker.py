@@ -1,0 +1,140 @@
+"""The loop of a worker that delivers: claim, send, write down.
+
+The rows are the queue. A wake-up makes it look at once; without one it looks every second. Killed, its leases lapse and the rows are due again.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from time import monotonic
+from uuid import UUID, uuid4
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from switchboard.foundation.keyring import SecretError
+from switchboard.foundation.observability import metrics
+from switchboard.resources.deliveries import system_queries
+from switchboard.resources.deliveries.concurrency_limits import Rooms
+from switchboard.resources.deliveries.result_recorder import Recorder
+from switchboard.resources.deliveries.sender import Claimed, Sender
+from switchboard.runtime import Runtime
+
+logger = structlog.get_logger()
+
+START = UUID(int=0)
+VISITS = 256
+POLL_SECONDS = 1.0
+# Requests end one by one: a short pause lets a claim take the room of several.
+GATHER_SECONDS = 0.005
+BACKOFF_SECONDS = (0.2, 0.5, 1.0, 2.0)
+# What a lease has beyond the receiver's time: waiting for the database, before and after.
+LEASE_SLACK_SECONDS = 15.0
+STOP_SECONDS = 5.0
+
+
+class DeliveryPump:
+    """Delivers until told to stop. `rooms` are a test's; None takes the usual ones."""
+
+    def __init__(self, runtime: Runtime, *, rooms: Rooms | None = None) -> None:
+        settings = runtime.settings
+        self._database = runtime.database
+        self._due = runtime.deliveries_due
+        self._sender = Sender(
+            runtime.outbound, runtime.keyring, delays=settings.webhook_retry_delays, seconds=settings.webhook_timeout
+        )
+        self._lease = settings.webhook_timeout + LEASE_SLACK_SECONDS
+        self._rooms = rooms or Rooms()
+        self._recorder = Recorder(runtime.database, self._due, seconds=LEASE_SLACK_SECONDS)
+        self._after = START
+        self._soonest = POLL_SECONDS
+        self._sending: dict[asyncio.Task[None], UUID] = {}
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Deliver; at the end, what is under way gets a few seconds, and what is left is handed back."""
+        recording = asyncio.create_task(self._recorder.run())
+        stopping = asyncio.create_task(self._wake_at(stop))
+        failures = 0
+        try:
+            while not stop.is_set():
+                self._due.clear()
+                try:
+                    claimed = await self._fill()
+                    failures = 0
+                except (SQLAlchemyError, OSError) as error:
+                    logger.warning("deliveries wait for the database", error=type(error).__name__)
+                    claimed, failures = 0, failures + 1
+                await self._pause(claimed, failures)
+        finally:
+            stopping.cancel()
+            await self._finish()
+            await self._recorder.close()
+            await recording
+
+    async def _fill(self) -> int:
+        """Claim once around all targets, as far as there is room; how many were claimed."""
+        count = 0
+        self._soonest = POLL_SECONDS
+        around = self._after == START
+        while self._rooms.free:
+            async with self._database.system() as session:
+                part = await system_queries.waiting(session, after=self._after, visits=VISITS)
+                rooms = self._rooms.plan(part.ready)
+                self._soonest = min(self._soonest, part.soonest)
+                token = uuid4()
+                claimed = await system_queries.claim(session, rooms, token=token, lease=self._lease) if rooms else []
+            claimed_at = monotonic()
+            for delivery in claimed:
+                self._start(delivery, claimed_at)
+            count += len(claimed)
+            self._after = part.next or START
+            if part.next is None:
+                if around:
+                    break
+                around = True
+        return count
+
+    async def _pause(self, claimed: int, failures: int) -> None:
+        if failures:
+            await asyncio.sleep(BACKOFF_SECONDS[min(failures, len(BACKOFF_SECONDS)) - 1])
+            return
+        if not claimed:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._soonest):
+                    await self._due.wait()
+        if self._sending:
+            await asyncio.sleep(GATHER_SECONDS)
+
+    def _start(self, claimed: Claimed, claimed_at: float) -> None:
+        self._rooms.take(claimed.target_id, claimed.organization_id)
+        metrics.deliveries_under_way.inc()
+        task = asyncio.create_task(self._deliver(claimed, claimed_at))
+        self._sending[task] = claimed.token
+        task.add_done_callback(lambda done: self._sending.pop(done, None))
+
+    async def _deliver(self, claimed: Claimed, claimed_at: float) -> None:
+        slow = succeeded = False
+        try:
+            result = await self._sender.send(claimed, claimed_at=claimed_at)
+            slow, succeeded = result.slow, result.error is None
+            await self._recorder.put(result)
+        except SecretError as error:
+            # Not the receiver's fault: no attempt is counted, the row comes again when its lease lapses.
+            logger.error("a delivery cannot be signed", delivery_id=str(claimed.id), error=str(error))
+        finally:
+            metrics.deliveries_under_way.dec()
+            self._rooms.give_back(claimed.target_id, claimed.organization_id, slow=slow, succeeded=succeeded)
+            self._due.set()
+
+    async def _wake_at(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self._due.set()
+
+    async def _finish(self) -> None:
+        if self._sending:
+            await asyncio.wait(self._sending, timeout=STOP_SECONDS)
+        left: Mapping[asyncio.Task[None], UUID] = dict(self._sending)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        self._recorder.hand_back_at_close(set(left.values()))

@@ -1,0 +1,100 @@
+"""Results are written back in batches, each only under its lease; kept in memory while the database is away, as long as the lease holds."""
+
+import asyncio
+from collections.abc import Collection
+from time import monotonic
+from uuid import UUID
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from switchboard.foundation.database import Database
+from switchboard.foundation.observability import metrics
+from switchboard.resources.deliveries import system_queries
+from switchboard.resources.deliveries.sender import Result
+from switchboard.resources.identity.models import AuditEntry
+
+logger = structlog.get_logger()
+
+BATCH = 256
+WAITING = 4096
+RETRY_SECONDS = 0.5
+
+
+class Recorder:
+    """Takes results, writes them, and says so. `seconds` is how long after an attempt its lease can still hold."""
+
+    def __init__(self, database: Database, written: asyncio.Event, *, seconds: float) -> None:
+        self._database = database
+        self._written = written
+        self._seconds = seconds
+        self._results: asyncio.Queue[Result | None] = asyncio.Queue(WAITING)
+        self._given_up: list[UUID] = []
+
+    async def put(self, result: Result) -> None:
+        """Have a result written; waits while too many are waiting."""
+        await self._results.put(result)
+
+    def hand_back_at_close(self, tokens: Collection[UUID]) -> None:
+        """Leases whose rows have no result yet and never will."""
+        self._given_up = list(tokens)
+
+    async def close(self) -> None:
+        """Let `run` end when everything has been written."""
+        await self._results.put(None)
+
+    async def run(self) -> None:
+        """Write until closed."""
+        closing = False
+        while not closing:
+            batch = [await self._results.get()]
+            while len(batch) < BATCH and not self._results.empty():
+                batch.append(self._results.get_nowait())
+            closing = None in batch
+            await self._write([result for result in batch if result is not None])
+        if self._given_up:
+            await self._hand_back()
+
+    async def _write(self, results: list[Result]) -> None:
+        until = monotonic() + self._seconds
+        while results:
+            try:
+                await self._record(results)
+                self._written.set()
+                return
+            except (SQLAlchemyError, OSError) as error:
+                if monotonic() > until:
+                    # Their leases have lapsed: somebody sends them again, with the same delivery id.
+                    logger.error(
+                        "results of deliveries could not be written", count=len(results), error=type(error).__name__
+                    )
+                    return
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _record(self, results: list[Result]) -> None:
+        async with self._database.system() as session:
+            disabled = await system_queries.record(session, results)
+            for endpoint_id, organization_id in disabled:
+                subject = f"webhook_endpoint:{endpoint_id}"
+                session.add(
+                    AuditEntry(
+                        organization_id=organization_id,
+                        actor="system",
+                        action="webhook_endpoint.disabled",
+                        subject=subject,
+                    )
+                )
+        for endpoint_id, organization_id in disabled:
+            metrics.endpoints_disabled.inc()
+            logger.warning(
+                "webhook endpoint disabled after failures",
+                endpoint_id=str(endpoint_id),
+                organization_id=str(organization_id),
+            )
+
+    async def _hand_back(self) -> None:
+        try:
+            async with self._database.system() as session:
+                await system_queries.hand_back(session, self._given_up)
+        except (SQLAlchemyError, OSError) as error:
+            logger.warning("leases of deliveries are left to lapse", error=type(error).__name__)

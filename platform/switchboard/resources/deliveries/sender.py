@@ -1,0 +1,127 @@
+"""One request of one delivery: signed, sent, judged (specification, "Events")."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from time import monotonic
+from typing import Literal
+from uuid import UUID
+
+from switchboard.foundation.events.targets import secret_label
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.observability import metrics
+from switchboard.foundation.outbound import OutboundAnswer, OutboundClient, OutboundError
+from switchboard.foundation.web.signatures import signature_headers
+
+GONE = 410
+OVERLOADED = {429, 502, 503, 504}
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A delivery under a lease, with what it takes to send it. `clock` is the database's time of the claim, in Unix seconds."""
+
+    id: UUID
+    organization_id: UUID
+    target_id: UUID
+    target_kind: str
+    url: str
+    event_type: str
+    body: str
+    attempts: int
+    created_at: datetime
+    secret: str | None
+    previous_secret: str | None
+    clock: float
+    token: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of an attempt. `delay` is seconds until the next, None where there is none; `slow` when it cost time for nothing."""
+
+    claimed: Claimed
+    status: Literal["pending", "delivered", "failed"]
+    delay: float | None
+    status_code: int | None
+    error: str | None
+    started_at: datetime
+    duration_ms: int
+    slow: bool
+
+
+class Sender:
+    """Sends with the schedule and the time limit of the settings."""
+
+    def __init__(self, outbound: OutboundClient, keyring: KeyRing, *, delays: Sequence[float], seconds: float) -> None:
+        self._outbound = outbound
+        self._keyring = keyring
+        self._delays = tuple(delays)
+        self._seconds = seconds
+
+    async def send(self, claimed: Claimed, *, claimed_at: float) -> Result:
+        """One attempt. `claimed_at` is this process's monotonic time of the claim. Raises `SecretError` where the key ring cannot sign it."""
+        body = claimed.body.encode()
+        began = monotonic()
+        # The database's clock, carried on: receivers refuse a timestamp that is minutes off, as a worker's own clock may be.
+        started = claimed.clock + began - claimed_at
+        headers = self._headers(claimed, body, int(started))
+        code, error, outcome = None, None, "delivered"
+        try:
+            answer = await self._post(claimed.url, body, headers, began)
+        except OutboundError as failure:
+            error, outcome = str(failure), failure.kind
+        else:
+            code = answer.status
+            error, outcome = _judged(code)
+        took = monotonic() - began
+        metrics.delivery_attempts.labels(outcome).inc()
+        if claimed.attempts == 0:
+            metrics.delivery_latency.observe(max(0.0, started - claimed.created_at.timestamp()))
+        status, delay = self._next(claimed, code, error)
+        slow = outcome in ("timeout", "connection") or code in OVERLOADED or took > self._seconds / 2
+        moment = datetime.fromtimestamp(started, UTC)
+        return Result(
+            claimed, status, delay, code, error, moment, timedelta(seconds=took) // timedelta(milliseconds=1), slow
+        )
+
+    async def _post(self, url: str, body: bytes, headers: Mapping[str, str], began: float) -> OutboundAnswer:
+        try:
+            return await self._outbound.post(url, body, headers=headers, seconds=self._seconds, read_limit=0)
+        except OutboundError as failure:
+            if not failure.stale:
+                raise
+        # The receiver closed a connection while it was idle: that is no failure of this delivery.
+        left = max(0.1, began + self._seconds - monotonic())
+        return await self._outbound.post(url, body, headers=headers, seconds=left, read_limit=0)
+
+    def _headers(self, claimed: Claimed, body: bytes, timestamp: int) -> dict[str, str]:
+        label = secret_label(claimed.target_kind, claimed.target_id, claimed.organization_id)
+        secrets = [
+            self._keyring.decrypt(sealed, label)
+            for sealed in (claimed.secret, claimed.previous_secret)
+            if sealed is not None
+        ]
+        return {
+            **signature_headers(body, *secrets, timestamp=timestamp),
+            "User-Agent": "Switchboard/1.0",
+            "X-Webhook-Event": claimed.event_type,
+            "X-Webhook-Delivery-Id": str(claimed.id),
+        }
+
+    def _next(
+        self, claimed: Claimed, code: int | None, error: str | None
+    ) -> tuple[Literal["pending", "delivered", "failed"], float | None]:
+        if error is None:
+            return "delivered", None
+        if code == GONE or claimed.attempts >= len(self._delays):
+            return "failed", None
+        return "pending", self._delays[claimed.attempts]
+
+
+def _judged(code: int) -> tuple[str | None, str]:
+    if 200 <= code < 300:
+        return None, "delivered"
+    if 300 <= code < 400:
+        return f"the receiver answered {code}; redirects are not followed", "redirect"
+    return f"the receiver answered {code}", "gone" if code == GONE else "refused"

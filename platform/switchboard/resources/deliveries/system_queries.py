@@ -1,0 +1,239 @@
+"""Deliveries across organizations: claiming what is due, writing down what came of it. Run under the system role.
+
+Only the database's clock decides what is due and how long a lease lasts. A claim moves `due_at` to the end of the lease, so a lease that lapses
+needs nobody to notice it: the row is due again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from uuid import UUID
+
+from sqlalchemy import ARRAY, Boolean, Float, Integer, Text, Uuid, bindparam, text
+from sqlalchemy.dialects.postgresql import TIMESTAMP
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.resources.deliveries.sender import Claimed, Result
+
+MAX_FAILURES = 20
+UUIDS = ARRAY(Uuid())
+
+# A loose index scan: one probe for each target that has anything pending, however much it has.
+_WAITING = text(
+    """
+    with recursive heads as (
+        (select target_id, due_at from delivery where status = 'pending' and target_id > :after order by target_id, due_at limit 1)
+        union all
+        select next.target_id, next.due_at from heads cross join lateral (
+            select target_id, due_at from delivery
+            where status = 'pending' and target_id > heads.target_id order by target_id, due_at limit 1
+        ) next
+    )
+    select head.target_id, target.organization_id, target.enabled and target.url is not null as open,
+        extract(epoch from head.due_at - now())::float8 as seconds
+    from (select * from heads limit :visits) head left join event_target target on target.id = head.target_id
+    """
+)
+
+_CLAIM = text(
+    """
+    with chosen as (
+        select due.id from unnest(:targets, :rooms) as wanted(target_id, room) cross join lateral (
+            select id from delivery
+            where status = 'pending' and target_id = wanted.target_id and due_at <= now()
+            order by due_at limit wanted.room for update skip locked
+        ) due
+    )
+    update delivery set due_at = now() + make_interval(secs => :lease), lease_token = :token
+    from chosen, event_target target
+    where delivery.id = chosen.id and target.id = delivery.target_id and target.enabled and target.url is not null
+    returning delivery.id, delivery.organization_id, delivery.target_id, target.kind, target.url, delivery.event_type, delivery.body,
+        delivery.attempts, delivery.created_at, target.secret,
+        case when target.previous_secret_expires_at > now() then target.previous_secret end, extract(epoch from clock_timestamp())::float8,
+        delivery.lease_token
+    """
+).bindparams(bindparam("targets", type_=UUIDS), bindparam("rooms", type_=ARRAY(Integer())))
+
+_RECORD = text(
+    """
+    with result as (
+        select * from unnest(:ids, :tokens, :statuses, :delays, :codes, :errors, :started, :durations)
+            as result(id, token, status, delay, code, error, started_at, duration_ms)
+    ), changed as (
+        update delivery set attempts = attempts + 1, status = result.status, lease_token = null,
+            due_at = now() + make_interval(secs => result.delay), next_attempt_at = now() + make_interval(secs => result.delay),
+            last_status_code = result.code, last_error = result.error, delivered_at = case when result.status = 'delivered' then now() end
+        from result where delivery.id = result.id and delivery.lease_token = result.token and delivery.status = 'pending'
+        returning delivery.id, delivery.organization_id, delivery.target_id, delivery.attempts, delivery.status,
+            result.code, result.error, result.started_at, result.duration_ms
+    ), attempt as (
+        insert into delivery_attempt (organization_id, delivery_id, number, started_at, duration_ms, status_code, error)
+        select organization_id, id, attempts, started_at, duration_ms, code, error from changed
+    )
+    select id, target_id, status from changed
+    """
+).bindparams(
+    bindparam("ids", type_=UUIDS),
+    bindparam("tokens", type_=UUIDS),
+    bindparam("statuses", type_=ARRAY(Text())),
+    bindparam("delays", type_=ARRAY(Float(53))),
+    bindparam("codes", type_=ARRAY(Integer())),
+    bindparam("errors", type_=ARRAY(Text())),
+    bindparam("started", type_=ARRAY(TIMESTAMP(timezone=True))),
+    bindparam("durations", type_=ARRAY(Integer())),
+)
+
+_RESET = text(
+    "update event_target set consecutive_failures = 0 where id = any(:targets) and consecutive_failures <> 0"
+).bindparams(bindparam("targets", type_=UUIDS))
+
+# In the order of their ids, so that two workers cannot wait for each other. What fails while an endpoint is disabled does not count any more.
+_COUNT = text(
+    """
+    with counted as (
+        select target.id, least(:most, failed.added + case when failed.reset then 0 else target.consecutive_failures end) as failures
+        from event_target target join unnest(:targets, :resets, :added) as failed(id, reset, added) on failed.id = target.id
+        where target.enabled and target.kind = 'endpoint' order by target.id for update of target
+    )
+    update event_target target
+    set consecutive_failures = counted.failures, enabled = counted.failures < :most,
+        updated_at = case when counted.failures < :most then target.updated_at else now() end
+    from counted where target.id = counted.id
+    returning target.id, target.organization_id, target.enabled
+    """
+).bindparams(
+    bindparam("targets", type_=UUIDS),
+    bindparam("resets", type_=ARRAY(Boolean())),
+    bindparam("added", type_=ARRAY(Integer())),
+)
+
+_HAND_BACK = text(
+    "update delivery set due_at = now(), lease_token = null where lease_token = any(:tokens) and status = 'pending'"
+).bindparams(bindparam("tokens", type_=UUIDS))
+
+_EXPIRE = text(
+    """
+    update delivery set status = 'failed', last_error = :error, due_at = null, next_attempt_at = null, lease_token = null
+    where status = 'pending' and created_at < now() - make_interval(secs => :seconds) and due_at <= now()
+    """
+)
+
+_FORGET = text(
+    """
+    delete from delivery where id in (
+        select id from delivery where created_at < now() - make_interval(secs => :seconds) and status <> 'pending' order by id limit :most
+    )
+    """
+)
+
+_QUEUE_AGE = text(
+    """
+    with recursive heads as (
+        (select target_id, due_at from delivery where status = 'pending' order by target_id, due_at limit 1)
+        union all
+        select next.target_id, next.due_at from heads cross join lateral (
+            select target_id, due_at from delivery
+            where status = 'pending' and target_id > heads.target_id order by target_id, due_at limit 1
+        ) next
+    )
+    select coalesce(extract(epoch from max(now() - head.due_at)), 0)::float8
+    from heads head join event_target target on target.id = head.target_id
+    where target.enabled and target.url is not null and head.due_at <= now()
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Part of the targets that have something pending.
+
+    `ready` are those to claim from, with their organizations; `soonest` is seconds until another is; `next` is where the next part begins (None:
+    at the start).
+    """
+
+    ready: Mapping[UUID, UUID]
+    soonest: float
+    next: UUID | None
+
+
+async def waiting(session: AsyncSession, *, after: UUID, visits: int) -> Waiting:
+    """Look at up to `visits` targets behind `after` in the order of their ids."""
+    connection = await session.connection()
+    rows = (await connection.execute(_WAITING, {"after": after, "visits": visits})).all()
+    ready = {row.target_id: row.organization_id for row in rows if row.open and row.seconds <= 0}
+    soonest = min((row.seconds for row in rows if row.open and row.seconds > 0), default=inf)
+    return Waiting(ready, soonest, rows[-1].target_id if len(rows) == visits else None)
+
+
+async def claim(session: AsyncSession, rooms: Mapping[UUID, int], *, token: UUID, lease: float) -> list[Claimed]:
+    """Take up to so many due deliveries of each target for `lease` seconds, oldest first; what others hold is left alone."""
+    values = {"targets": list(rooms), "rooms": list(rooms.values()), "token": token, "lease": lease}
+    connection = await session.connection()
+    return [Claimed(*row) for row in (await connection.execute(_CLAIM, values)).all()]
+
+
+async def hand_back(session: AsyncSession, tokens: Sequence[UUID]) -> None:
+    """Give up leases: what was claimed under them and has no result is due at once."""
+    await (await session.connection()).execute(_HAND_BACK, {"tokens": list(tokens)})
+
+
+async def record(session: AsyncSession, results: Sequence[Result]) -> list[tuple[UUID, UUID]]:
+    """Write results down, each only where its lease still holds, and count them for their endpoints.
+
+    Answers id and organization of each endpoint that was disabled by it.
+    """
+    connection = await session.connection()
+    values = {
+        "ids": [result.claimed.id for result in results],
+        "tokens": [result.claimed.token for result in results],
+        "statuses": [result.status for result in results],
+        "delays": [result.delay for result in results],
+        "codes": [result.status_code for result in results],
+        "errors": [result.error for result in results],
+        "started": [result.started_at for result in results],
+        "durations": [result.duration_ms for result in results],
+    }
+    written = {row.id: row for row in (await connection.execute(_RECORD, values)).all()}
+    ended = [
+        written[result.claimed.id] for result in results if result.claimed.id in written and result.status != "pending"
+    ]
+    return await _count(session, [(row.target_id, row.status == "delivered") for row in ended])
+
+
+async def _count(session: AsyncSession, ended: Sequence[tuple[UUID, bool]]) -> list[tuple[UUID, UUID]]:
+    """Carry the consecutive failures on, in the order in which deliveries ended."""
+    runs: dict[UUID, tuple[bool, int]] = {}
+    for target, delivered in ended:
+        reset, added = runs.get(target, (False, 0))
+        runs[target] = (True, 0) if delivered else (reset, added + 1)
+    connection = await session.connection()
+    cleared = sorted(target for target, (_, added) in runs.items() if not added)
+    if cleared:
+        await connection.execute(_RESET, {"targets": cleared})
+    failed = {target: run for target, run in runs.items() if run[1]}
+    if not failed:
+        return []
+    values = {
+        "targets": list(failed),
+        "resets": [reset for reset, _ in failed.values()],
+        "added": [added for _, added in failed.values()],
+        "most": MAX_FAILURES,
+    }
+    return [
+        (row.id, row.organization_id) for row in (await connection.execute(_COUNT, values)).all() if not row.enabled
+    ]
+
+
+async def expire(session: AsyncSession, *, seconds: float) -> None:
+    """Fail what has waited this long, which only a disabled target makes it do."""
+    await (await session.connection()).execute(_EXPIRE, {"seconds": seconds, "error": "the endpoint stayed disabled"})
+
+
+async def forget(session: AsyncSession, *, seconds: float, most: int) -> int:
+    """Delete up to `most` deliveries that have ended and are this old, with their attempts; how many there were."""
+    return (await (await session.connection()).execute(_FORGET, {"seconds": seconds, "most": most})).rowcount
+
+
+async def queue_age(session: AsyncSession) -> float:
+    """Seconds for which the oldest due delivery has been waiting for a worker."""
+    return float((await (await session.connection()).execute(_QUEUE_AGE)).scalar_one())

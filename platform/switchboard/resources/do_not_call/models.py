@@ -1,0 +1,20 @@
+"""The do-not-call list."""
+
+from sqlalchemy import CheckConstraint, Index, UniqueConstraint
+
+from switchboard.foundation.database import TenantTable
+
+
+class DoNotCallEntry(TenantTable, table=True):
+    """A number that the organization does not call. `source` is where the wish was heard: the API, a text, or a call."""
+
+    __tablename__ = "do_not_call_entry"
+    __table_args__ = (
+        UniqueConstraint("organization_id", "phone_number"),
+        Index(None, "organization_id", "created_at", "id"),
+        CheckConstraint("source in ('api', 'text', 'call')", name="source"),
+    )
+
+    phone_number: str
+    source: str
+    note: str = ""

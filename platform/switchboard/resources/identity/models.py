@@ -1,0 +1,121 @@
+"""Organizations, API keys, users, and the audit log."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ARRAY, CheckConstraint, Index, LargeBinary, Text, UniqueConstraint
+from sqlmodel import Field, SQLModel
+
+from switchboard.foundation.database import TenantTable, json_column, new_id, now
+
+
+class Organization(SQLModel, table=True):
+    """A tenant. `slug` is the name of its tenant file, None for one made on the command line; `policy` is what that file sets (`Policy`)."""
+
+    __tablename__ = "organization"
+
+    id: UUID = Field(default_factory=new_id, primary_key=True)
+    name: str
+    slug: str | None = Field(default=None, unique=True)
+    timezone: str = "UTC"
+    policy: dict[str, Any] = json_column()
+    created_at: datetime = Field(default_factory=now)
+
+
+class ApiKey(TenantTable, table=True):
+    """An API key. Only its hash is kept; `hint` is its last four characters, for people who look for it in a list."""
+
+    __tablename__ = "api_key"
+    __table_args__ = (Index(None, "organization_id", "created_at"),)
+
+    name: str
+    key_hash: bytes = Field(sa_type=LargeBinary, unique=True)
+    hint: str
+    scopes: list[str] = Field(sa_type=ARRAY(Text))
+    last_used_at: datetime | None = None
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+    @property
+    def state(self) -> str:
+        """`active`, `expired` or `revoked`."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.expires_at is not None and self.expires_at <= now() else "active"
+
+
+class User(SQLModel, table=True):
+    """A person who signs in to the dashboard. `email` is lower-case; `failed_sign_ins` counts since the last that succeeded.
+
+    `password_hash` is empty for somebody who signs in through the operator's identity provider only.
+    """
+
+    __tablename__ = "user_account"
+
+    id: UUID = Field(default_factory=new_id, primary_key=True)
+    email: str = Field(unique=True)
+    password_hash: str
+    is_superadmin: bool = False
+    failed_sign_ins: int = 0
+    locked_until: datetime | None = None
+    created_at: datetime = Field(default_factory=now)
+
+
+class UserSession(SQLModel, table=True):
+    """A browser in which somebody is signed in. Only its token's hash is kept. `notice` is shown on the next page, once."""
+
+    __tablename__ = "user_session"
+
+    id: UUID = Field(default_factory=new_id, primary_key=True)
+    user_id: UUID = Field(foreign_key="user_account.id", ondelete="CASCADE", index=True)
+    token_hash: bytes = Field(sa_type=LargeBinary, unique=True)
+    organization_id: UUID | None = Field(default=None, foreign_key="organization.id", ondelete="SET NULL")
+    address: str
+    user_agent: str
+    notice: str | None = None
+    created_at: datetime = Field(default_factory=now)
+    last_seen_at: datetime = Field(default_factory=now)
+
+
+class Membership(TenantTable, table=True):
+    """A user's role in an organization."""
+
+    __tablename__ = "membership"
+    __table_args__ = (
+        UniqueConstraint("organization_id", "user_id"),
+        CheckConstraint("role in ('owner', 'member')", name="role"),
+    )
+
+    user_id: UUID = Field(foreign_key="user_account.id", ondelete="CASCADE", index=True)
+    role: str = "member"
+
+
+class Invitation(TenantTable, table=True):
+    """A link that makes whoever opens it a member. Only the hash of its token is kept; it works once, until it expires."""
+
+    __tablename__ = "invitation"
+    __table_args__ = (
+        UniqueConstraint("organization_id", "email"),
+        CheckConstraint("role in ('owner', 'member')", name="role"),
+    )
+
+    email: str
+    role: str
+    token_hash: bytes = Field(sa_type=LargeBinary, unique=True)
+    expires_at: datetime
+
+
+class AuditEntry(TenantTable, table=True):
+    """Who changed what. `actor` is `key:<id>`, `user:<id>` (`user:<id> via <client_id>` through an
+    application), `operator` or `system`; never a value of a secret.
+
+    Everything that is written through the API is noted by its endpoint (`web/endpoint.py`), the rest by whoever does it.
+    """
+
+    __tablename__ = "audit_entry"
+    __table_args__ = (Index(None, "organization_id", "created_at"),)
+
+    actor: str
+    action: str
+    subject: str

@@ -1,0 +1,60 @@
+"""What an operator sets for an organization in its tenant file, beside its providers."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from switchboard.resources.identity.weekly_hours import DAYS, Clock, Day
+
+Price = Annotated[float, Field(ge=0, le=1_000_000)]
+
+
+class PolicyPart(BaseModel):
+    """A table of the tenant file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RateLimit(PolicyPart):
+    """`per_second` requests on average, `burst` at once, for each endpoint and credential."""
+
+    per_second: float = Field(gt=0, le=100_000)
+    burst: int = Field(ge=1, le=1_000_000)
+
+
+class RateLimits(PolicyPart):
+    """Limits on reads (GET) and on writes (everything else)."""
+
+    read: RateLimit = RateLimit(per_second=100, burst=200)
+    write: RateLimit = RateLimit(per_second=20, burst=40)
+
+
+class Prices(PolicyPart):
+    """What the organization pays, in US dollars."""
+
+    call_minute: Price = 0.0
+    transcription_minute: Price = 0.0
+    speech_1000_characters: Price = 0.0
+    model_1000_input_tokens: Price = 0.0
+    model_1000_output_tokens: Price = 0.0
+    embedding_1000_tokens: Price = 0.0
+    text_segment: Price = 0.0
+    number_month: Price = 0.0
+
+
+class CallingHours(PolicyPart):
+    """When campaigns may dial, judged in the callee's time zone."""
+
+    start: Clock = "09:00"
+    end: Clock = "20:00"
+    days: tuple[Day, ...] = DAYS
+
+
+class Policy(PolicyPart):
+    """All of it; what a file does not say has its default."""
+
+    rate_limits: RateLimits = RateLimits()
+    prices: Prices = Prices()
+    calling_hours: CallingHours | None = None
+    max_concurrent_calls: int = Field(20, ge=1, le=100_000)
+    billing_mode: Literal["prepaid", "postpaid"] = "postpaid"

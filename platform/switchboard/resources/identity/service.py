@@ -1,0 +1,183 @@
+"""Rules of organizations, keys and users, used by the command line and the tenant files."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from sqlalchemy.exc import IntegrityError
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.database import now
+from switchboard.foundation.web.principal import SCOPES, Principal
+from switchboard.resources.identity import passwords
+from switchboard.resources.identity.credentials import API_KEY, digest, new_credential
+from switchboard.resources.identity.models import ApiKey, AuditEntry, Membership, Organization, User
+from switchboard.resources.identity.policy import Policy
+
+OPERATOR = "operator"
+MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH = 10, 1000
+
+
+class IdentityError(Exception):
+    """What was asked cannot be done; the message is one line for whoever asked."""
+
+
+async def create_organization(
+    session: AsyncSession, *, name: str, slug: str | None = None, policy: Policy | None = None
+) -> Organization:
+    """Make an organization; its providers are configured by the caller. Raises `IdentityError` for an empty name."""
+    if not name.strip():
+        raise IdentityError("an organization needs a name")
+    organization = Organization(name=name.strip(), slug=slug, policy=(policy or Policy()).model_dump(mode="json"))
+    session.add(organization)
+    await session.flush()
+    return organization
+
+
+async def policy_of(session: AsyncSession, organization_id: UUID) -> Policy:
+    """An organization's policy."""
+    organization = await session.get_one(Organization, organization_id)
+    return Policy.model_validate(organization.policy)
+
+
+async def find_organization(session: AsyncSession, organization_id: UUID) -> Organization:
+    """Raises `IdentityError` where there is none."""
+    organization = await session.get(Organization, organization_id)
+    if organization is None:
+        raise IdentityError(f"there is no organization {organization_id}; `switchboard orgs list` shows them")
+    return organization
+
+
+async def create_api_key(
+    session: AsyncSession,
+    *,
+    organization_id: UUID,
+    name: str,
+    scopes: Sequence[str],
+    expires_at: datetime | None = None,
+    actor: str = OPERATOR,
+) -> tuple[ApiKey, str]:
+    """Make a key; its text is answered once and not kept. Raises `IdentityError` for an unknown scope or organization."""
+    unknown = sorted(set(scopes) - SCOPES.keys())
+    if unknown:
+        raise IdentityError(f"there is no scope {unknown[0]}; the scopes are {', '.join(SCOPES)}")
+    if not scopes:
+        raise IdentityError("a key needs at least one scope")
+    await find_organization(session, organization_id)
+    text = new_credential(API_KEY)
+    key = ApiKey(
+        organization_id=organization_id,
+        name=name,
+        key_hash=digest(text),
+        hint=text[-4:],
+        scopes=sorted(set(scopes)),
+        expires_at=expires_at,
+    )
+    session.add(key)
+    session.add(
+        AuditEntry(organization_id=organization_id, actor=actor, action="api_key.created", subject=f"{key.id} {name}")
+    )
+    await session.flush()
+    return key, text
+
+
+async def rotate_api_key(
+    session: AsyncSession, key_id: UUID, *, overlap: timedelta, actor: str = OPERATOR
+) -> tuple[ApiKey, str]:
+    """Make a key that may do what another may, which ends after the overlap, so that programs can be changed over without a pause.
+
+    Raises `IdentityError` where there is none, or it is over already.
+    """
+    old = await _locked_key(session, key_id)
+    if old.state != "active":
+        raise IdentityError(f"the key was {old.state} already")
+    ends = now() + overlap
+    old.expires_at = min(old.expires_at, ends) if old.expires_at else ends
+    return await create_api_key(
+        session, organization_id=old.organization_id, name=old.name, scopes=old.scopes, actor=actor
+    )
+
+
+async def revoke_api_key(session: AsyncSession, key_id: UUID, *, actor: str = OPERATOR) -> ApiKey:
+    """Revoke a key for good; harmless when done twice. The caller tells the rate limiter. Raises `IdentityError` where there is none."""
+    key = await _locked_key(session, key_id)
+    if key.revoked_at is None:
+        key.revoked_at = now()
+        session.add(
+            AuditEntry(organization_id=key.organization_id, actor=actor, action="api_key.revoked", subject=str(key.id))
+        )
+    return key
+
+
+async def _locked_key(session: AsyncSession, key_id: UUID) -> ApiKey:
+    key = (await session.exec(select(ApiKey).where(col(ApiKey.id) == key_id).with_for_update())).one_or_none()
+    if key is None:
+        raise IdentityError(f"there is no API key {key_id}")
+    return key
+
+
+def api_keys(session: AsyncSession) -> SelectOfScalar[ApiKey]:
+    """The organization's keys."""
+    return select(ApiKey).where(col(ApiKey.organization_id) == session.info["organization_id"])
+
+
+def audit_entries(session: AsyncSession, *, actor: str = "", action: str = "") -> SelectOfScalar[AuditEntry]:
+    """The organization's audit log, of one actor or action where one is named."""
+    rows = select(AuditEntry).where(col(AuditEntry.organization_id) == session.info["organization_id"])
+    rows = rows.where(col(AuditEntry.actor) == actor) if actor else rows
+    return rows.where(col(AuditEntry.action) == action) if action else rows
+
+
+def note_change(session: AsyncSession, principal: Principal, action: str, subject: str) -> None:
+    """Write into the organization's audit log what a credential did through the API."""
+    note_deed(session, principal.organization_id, principal.actor, action, subject)
+
+
+def note_deed(session: AsyncSession, organization_id: UUID, actor: str, action: str, subject: str) -> None:
+    """Write into an organization's audit log what somebody did who has no credential of the API: `user:<id>`, `operator`, `system`."""
+    session.add(AuditEntry(organization_id=organization_id, actor=actor, action=action, subject=subject[:1000]))
+
+
+async def create_user(
+    session: AsyncSession,
+    *,
+    email: str,
+    password: str,
+    superadmin: bool = False,
+    organization_id: UUID | None = None,
+    actor: str = OPERATOR,
+) -> User:
+    """Make a user, an owner of the organization where one is named. Raises `IdentityError`."""
+    address = checked_email(email)
+    check_password(password)
+    user = User(email=address, password_hash=await passwords.hashed(password), is_superadmin=superadmin)
+    session.add(user)
+    try:
+        await session.flush()
+    except IntegrityError:
+        raise IdentityError(f"there is a user {address} already") from None
+    if organization_id is not None:
+        await find_organization(session, organization_id)
+        session.add(Membership(organization_id=organization_id, user_id=user.id, role="owner"))
+        session.add(
+            AuditEntry(organization_id=organization_id, actor=actor, action="member.added", subject=f"{user.id} owner")
+        )
+    return user
+
+
+def check_password(password: str) -> None:
+    """Raises `IdentityError` for one that is too short, or so long that hashing it would be an attack."""
+    if len(password) < MIN_PASSWORD_LENGTH:
+        raise IdentityError(f"a password needs at least {MIN_PASSWORD_LENGTH} characters")
+    if len(password) > MAX_PASSWORD_LENGTH:
+        raise IdentityError(f"a password has at most {MAX_PASSWORD_LENGTH} characters")
+
+
+def checked_email(text: str) -> str:
+    """An address in lower case. Raises `IdentityError` for what is none."""
+    if not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", text) or len(text) > 254:
+        raise IdentityError(f"{text} is not an e-mail address")
+    return text.lower()

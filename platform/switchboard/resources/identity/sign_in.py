@@ -1,0 +1,183 @@
+"""Signing in and out of the dashboard.
+
+A browser's session is a random token in a cookie, kept here as its hash, so that it can be listed and ended. It lasts 14 days from its last
+use, 90 from its beginning. Ten wrong passwords in a row lock an account for 15 minutes; each further one does so again.
+"""
+
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from sqlmodel import col, delete, or_, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.database import Database, now
+from switchboard.foundation.web.errors import NotFound
+from switchboard.resources.identity import passwords, system_queries
+from switchboard.resources.identity.credentials import digest
+from switchboard.resources.identity.models import Organization, User, UserSession
+from switchboard.resources.identity.service import IdentityError, check_password
+
+IDLE, LONGEST = timedelta(days=14), timedelta(days=90)
+GUESSES = 10
+LOCKED = timedelta(minutes=15)
+COARSE = timedelta(minutes=1)
+
+
+class SignInRefused(IdentityError):
+    """No such person, a wrong password, or an account that is locked for a while; it does not say which of the first two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Browser:
+    """Where somebody signs in from, to be recognized in the list of sessions."""
+
+    address: str
+    user_agent: str
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """Who a browser's session is, and where they work: `organization` is None for who has none, or is no longer a member of it."""
+
+    session: UserSession
+    user: User
+    organization: Organization | None
+    role: str | None
+
+
+async def sign_in(database: Database, email: str, password: str, browser: Browser) -> tuple[UserSession, str]:
+    """Begin a session; its token is answered once and not kept. Raises `SignInRefused`."""
+    async with database.system() as session:
+        user = await system_queries.find_user(session, email)
+    fits = await passwords.matches(user.password_hash if user else "", password)
+    async with database.system() as session:
+        user = await system_queries.find_user(session, email, lock=True)
+        if user is not None and user.locked_until is not None and user.locked_until > now():
+            refusal = "Too many wrong passwords. Wait 15 minutes, then try again."
+        elif user is not None and fits:
+            return await begin(session, user, browser)
+        else:
+            refusal = "This e-mail address and password do not belong together."
+        if user is not None:
+            _count_failure(user)
+    raise SignInRefused(refusal)
+
+
+def _count_failure(user: User) -> None:
+    user.failed_sign_ins += 1
+    if user.failed_sign_ins >= GUESSES:
+        user.locked_until = now() + LOCKED
+
+
+async def begin(session: AsyncSession, user: User, browser: Browser) -> tuple[UserSession, str]:
+    """A fresh session of somebody who has proved who they are, in a transaction of the system role."""
+    user.failed_sign_ins, user.locked_until = 0, None
+    token = secrets.token_urlsafe(32)
+    organizations = await system_queries.organizations_of(session, user)
+    signed_in = UserSession(
+        user_id=user.id,
+        token_hash=digest(token),
+        organization_id=organizations[0][0].id if organizations else None,
+        address=browser.address,
+        user_agent=browser.user_agent[:400],
+    )
+    session.add(signed_in)
+    return signed_in, token
+
+
+async def begin_as(database: Database, user_id: UUID, browser: Browser) -> str:
+    """A fresh session of somebody who has just proved who they are in another way; its token."""
+    async with database.system() as session:
+        _, token = await begin(session, await session.get_one(User, user_id), browser)
+        return token
+
+
+async def resume(database: Database, token: str) -> SignedIn | None:
+    """Who a token is; None where it is not, or no longer, a session's."""
+    async with database.system() as session:
+        found = await system_queries.find_session(session, digest(token))
+        if found is None:
+            return None
+        signed_in, user, organization, role = found
+        if signed_in.last_seen_at < now() - IDLE or signed_in.created_at < now() - LONGEST:
+            return None
+        if signed_in.last_seen_at < now() - COARSE:
+            signed_in.last_seen_at = now()
+        role = "owner" if user.is_superadmin and organization else role
+        return SignedIn(signed_in, user, organization if role else None, role)
+
+
+async def may_enter(database: Database, session_id: UUID, organization_id: UUID) -> bool:
+    """Whether a browser's session goes on, and its user may still enter an organization."""
+    async with database.system() as session:
+        signed_in = await session.get(UserSession, session_id)
+        user = await session.get(User, signed_in.user_id) if signed_in else None
+        return user is not None and await system_queries.role_in(session, user, organization_id) is not None
+
+
+async def sessions_of(database: Database, user_id: UUID) -> list[UserSession]:
+    """The browsers in which somebody is signed in, last used first."""
+    async with database.system() as session:
+        mine = select(UserSession).where(
+            col(UserSession.user_id) == user_id, col(UserSession.last_seen_at) > now() - IDLE
+        )
+        return list((await session.exec(mine.order_by(col(UserSession.last_seen_at).desc()))).all())
+
+
+async def sign_out(database: Database, user_id: UUID, *, only: UUID | None = None, but: UUID | None = None) -> None:
+    """End a person's sessions: one of them, all but one, or all. Ending one that is over is no error."""
+    async with database.system() as session:
+        ended = delete(UserSession).where(col(UserSession.user_id) == user_id)
+        if only is not None:
+            ended = ended.where(col(UserSession.id) == only)
+        if but is not None:
+            ended = ended.where(col(UserSession.id) != but)
+        await session.exec(ended)
+
+
+async def organizations(database: Database, user: User) -> list[tuple[Organization, str]]:
+    """The organizations that somebody may enter, by name, with their role in each."""
+    async with database.system() as session:
+        return await system_queries.organizations_of(session, user)
+
+
+async def enter(database: Database, user: User, session_id: UUID, organization_id: UUID) -> None:
+    """Have a session work in another organization. Raises `NotFound` for one that its user may not enter."""
+    async with database.system() as session:
+        if await system_queries.role_in(session, user, organization_id) is None:
+            raise NotFound
+        (await session.get_one(UserSession, session_id)).organization_id = organization_id
+
+
+async def leave_notice(database: Database, session_id: UUID, notice: str | None) -> None:
+    """Keep what is to be said on the session's next page."""
+    async with database.system() as session:
+        found = await session.get(UserSession, session_id)
+        if found is not None:
+            found.notice = notice
+
+
+async def change_password(database: Database, user_id: UUID, *, current: str, new: str, keep: UUID) -> None:
+    """Change a password and end every other session of its owner. Raises `IdentityError`."""
+    async with database.system() as session:
+        user = await session.get_one(User, user_id)
+    if user.password_hash and not await passwords.matches(user.password_hash, current):
+        raise IdentityError("The current password is wrong.")
+    password_hash = await hashed(new)
+    async with database.system() as session:
+        (await session.get_one(User, user_id)).password_hash = password_hash
+        await session.exec(delete(UserSession).where(col(UserSession.user_id) == user_id, col(UserSession.id) != keep))
+
+
+async def hashed(password: str) -> str:
+    """A password as it is kept. Raises `IdentityError` for one that is too short."""
+    check_password(password)
+    return await passwords.hashed(password)
+
+
+async def forget_old(session: AsyncSession) -> None:
+    """Delete the sessions that are over."""
+    over = or_(col(UserSession.last_seen_at) < now() - IDLE, col(UserSession.created_at) < now() - LONGEST)
+    await session.exec(delete(UserSession).where(over))

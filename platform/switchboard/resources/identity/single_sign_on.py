@@ -1,0 +1,104 @@
+"""Signing in through the operator's identity provider: OpenID Connect's authorization code flow with PKCE and nonce, by Authlib's client.
+
+The provider says who somebody is by a verified e-mail address; what they may do stays ours: nobody gets an account by it who was not invited.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from authlib.common.errors import AuthlibBaseError
+from authlib.integrations.base_client import BaseApp
+from authlib.integrations.base_client.async_app import AsyncOAuth2Mixin
+from authlib.integrations.base_client.async_openid import AsyncOpenIDMixin
+from authlib.integrations.httpx_client import AsyncOAuth2Client
+from httpx2 import HTTPError
+from joserfc.errors import JoseError
+
+from switchboard.foundation.keyring import KeyRing, SecretError
+from switchboard.foundation.settings import Settings
+
+DISCOVERY = "/.well-known/openid-configuration"
+PLACE = "single sign-on|attempt"
+SECONDS = 10.0
+
+
+class SingleSignOnFailed(Exception):
+    """The provider refused, failed, or said something that does not hold; the message is for whoever wanted to sign in."""
+
+
+class _OpenIDClient(AsyncOAuth2Mixin, AsyncOpenIDMixin, BaseApp):
+    client_cls = AsyncOAuth2Client
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What must come back unchanged, kept encrypted in a cookie while the browser is at the provider."""
+
+    state: str
+    nonce: str
+    code_verifier: str
+    after: str
+
+    def sealed(self, keyring: KeyRing) -> str:
+        """For the cookie."""
+        return keyring.encrypt(json.dumps(asdict(self)), PLACE)
+
+    @classmethod
+    def opened(cls, sealed: str, keyring: KeyRing) -> "Attempt | None":
+        """From the cookie; None where it is not ours."""
+        try:
+            return cls(**json.loads(keyring.decrypt(sealed, PLACE)))
+        except SecretError:
+            return None
+
+
+class SingleSignOn:
+    """The provider of the settings."""
+
+    def __init__(self, settings: Settings) -> None:
+        """`SWITCHBOARD_OIDC_ISSUER` must be set."""
+        self._issuer = settings.oidc_issuer.rstrip("/")
+        secret = settings.oidc_client_secret
+        self._client: Any = _OpenIDClient(
+            None,
+            client_id=settings.oidc_client_id,
+            client_secret=secret.get_secret_value() if secret else None,
+            server_metadata_url=self._issuer + DISCOVERY,
+            client_kwargs={
+                "scope": "openid email",
+                "code_challenge_method": "S256",
+                "timeout": SECONDS,
+                "trust_env": False,
+            },
+        )
+
+    async def begin(self, redirect_uri: str, after: str) -> tuple[str, Attempt]:
+        """Where to send the browser. Raises `SingleSignOnFailed` where the provider is away or is another than it should be."""
+        try:
+            metadata = await self._client.load_server_metadata()
+            begun = await self._client.create_authorization_url(redirect_uri)
+        except (HTTPError, AuthlibBaseError, RuntimeError, ValueError) as error:
+            raise SingleSignOnFailed(
+                "The identity provider does not answer as it should. Try again, or sign in with a password."
+            ) from error
+        if str(metadata.get("issuer", "")).rstrip("/") != self._issuer:
+            raise SingleSignOnFailed("The identity provider calls itself by another name than it was set up with.")
+        return begun["url"], Attempt(begun["state"], begun["nonce"], begun["code_verifier"], after)
+
+    async def finish(self, redirect_uri: str, attempt: Attempt, *, code: str) -> str:
+        """The verified e-mail address of whoever comes back with a code. Raises `SingleSignOnFailed`."""
+        try:
+            token = await self._client.fetch_access_token(redirect_uri, code=code, code_verifier=attempt.code_verifier)
+            claims = await self._client.parse_id_token(token, attempt.nonce)
+        except (HTTPError, AuthlibBaseError, JoseError, RuntimeError, ValueError) as error:
+            raise SingleSignOnFailed("The identity provider's answer does not hold. Try again.") from error
+        if not claims or not claims.get("email") or claims.get("email_verified") is not True:
+            raise SingleSignOnFailed("The identity provider does not vouch for your e-mail address.")
+        return str(claims["email"])
+
+    @property
+    def host(self) -> str:
+        """Who the provider is, for the button."""
+        return urlsplit(self._issuer).netloc

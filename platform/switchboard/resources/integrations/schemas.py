@@ -1,0 +1,33 @@
+"""The integration on the wire (api-decisions, "Objects")."""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from switchboard.foundation.web.schemas import Answer, Moment, PartialBody
+
+Secret = Annotated[str, Field(min_length=1, max_length=255)]
+Url = Annotated[str, Field(min_length=1, max_length=2048, examples=["https://example.com/hooks/partner"])]
+
+
+class IntegrationUpdate(PartialBody):
+    """Only the fields that are given change; null removes."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"webhook_url": "https://example.com/hooks/partner", "webhook_secret": "s3cret"}]
+        }
+    )
+
+    partner_api_key: Secret | None = Field(None, description="Kept encrypted; never given back.")
+    webhook_url: Url | None = Field(None, description="Receives every event of the organization.")
+    webhook_secret: Secret | None = Field(None, description="Signs what it receives; never given back.")
+
+
+class IntegrationOut(Answer):
+    """The integration, without its secrets."""
+
+    has_partner_api_key: bool
+    webhook_url: str | None
+    has_webhook_secret: bool
+    updated_at: Moment

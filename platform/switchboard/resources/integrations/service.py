@@ -1,0 +1,63 @@
+"""Rules of the integration."""
+
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.database import now
+from switchboard.foundation.events.models import EventTarget
+from switchboard.foundation.events.targets import owned_target, secret_label
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.outbound import OutboundClient
+from switchboard.foundation.outbound.fields import public_url
+from switchboard.resources.integrations.models import Integration
+from switchboard.resources.integrations.schemas import IntegrationOut, IntegrationUpdate
+
+
+async def find(session: AsyncSession) -> IntegrationOut | None:
+    """The integration; None where nobody has set it up yet."""
+    both = select(Integration, EventTarget).join(EventTarget, col(EventTarget.id) == col(Integration.id))
+    found = (
+        await session.exec(both.where(col(Integration.organization_id) == session.info["organization_id"]))
+    ).one_or_none()
+    return _out(*found) if found else None
+
+
+async def change(
+    session: AsyncSession, data: IntegrationUpdate, *, keyring: KeyRing, outbound: OutboundClient
+) -> IntegrationOut:
+    """Change the given fields. Raises `ValidationFailed` for an address that is not public."""
+    integration = await _own(session)
+    target = await owned_target(session, "integration", integration.id)
+    given = data.model_fields_set
+    if "partner_api_key" in given:
+        place = f"integration|partner_api_key|{integration.id}|{integration.organization_id}"
+        integration.partner_api_key = (
+            None if data.partner_api_key is None else keyring.encrypt(data.partner_api_key, place)
+        )
+    if "webhook_url" in given:
+        target.url = public_url(outbound, data.webhook_url, field="webhook_url")
+    if "webhook_secret" in given:
+        label = secret_label(target.kind, target.id, target.organization_id)
+        target.secret = None if data.webhook_secret is None else keyring.encrypt(data.webhook_secret, label)
+    integration.updated_at = target.updated_at = now()
+    return _out(integration, target)
+
+
+def _out(integration: Integration, target: EventTarget) -> IntegrationOut:
+    return IntegrationOut(
+        has_partner_api_key=integration.partner_api_key is not None,
+        webhook_url=target.url,
+        has_webhook_secret=target.secret is not None,
+        updated_at=integration.updated_at,
+    )
+
+
+async def _own(session: AsyncSession) -> Integration:
+    organization_id = session.info["organization_id"]
+    moment = now()
+    fresh = {"id": organization_id, "organization_id": organization_id, "created_at": moment, "updated_at": moment}
+    await session.exec(insert(Integration).values(**fresh).on_conflict_do_nothing())
+    return (
+        await session.exec(select(Integration).where(col(Integration.id) == organization_id).with_for_update())
+    ).one()

@@ -1,0 +1,200 @@
+"""A document's text, by its media type, in the form that `chunking` understands: paragraphs apart, headings after `#`.
+
+A media type is what it says it is: a content that does not parse is refused, not guessed at.
+"""
+
+import asyncio
+import base64
+import binascii
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from pydantic import JsonValue
+
+from switchboard.resources.knowledge_bases import parser_process
+from switchboard.resources.knowledge_bases.formats import (
+    DOCX,
+    HTML,
+    MAX_CONTENT_BYTES,
+    MAX_TEXT_CHARACTERS,
+    PDF,
+    TOO_LARGE,
+    TOO_MUCH_TEXT,
+    FormatError,
+)
+
+ENDINGS = {
+    ".txt": "text/plain", ".md": "text/markdown", ".markdown": "text/markdown", ".html": HTML, ".htm": HTML, ".csv": "text/csv",
+    ".json": "application/json", ".pdf": PDF, ".docx": DOCX,
+}  # fmt: skip
+CONFINED = (HTML, PDF, DOCX)
+"""Read in a process of their own."""
+BYTE_ORDER_MARK = "\ufeff"
+"""What Excel and others begin a file in UTF-8 with; it is no part of its text."""
+MAX_DEPTH = 64
+MAX_NAME = 100
+"""Characters of a column's name, or of the path to a value, that stand before each value."""
+
+
+class InvalidDocument(Exception):
+    """A document cannot be read; `field` of the request is at fault."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """A document's text, its media type and its size in bytes."""
+
+    text: str
+    content_type: str
+    size: int
+
+
+async def extract(filename: str, content: str, content_type: str | None) -> Extracted:
+    """The text of a content as it was sent. Raises `InvalidDocument`."""
+    kind, content = _kind(filename, content_type), content.removeprefix(BYTE_ORDER_MARK)
+    data = _decoded(content) if kind in (PDF, DOCX) else content.encode()
+    return await _extracted(kind, data, content)
+
+
+async def extract_file(filename: str, data: bytes) -> Extracted:
+    """The text of a file; its name's ending says what it is. Raises `InvalidDocument`."""
+    if len(data) > MAX_CONTENT_BYTES:
+        raise InvalidDocument("content", TOO_LARGE)
+    kind = ENDINGS.get(PurePath(filename).suffix.lower())
+    if kind is None:
+        raise InvalidDocument("content", f"is of a kind that is not read; there are: {' '.join(ENDINGS)}")
+    if kind not in READERS:
+        return await _extracted(kind, data, "")
+    try:
+        return await _extracted(kind, data, data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise InvalidDocument("content", "is not text in UTF-8; save it as UTF-8") from None
+
+
+async def _extracted(kind: str, data: bytes, content: str) -> Extracted:
+    try:
+        text = await (asyncio.to_thread(READERS[kind], content) if kind in READERS else parser_process.read(kind, data))
+    except FormatError as error:
+        raise InvalidDocument("content", str(error)) from None
+    # What a JSON string's escapes and broken files can hold, and the database cannot.
+    text = text.replace("\0", "").encode(errors="replace").decode().strip()
+    if not text:
+        raise InvalidDocument("content", "holds no text" + (" (pictures of pages are not read)" if kind == PDF else ""))
+    return Extracted(text, kind, len(data))
+
+
+def _kind(filename: str, content_type: str | None) -> str:
+    if content_type is None:
+        return ENDINGS.get(PurePath(filename).suffix.lower(), "text/plain")
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind not in READERS and kind not in CONFINED:
+        raise InvalidDocument(
+            "content_type", f"{kind or 'nothing'} is not read; there are: {', '.join([*READERS, *CONFINED])}"
+        )
+    return kind
+
+
+def _decoded(content: str) -> bytes:
+    try:
+        return base64.b64decode("".join(content.split()), validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidDocument("content", "must be the file's bytes as base64") from None
+
+
+def _as_it_is(content: str) -> str:
+    return content.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def markdown_text(content: str) -> str:
+    """Without comments, which readers do not see."""
+    text, parts, place = _as_it_is(content), [], 0
+    while (start := text.find("<!--", place)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        parts.append(text[place:start])
+        place = end + 3
+    return "".join([*parts, text[place:]])
+
+
+def csv_text(content: str) -> str:
+    """A paragraph a row, each value after its column's name, so that a row can be understood alone. Raises `FormatError`."""
+    delimiter = max(",;\t|", key=content.lstrip().partition("\n")[0].count)
+    try:
+        rows = [
+            row
+            for row in csv.reader(io.StringIO(content, newline=""), delimiter=delimiter)
+            if any(cell.strip() for cell in row)
+        ]
+    except csv.Error as error:
+        raise FormatError(f"is not CSV: {error}") from None
+    if len(rows) < 2:
+        return "\n".join(", ".join(row) for row in rows)
+    names = [name.strip()[:MAX_NAME] or f"column {place}" for place, name in enumerate(rows[0], 1)]
+    return _bounded("\n\n", (_row(names, row) for row in rows[1:]))
+
+
+def _row(names: list[str], row: list[str]) -> str:
+    columns = names + [f"column {place}" for place in range(len(names) + 1, len(row) + 1)]
+    return "; ".join(f"{name}: {cell.strip()}" for name, cell in zip(columns, row, strict=False) if cell.strip())
+
+
+def json_text(content: str) -> str:
+    """A line a value, after the path that leads to it; a paragraph an entry of the outermost list or object. Raises `FormatError`."""
+    try:
+        value: JsonValue = json.loads(content)
+        return _bounded("\n\n", (_bounded("\n", _lines(entry, path, 0)) for path, entry in _entries(value)))
+    except (ValueError, RecursionError) as error:
+        told = (
+            str(error)
+            if isinstance(error, json.JSONDecodeError | FormatError)
+            else "nested too deeply, or a number too long"
+        )
+        raise FormatError(f"is not JSON that can be read: {told}") from None
+
+
+def _entries(value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
+    if isinstance(value, dict):
+        yield from ((name[-MAX_NAME:], entry) for name, entry in value.items())
+    elif isinstance(value, list):
+        yield from (("", entry) for entry in value)
+    else:
+        yield "", value
+
+
+def _lines(value: JsonValue, path: str, depth: int) -> Iterator[str]:
+    if depth > MAX_DEPTH:
+        raise FormatError(f"deeper than {MAX_DEPTH} levels")
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from _lines(part, f"{path} {name}".strip()[-MAX_NAME:], depth + 1)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _lines(part, path, depth + 1)
+    elif value is not None and value != "":
+        told = {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+        yield f"{path}: {told}" if path else told
+
+
+def _bounded(between: str, parts: Iterable[str]) -> str:
+    """Parts joined, for names that stand before each value can make much out of little. Raises `FormatError`."""
+    kept, size = [], 0
+    for part in parts:
+        kept.append(part)
+        size += len(part) + len(between)
+        if size > MAX_TEXT_CHARACTERS:
+            raise FormatError(TOO_MUCH_TEXT)
+    return between.join(kept)
+
+
+READERS: Mapping[str, Callable[[str], str]] = {
+    "text/plain": _as_it_is,
+    "text/markdown": markdown_text,
+    "text/csv": csv_text,
+    "application/json": json_text,
+}

@@ -1,0 +1,162 @@
+"""Making a document's passages findable: cut, embedded, kept. It may be begun again at any point, so a crash costs time and nothing else."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+import structlog
+from sqlalchemy import or_, update
+from sqlmodel import col, select
+
+from switchboard.foundation.database import now
+from switchboard.foundation.web.errors import NotFound
+from switchboard.plugin_sdk import Chunk, ProviderError
+from switchboard.resources.knowledge_bases import service as knowledge
+from switchboard.resources.knowledge_bases.chunking import passages
+from switchboard.resources.knowledge_bases.embedding import EmbeddingModel, charge, embed, model_of
+from switchboard.resources.knowledge_bases.models import KnowledgeDocument, KnowledgeText
+from switchboard.runtime import Runtime
+
+logger = structlog.get_logger()
+LEASE = timedelta(minutes=2)
+"""How long whoever is at a document may take for one batch of its passages."""
+MOST_ATTEMPTS = 3
+BATCH = 32
+
+
+class DocumentDeleted(Exception):
+    """The document was deleted while somebody was at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """What was put into the vector store: of which knowledge base, by which model, how many passages."""
+
+    knowledge_base_id: UUID
+    model: EmbeddingModel
+    chunk_count: int
+
+
+async def process(runtime: Runtime, organization_id: UUID, document_id: UUID) -> None:
+    """Make a document that this process has claimed `ready`, or `failed` with the provider's message."""
+    try:
+        done = False
+        while not done:
+            done = await _attempt(runtime, organization_id, document_id)
+    except ProviderError as error:
+        await fail(runtime, organization_id, document_id, error.message)
+    except DocumentDeleted:
+        logger.info("a document was deleted while it was processed", document_id=str(document_id))
+
+
+async def claim(runtime: Runtime, organization_id: UUID, document_id: UUID) -> bool:
+    """Take a document over whose processing was broken off; False where there is nothing to do. After three attempts it is `failed`."""
+    async with runtime.database.tenant(organization_id) as session:
+        rows = knowledge.documents(session).where(
+            col(KnowledgeDocument.id) == document_id, col(KnowledgeDocument.status) == "processing"
+        )
+        free = or_(col(KnowledgeDocument.process_after).is_(None), col(KnowledgeDocument.process_after) < now())
+        document = (await session.exec(rows.where(free).with_for_update(skip_locked=True))).one_or_none()
+        if document is None:
+            return False
+        if document.attempts >= MOST_ATTEMPTS:
+            document.status, document.error_message = (
+                "failed",
+                f"Processing was broken off {MOST_ATTEMPTS} times; is the document too large?",
+            )
+            return False
+        document.attempts += 1
+        document.process_after = now() + LEASE
+        return True
+
+
+async def fail(runtime: Runtime, organization_id: UUID, document_id: UUID, message: str) -> None:
+    """Write down why a document could not be processed. One that is `ready` stays so."""
+    async with runtime.database.tenant(organization_id) as session:
+        processing = (col(KnowledgeDocument.id) == document_id, col(KnowledgeDocument.status) == "processing")
+        await session.exec(
+            update(KnowledgeDocument)
+            .where(*processing)
+            .values(status="failed", error_message=message, process_after=None)
+        )
+
+
+async def index(runtime: Runtime, organization_id: UUID, document_id: UUID, model: EmbeddingModel | None) -> Indexed:
+    """Put a document's passages into the vector store, embedded by this model or by the organization's first choice.
+
+    No transaction is open meanwhile. Raises `ProviderError`, and `DocumentDeleted` where the document is gone.
+    """
+    base_id, text = await _content(runtime, organization_id, document_id)
+    cut = await asyncio.to_thread(passages, text)
+    chunks: list[Chunk] = []
+    for start in range(0, len(cut), BATCH):
+        part = cut[start : start + BATCH]
+        embedded = await embed(runtime, organization_id, part, purpose="document", model=model)
+        await charge(runtime, organization_id, [embedded.usage])
+        model = embedded.model
+        chunks += [
+            Chunk(base_id, document_id, start + place, *both)
+            for place, both in enumerate(zip(part, embedded.vectors, strict=True))
+        ]
+        await _go_on(runtime, organization_id, document_id)
+    if model is None:
+        raise ProviderError("the document has no text", retryable=False)
+    async with runtime.providers.vector_store(organization_id) as store:
+        await store.put(organization_id, model.label, chunks)
+    return Indexed(base_id, model, len(chunks))
+
+
+async def settle(runtime: Runtime, organization_id: UUID, document_id: UUID, indexed: Indexed) -> bool:
+    """Make a document that was indexed `ready`; False where its knowledge base has vectors of another model, so that it is to be done again."""
+    async with runtime.database.tenant(organization_id) as session:
+        try:
+            document = await knowledge.get_document(session, document_id)
+            base = await knowledge.get(session, document.knowledge_base_id, lock=True)
+        except NotFound:
+            knowledge.delete_vectors(session, indexed.knowledge_base_id, document_id=document_id)
+            return True
+        if model_of(base) is None:
+            base.embedding_provider, base.embedding_model = indexed.model.provider, indexed.model.name
+            base.embedding_dimension = indexed.model.dimension
+        elif model_of(base) != indexed.model:
+            knowledge.delete_vectors(session, base.id, model=indexed.model.label)
+            return False
+        ready = {"status": "ready", "chunk_count": indexed.chunk_count, "error_message": None, "process_after": None}
+        await session.exec(update(KnowledgeDocument).where(col(KnowledgeDocument.id) == document_id).values(ready))
+        await knowledge.vectors_changed(session)
+        return True
+
+
+async def _attempt(runtime: Runtime, organization_id: UUID, document_id: UUID) -> bool:
+    async with runtime.database.tenant(organization_id) as session:
+        try:
+            document = await knowledge.get_document(session, document_id)
+            base = await knowledge.get(session, document.knowledge_base_id)
+        except NotFound:
+            raise DocumentDeleted from None
+    indexed = await index(runtime, organization_id, document_id, model_of(base))
+    return await settle(runtime, organization_id, document_id, indexed)
+
+
+async def _content(runtime: Runtime, organization_id: UUID, document_id: UUID) -> tuple[UUID, str]:
+    async with runtime.database.tenant(organization_id) as session:
+        both = select(KnowledgeDocument.knowledge_base_id, KnowledgeText.content).join(
+            KnowledgeText, col(KnowledgeText.id) == col(KnowledgeDocument.id)
+        )
+        row = (await session.exec(both.where(col(KnowledgeDocument.id) == document_id))).one_or_none()
+    if row is None:
+        raise DocumentDeleted
+    return row
+
+
+async def _go_on(runtime: Runtime, organization_id: UUID, document_id: UUID) -> None:
+    """Keep the document while it is worked on. Raises `DocumentDeleted`."""
+    async with runtime.database.tenant(organization_id) as session:
+        kept = (
+            update(KnowledgeDocument)
+            .where(col(KnowledgeDocument.id) == document_id)
+            .values(process_after=now() + LEASE)
+        )
+        if (await session.exec(kept)).rowcount == 0:
+            raise DocumentDeleted

@@ -1,0 +1,118 @@
+"""Adding a document: its text is written down first, then its passages are made findable, while the client waits or by a worker."""
+
+import hashlib
+from collections.abc import Coroutine
+from contextlib import closing
+from uuid import UUID
+
+from sqlmodel import col
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.database import new_id, now
+from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.foundation.web.idempotency import KEPT_FOR
+from switchboard.resources.billing import ledger
+from switchboard.resources.knowledge_bases import indexing
+from switchboard.resources.knowledge_bases import service as knowledge
+from switchboard.resources.knowledge_bases.extraction import Extracted, InvalidDocument, extract, extract_file
+from switchboard.resources.knowledge_bases.models import KnowledgeDocument, KnowledgeText
+from switchboard.resources.knowledge_bases.schemas import DocumentCreate
+from switchboard.runtime import Runtime
+
+
+async def add(
+    runtime: Runtime, organization_id: UUID, base_id: UUID, data: DocumentCreate, *, idempotency_key: str | None = None
+) -> KnowledgeDocument:
+    """A new document, `ready`, or `failed` where a provider did. The same request with the same key finds the document that it made.
+
+    Raises `NotFound` for the knowledge base, `InsufficientBalance`, and `ValidationFailed` for a content that is not what its type says.
+    """
+    extracted = await _read(runtime, organization_id, base_id, extract(data.filename, data.content, data.content_type))
+    async with runtime.database.tenant(organization_id) as session:
+        await knowledge.get(session, base_id, lock=True)
+        document = await _known_or_written(
+            session, base_id, data, extracted, request_key=_digest(base_id, data, idempotency_key)
+        )
+    if document.status == "processing":
+        await indexing.process(runtime, organization_id, document.id)
+    async with runtime.database.tenant(organization_id) as session:
+        return await knowledge.get_document(session, document.id)
+
+
+async def add_file(
+    runtime: Runtime, organization_id: UUID, base_id: UUID, filename: str, data: bytes
+) -> KnowledgeDocument:
+    """A new document from a file of at most 5 MiB, `processing`: a worker goes on with it.
+
+    Raises `NotFound` for the knowledge base, `InsufficientBalance`, and `ValidationFailed` for a file that cannot be read.
+    """
+    extracted = await _read(runtime, organization_id, base_id, extract_file(filename, data))
+    return await _handed_over(runtime, organization_id, base_id, filename, extracted)
+
+
+async def add_text(runtime: Runtime, organization_id: UUID, base_id: UUID, data: DocumentCreate) -> KnowledgeDocument:
+    """As `add`, but a worker makes it findable. Raises the same."""
+    extracted = await _read(runtime, organization_id, base_id, extract(data.filename, data.content, data.content_type))
+    return await _handed_over(runtime, organization_id, base_id, data.filename, extracted)
+
+
+async def _read(
+    runtime: Runtime, organization_id: UUID, base_id: UUID, reading: Coroutine[None, None, Extracted]
+) -> Extracted:
+    with closing(reading):
+        async with runtime.database.tenant(organization_id) as session:
+            await knowledge.get(session, base_id)
+            await ledger.demand_solvency(session)
+        try:
+            return await reading
+        except InvalidDocument as error:
+            raise ValidationFailed.field(error.field, str(error)) from None
+
+
+async def _handed_over(
+    runtime: Runtime, organization_id: UUID, base_id: UUID, filename: str, extracted: Extracted
+) -> KnowledgeDocument:
+    async with runtime.database.tenant(organization_id) as session:
+        await knowledge.get(session, base_id, lock=True)
+        document = await _written(session, base_id, filename, extracted)
+        knowledge.wake_processing(session, document)
+        return document
+
+
+async def _known_or_written(
+    session: AsyncSession, base_id: UUID, data: DocumentCreate, extracted: Extracted, *, request_key: bytes | None
+) -> KnowledgeDocument:
+    if request_key is not None:
+        rows = knowledge.documents(session).where(col(KnowledgeDocument.request_key) == request_key)
+        if (known := (await session.exec(rows)).one_or_none()) is not None:
+            if known.created_at > now() - KEPT_FOR:
+                return known
+            known.request_key = None
+            await session.flush()
+    document = await _written(session, base_id, data.filename, extracted)
+    document.process_after, document.attempts, document.request_key = now() + indexing.LEASE, 1, request_key
+    await session.flush()
+    return document
+
+
+async def _written(session: AsyncSession, base_id: UUID, filename: str, extracted: Extracted) -> KnowledgeDocument:
+    """A document that anybody may go on with."""
+    document = KnowledgeDocument(
+        id=new_id(),
+        organization_id=session.info["organization_id"],
+        knowledge_base_id=base_id,
+        filename=filename,
+        content_type=extracted.content_type,
+        file_size=extracted.size,
+        process_after=now(),
+    )
+    session.add(document)
+    await session.flush()
+    session.add(KnowledgeText(id=document.id, organization_id=document.organization_id, content=extracted.text))
+    return document
+
+
+def _digest(base_id: UUID, data: DocumentCreate, idempotency_key: str | None) -> bytes | None:
+    if idempotency_key is None:
+        return None
+    return hashlib.sha256(f"{idempotency_key}\n{base_id}\n{data.model_dump_json()}".encode()).digest()

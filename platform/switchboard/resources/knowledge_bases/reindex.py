@@ -1,0 +1,105 @@
+"""Making every vector anew from the stored text: after a change of the embedding model, or where the vector store was lost.
+
+Searches go on meanwhile. Vectors of another model are made beside the old ones, and the knowledge base changes over when all of them are there;
+those of the same model are replaced document by document.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlmodel import col, delete
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.database import now
+from switchboard.plugin_sdk import ProviderError
+from switchboard.resources.knowledge_bases import indexing
+from switchboard.resources.knowledge_bases import service as knowledge
+from switchboard.resources.knowledge_bases.embedding import EmbeddingModel, charge, embed, model_of
+from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument, VectorDeletion
+from switchboard.runtime import Runtime
+
+PROBE = "Which model is this?"
+
+
+@dataclass(frozen=True, slots=True)
+class Reindexed:
+    """What became of a knowledge base: `model` made its vectors, `error` is why it stayed as it was."""
+
+    knowledge_base_id: UUID
+    model: str
+    documents: int
+    passages: int
+    error: str | None = None
+
+
+async def reindex(runtime: Runtime, organization_id: UUID) -> list[Reindexed]:
+    """Make the vectors of each of the organization's knowledge bases anew, by its first embedding model.
+
+    Raises `ProviderError` where there are some and the model does not answer.
+    """
+    async with runtime.database.tenant(organization_id) as session:
+        bases = (await session.exec(knowledge.listed(session).order_by(col(KnowledgeBase.created_at)))).all()
+    if not bases:
+        return []
+    probed = await embed(runtime, organization_id, [PROBE], purpose="document", model=None)
+    await charge(runtime, organization_id, [probed.usage])
+    return [await _reindex_base(runtime, organization_id, base.id, probed.model) for base in bases]
+
+
+async def _reindex_base(runtime: Runtime, organization_id: UUID, base_id: UUID, model: EmbeddingModel) -> Reindexed:
+    done: dict[UUID, indexing.Indexed] = {}
+    async with runtime.database.tenant(organization_id) as session:
+        # One that comes back to this model soon after it left it: what is made now must stay.
+        left = (col(VectorDeletion.knowledge_base_id) == base_id, col(VectorDeletion.model) == model.label)
+        await session.exec(delete(VectorDeletion).where(*left))
+    try:
+        while rest := await _rest_or_change_over(runtime, organization_id, base_id, model, done):
+            for document_id in rest:
+                with suppress(indexing.DocumentDeleted):
+                    done[document_id] = await indexing.index(runtime, organization_id, document_id, model)
+    except ProviderError as error:
+        return Reindexed(base_id, model.label, len(done), _passages(done), error.message)
+    return Reindexed(base_id, model.label, len(done), _passages(done))
+
+
+async def _rest_or_change_over(
+    runtime: Runtime, organization_id: UUID, base_id: UUID, model: EmbeddingModel, done: dict[UUID, indexing.Indexed]
+) -> Sequence[UUID]:
+    """The documents that are still to be done; where there are none the knowledge base now has vectors of this model.
+
+    A document that is being processed meanwhile sees the change when it is done, and is done again.
+    """
+    async with runtime.database.tenant(organization_id) as session:
+        base = (
+            await session.exec(knowledge.listed(session).where(col(KnowledgeBase.id) == base_id).with_for_update())
+        ).one_or_none()
+        if base is None:
+            return []
+        whole = knowledge.documents(session, base_id).where(col(KnowledgeDocument.status) != "processing")
+        documents = (await session.exec(whole.order_by(col(KnowledgeDocument.created_at)))).all()
+        rest = [document.id for document in documents if document.id not in done]
+        if not rest:
+            await _change_over(session, base, model)
+            for document in documents:
+                document.status, document.error_message, document.process_after = "ready", None, None
+                document.chunk_count = done[document.id].chunk_count
+    return rest
+
+
+async def _change_over(session: AsyncSession, base: KnowledgeBase, model: EmbeddingModel) -> None:
+    old = model_of(base)
+    base.embedding_provider, base.embedding_model, base.embedding_dimension = (
+        model.provider,
+        model.name,
+        model.dimension,
+    )
+    base.updated_at = now()
+    if old is not None and old.label != model.label:
+        knowledge.delete_vectors(session, base.id, model=old.label)
+    await knowledge.vectors_changed(session)
+
+
+def _passages(done: dict[UUID, indexing.Indexed]) -> int:
+    return sum(indexed.chunk_count for indexed in done.values())

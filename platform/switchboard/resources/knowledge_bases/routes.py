@@ -1,0 +1,117 @@
+"""Endpoints of knowledge bases and their documents."""
+
+from uuid import UUID
+
+from quart import Blueprint, request
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.web.endpoint import endpoint
+from switchboard.foundation.web.errors import InsufficientBalance, ProviderFailed
+from switchboard.foundation.web.paging import page
+from switchboard.foundation.web.principal import Principal
+from switchboard.foundation.web.schemas import Page, PageQuery
+from switchboard.plugin_sdk import ProviderError
+from switchboard.resources.knowledge_bases import ingestion
+from switchboard.resources.knowledge_bases import service as knowledge
+from switchboard.resources.knowledge_bases.schemas import (
+    DocumentCreate,
+    DocumentOut,
+    KnowledgeBaseCreate,
+    KnowledgeBaseOut,
+    KnowledgeSearch,
+    PassageOut,
+    PassagesOut,
+)
+from switchboard.resources.knowledge_bases.search import search
+from switchboard.runtime import current_runtime
+
+blueprint = Blueprint("knowledge_bases", __name__)
+
+
+@blueprint.get("/v1/knowledge-bases")
+@endpoint(scope="agents:read", query=PageQuery, answer=Page[KnowledgeBaseOut])
+async def list_knowledge_bases(session: AsyncSession, query: PageQuery) -> Page[KnowledgeBaseOut]:
+    """List knowledge bases."""
+    return await page(session, knowledge.listed(session), KnowledgeBaseOut.of, query)
+
+
+@blueprint.post("/v1/knowledge-bases")
+@endpoint(scope="agents:write", body=KnowledgeBaseCreate, answer=KnowledgeBaseOut, status=201)
+async def create_knowledge_base(session: AsyncSession, data: KnowledgeBaseCreate) -> KnowledgeBaseOut:
+    """Create a knowledge base."""
+    return KnowledgeBaseOut.of(await knowledge.create(session, data))
+
+
+@blueprint.post("/v1/knowledge-bases/search")
+@endpoint(scope="agents:read", body=KnowledgeSearch, answer=PassagesOut, errors=[InsufficientBalance, ProviderFailed])
+async def search_knowledge_bases(principal: Principal, data: KnowledgeSearch) -> PassagesOut:
+    """Search knowledge bases.
+
+    By meaning and by words at once: a paraphrase finds its passage, and so do a name and a number.
+    """
+    try:
+        found = await search(
+            current_runtime(),
+            principal.organization_id,
+            data.query,
+            knowledge_base_ids=data.knowledge_base_ids,
+            limit=data.top_k,
+        )
+    except ProviderError as error:
+        raise ProviderFailed(error.message) from error
+    return PassagesOut(items=[PassageOut.model_validate(passage) for passage in found])
+
+
+@blueprint.get("/v1/knowledge-bases/<uuid:kb_id>")
+@endpoint(scope="agents:read", answer=KnowledgeBaseOut)
+async def get_knowledge_base(session: AsyncSession, kb_id: UUID) -> KnowledgeBaseOut:
+    """Get a knowledge base."""
+    return KnowledgeBaseOut.of(await knowledge.get(session, kb_id))
+
+
+@blueprint.delete("/v1/knowledge-bases/<uuid:kb_id>")
+@endpoint(scope="agents:write", answer=None, status=204)
+async def delete_knowledge_base(session: AsyncSession, kb_id: UUID) -> None:
+    """Delete a knowledge base with its documents.
+
+    This cannot be undone.
+    """
+    await knowledge.delete(session, kb_id)
+
+
+@blueprint.get("/v1/knowledge-bases/<uuid:kb_id>/documents")
+@endpoint(scope="agents:read", query=PageQuery, answer=Page[DocumentOut])
+async def list_documents(session: AsyncSession, kb_id: UUID, query: PageQuery) -> Page[DocumentOut]:
+    """List a knowledge base's documents."""
+    base = await knowledge.get(session, kb_id)
+    return await page(session, knowledge.documents(session, base.id), DocumentOut.of, query)
+
+
+@blueprint.post("/v1/knowledge-bases/<uuid:kb_id>/documents")
+@endpoint(scope="agents:write", body=DocumentCreate, answer=DocumentOut, status=201, errors=[InsufficientBalance])
+async def create_document(principal: Principal, kb_id: UUID, data: DocumentCreate) -> DocumentOut:
+    """Add a document.
+
+    It is cut into passages and embedded before this answers, so a large one takes seconds. Where the embedding model or the vector store fails
+    the document is kept as `failed`, with its `error_message`.
+    """
+    key = request.headers.get("Idempotency-Key")
+    document = await ingestion.add(current_runtime(), principal.organization_id, kb_id, data, idempotency_key=key)
+    return DocumentOut.of(document)
+
+
+@blueprint.get("/v1/documents/<doc_id>")
+@endpoint(scope="agents:read", answer=DocumentOut)
+async def get_document(session: AsyncSession, doc_id: UUID) -> DocumentOut:
+    """Get a document."""
+    return DocumentOut.of(await knowledge.get_document(session, doc_id))
+
+
+@blueprint.delete("/v1/documents/<doc_id>")
+@endpoint(scope="agents:write", answer=None, status=204)
+async def delete_document(session: AsyncSession, doc_id: UUID) -> None:
+    """Delete a document.
+
+    No search finds it from then on; its vectors are deleted right after.
+    """
+    await knowledge.delete_document(session, doc_id)

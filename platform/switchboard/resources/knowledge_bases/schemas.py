@@ -1,0 +1,120 @@
+"""Knowledge bases on the wire (specification, "Knowledge base", "Knowledge document")."""
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import AfterValidator, ConfigDict, Field
+
+from switchboard.foundation.web.schemas import Answer, Moment, Name, ReferenceId, RequestBody
+from switchboard.resources.knowledge_bases.formats import MAX_CONTENT_BYTES, TOO_LARGE
+from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
+
+DocumentStatus = Literal["processing", "ready", "failed"]
+
+
+def _at_most_5_mib(value: str) -> str:
+    if len(value.encode()) > MAX_CONTENT_BYTES:
+        raise ValueError(TOO_LARGE)
+    return value
+
+
+class KnowledgeBaseCreate(RequestBody):
+    """A new knowledge base."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"name": "Bakery", "description": "What callers ask about."}]}
+    )
+
+    name: Name
+    description: Annotated[str, Field(max_length=10_000)] = ""
+
+
+class KnowledgeBaseOut(Answer):
+    """A knowledge base."""
+
+    id: UUID
+    name: str
+    description: str
+    created_at: Moment
+    updated_at: Moment
+
+    @classmethod
+    def of(cls, base: KnowledgeBase) -> "KnowledgeBaseOut":
+        return cls.model_validate(base)
+
+
+class DocumentCreate(RequestBody):
+    """A new document."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "filename": "hours.md",
+                    "content": "# Hours\n\nWe are open from seven to six.",
+                    "content_type": "text/markdown",
+                }
+            ]
+        }
+    )
+
+    filename: Name
+    content: Annotated[
+        str,
+        Field(
+            min_length=1, max_length=MAX_CONTENT_BYTES, description="The text, at most 5 MiB; PDF and DOCX as base64."
+        ),
+        AfterValidator(_at_most_5_mib),
+    ]
+    content_type: Annotated[str, Field(max_length=255)] | None = Field(
+        None,
+        description="`text/plain`, `text/markdown`, `text/html`, `text/csv`, `application/json`, `application/pdf` or "
+        "`application/vnd.openxmlformats-officedocument.wordprocessingml.document`. Left out, the filename's ending decides.",
+    )
+
+
+class DocumentOut(Answer):
+    """A document of a knowledge base."""
+
+    id: UUID
+    knowledge_base_id: UUID
+    filename: str
+    content_type: str
+    file_size: int = Field(description="Bytes of the content; of a PDF or DOCX, those of the file.")
+    chunk_count: int = Field(description="How many passages it was cut into.")
+    status: DocumentStatus
+    error_message: str | None
+    created_at: Moment
+
+    @classmethod
+    def of(cls, document: KnowledgeDocument) -> "DocumentOut":
+        return cls.model_validate(document)
+
+
+class KnowledgeSearch(RequestBody):
+    """A question to knowledge bases."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "When do you open?", "top_k": 3}]})
+
+    query: Annotated[str, Field(min_length=1, max_length=10_000)]
+    knowledge_base_ids: Annotated[list[ReferenceId], Field(max_length=1_000)] | None = Field(
+        None, description="Where to look; left out, in all of the organization's knowledge bases."
+    )
+    top_k: Annotated[int, Field(ge=1, le=50)] = 5
+
+
+class PassageOut(Answer):
+    """A passage that was found. Scores of two searches do not compare."""
+
+    document_id: UUID
+    knowledge_base_id: UUID
+    filename: str
+    chunk_index: int = Field(description="Which of the document's passages it is, from 0.")
+    content: str
+    score: float
+
+
+class PassagesOut(Answer):
+    """What was found, best first."""
+
+    items: list[PassageOut]

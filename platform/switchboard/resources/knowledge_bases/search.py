@@ -1,0 +1,127 @@
+"""Finding passages: one path for one, several or all knowledge bases of an organization, for the API and for conversations."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from uuid import UUID
+
+from sqlmodel import col
+
+from switchboard.plugin_sdk import ChunkMatch, ModelUsage
+from switchboard.resources.billing import ledger
+from switchboard.resources.knowledge_bases import service as knowledge
+from switchboard.resources.knowledge_bases.embedding import Embedded, EmbeddingModel, charge, embed, model_of
+from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
+from switchboard.runtime import Runtime
+
+SPARE = 10
+"""More hits than are wanted, because some may be of documents that were deleted a moment ago."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage that answers a query. Scores of two searches do not compare."""
+
+    document_id: UUID
+    knowledge_base_id: UUID
+    filename: str
+    chunk_index: int
+    content: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Passages, best first, and what embedding the query used."""
+
+    passages: list[Passage]
+    usage: list[ModelUsage]
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is asked of the vectors of one model."""
+
+    text: str
+    embedded: Embedded
+    bases: list[UUID]
+    everywhere: bool
+
+
+async def search(
+    runtime: Runtime,
+    organization_id: UUID,
+    query: str,
+    *,
+    knowledge_base_ids: Sequence[str] | None = None,
+    limit: int = 5,
+) -> list[Passage]:
+    """The best passages of these knowledge bases, or of all, best first; only of documents that are there. The organization is charged.
+
+    Raises `ValidationFailed` for an id that is not one of the organization's knowledge bases, `InsufficientBalance`, and `ProviderError`.
+    """
+    async with runtime.database.tenant(organization_id) as session:
+        bases = await knowledge.chosen(session, knowledge_base_ids)
+        await ledger.demand_solvency(session)
+    found = await search_in(runtime, organization_id, query, bases, everywhere=knowledge_base_ids is None, limit=limit)
+    await charge(runtime, organization_id, found.usage)
+    return found.passages
+
+
+async def search_in(
+    runtime: Runtime,
+    organization_id: UUID,
+    query: str,
+    bases: Sequence[KnowledgeBase],
+    *,
+    everywhere: bool = False,
+    limit: int,
+) -> Found:
+    """The best passages of these knowledge bases (`everywhere`: they are all that there are). Raises `ProviderError`."""
+    rankings, usage = list[list[ChunkMatch]](), list[ModelUsage]()
+    for model, ids in _by_model(bases).items():
+        embedded = await embed(runtime, organization_id, [query], purpose="query", model=model)
+        usage.append(embedded.usage)
+        question = _Question(query, embedded, ids, everywhere)
+        rankings.append(await _matches(runtime, organization_id, question, limit=2 * limit + SPARE))
+    # Scores of two models do not compare, so their rankings take turns.
+    matches = [match for row in zip_longest(*rankings) for match in row if match is not None]
+    return Found((await _of_documents(runtime, organization_id, matches, {base.id for base in bases}))[:limit], usage)
+
+
+def _by_model(bases: Sequence[KnowledgeBase]) -> dict[EmbeddingModel, list[UUID]]:
+    found: dict[EmbeddingModel, list[UUID]] = defaultdict(list)
+    for base in bases:
+        if (model := model_of(base)) is not None:
+            found[model].append(base.id)
+    return found
+
+
+async def _matches(runtime: Runtime, organization_id: UUID, question: _Question, *, limit: int) -> list[ChunkMatch]:
+    label, vector = question.embedded.model.label, question.embedded.vectors[0]
+    bases = None if question.everywhere else question.bases
+    async with runtime.providers.vector_store(organization_id) as store:
+        found = await store.search(
+            organization_id, label, text=question.text, vector=vector, knowledge_base_ids=bases, limit=limit
+        )
+    # A knowledge base that is just being moved to this model has some of its vectors here already.
+    return [match for match in found if match.knowledge_base_id in question.bases]
+
+
+async def _of_documents(
+    runtime: Runtime, organization_id: UUID, matches: Sequence[ChunkMatch], bases: set[UUID]
+) -> list[Passage]:
+    """Only what the database knows: it decides what there is, whatever the vector store still holds."""
+    async with runtime.database.tenant(organization_id) as session:
+        wanted = {match.document_id for match in matches}
+        rows = knowledge.documents(session).where(
+            col(KnowledgeDocument.id).in_(wanted), col(KnowledgeDocument.status) == "ready"
+        )
+        known = {document.id: document for document in (await session.exec(rows)).all()}
+    return [
+        Passage(match.document_id, match.knowledge_base_id, document.filename, match.index, match.text, match.score)
+        for match in matches
+        if (document := known.get(match.document_id)) is not None
+        and document.knowledge_base_id == match.knowledge_base_id in bases
+    ]

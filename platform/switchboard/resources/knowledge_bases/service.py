@@ -1,0 +1,177 @@
+"""Rules of knowledge bases and documents: the rows. What is in the vector store follows them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from sqlalchemy import func
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.database import new_id, now
+from switchboard.foundation.jobs import wake
+from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
+from switchboard.foundation.web.schemas import parse_id
+from switchboard.resources.knowledge_bases.models import (
+    KnowledgeBase,
+    KnowledgeDocument,
+    KnowledgeText,
+    VectorDeletion,
+    VectorUpkeep,
+)
+from switchboard.resources.knowledge_bases.schemas import KnowledgeBaseCreate
+
+UPKEEP_AFTER = timedelta(minutes=1)
+LONG_SECONDS = 3600
+"""What indexing a million passages or embedding a book may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """How many documents a knowledge base holds, of how many passages in all, and how many of them failed."""
+
+    documents: int
+    passages: int
+    failed: int
+
+
+def listed(session: AsyncSession) -> SelectOfScalar[KnowledgeBase]:
+    """The organization's knowledge bases."""
+    return select(KnowledgeBase).where(col(KnowledgeBase.organization_id) == session.info["organization_id"])
+
+
+async def using(session: AsyncSession, embedding_provider: str) -> list[KnowledgeBase]:
+    """The organization's knowledge bases whose vectors a provider has made."""
+    rows = listed(session).where(col(KnowledgeBase.embedding_provider) == embedding_provider)
+    return list((await session.exec(rows.order_by(col(KnowledgeBase.created_at)))).all())
+
+
+async def get(session: AsyncSession, base_id: UUID, *, lock: bool = False) -> KnowledgeBase:
+    """Raises `NotFound`."""
+    rows = listed(session).where(col(KnowledgeBase.id) == base_id)
+    base = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    if base is None:
+        raise NotFound
+    return base
+
+
+async def chosen(session: AsyncSession, ids: Iterable[str] | None) -> list[KnowledgeBase]:
+    """Those that a request names, or all by name. Raises `ValidationFailed` for an id that is not one of the organization's knowledge bases."""
+    bases = list(
+        (await session.exec(listed(session).order_by(func.lower(KnowledgeBase.name), col(KnowledgeBase.id)))).all()
+    )
+    if ids is None:
+        return bases
+    known = {base.id: base for base in bases}
+    wanted = {}
+    for given in ids:
+        base = known.get(parse_id(given) or new_id())
+        if base is None:
+            raise ValidationFailed.field("knowledge_base_ids", f"there is no knowledge base {given}")
+        wanted[base.id] = base
+    return list(wanted.values())
+
+
+async def create(session: AsyncSession, data: KnowledgeBaseCreate) -> KnowledgeBase:
+    """Make a knowledge base. The first document decides which model its vectors are made by."""
+    base = KnowledgeBase(id=new_id(), organization_id=session.info["organization_id"], **data.model_dump())
+    session.add(base)
+    return base
+
+
+async def rename(session: AsyncSession, base_id: UUID, data: KnowledgeBaseCreate) -> KnowledgeBase:
+    """Give a knowledge base another name and description. Raises `NotFound`."""
+    base = await get(session, base_id, lock=True)
+    base.name, base.description, base.updated_at = data.name, data.description, now()
+    return base
+
+
+async def delete(session: AsyncSession, base_id: UUID) -> None:
+    """Delete a knowledge base with its documents, and have their vectors deleted. Raises `NotFound`."""
+    base = await get(session, base_id, lock=True)
+    await session.delete(base)
+    delete_vectors(session, base_id)
+
+
+def documents(session: AsyncSession, base_id: UUID | None = None) -> SelectOfScalar[KnowledgeDocument]:
+    """The organization's documents, or one knowledge base's."""
+    rows = select(KnowledgeDocument).where(col(KnowledgeDocument.organization_id) == session.info["organization_id"])
+    return rows if base_id is None else rows.where(col(KnowledgeDocument.knowledge_base_id) == base_id)
+
+
+async def get_document(session: AsyncSession, document_id: UUID, *, lock: bool = False) -> KnowledgeDocument:
+    """Raises `NotFound`."""
+    rows = documents(session).where(col(KnowledgeDocument.id) == document_id)
+    document = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    if document is None:
+        raise NotFound
+    return document
+
+
+async def holdings(session: AsyncSession) -> dict[UUID, Holding]:
+    """What each of the organization's knowledge bases holds; those without a document are not in it."""
+    ours = col(KnowledgeDocument.organization_id) == session.info["organization_id"]
+    base, passages = col(KnowledgeDocument.knowledge_base_id), func.coalesce(func.sum(KnowledgeDocument.chunk_count), 0)
+    failed = func.count().filter(col(KnowledgeDocument.status) == "failed")
+    rows = await session.exec(select(base, func.count(), passages, failed).where(ours).group_by(base))
+    return {base_id: Holding(documents, cut, broken) for base_id, documents, cut, broken in rows}
+
+
+async def text_of(session: AsyncSession, document_id: UUID) -> str:
+    """A document's text, as it was read. Raises `NotFound`."""
+    document = await get_document(session, document_id)
+    return (await session.get_one(KnowledgeText, document.id)).content
+
+
+async def retry_document(session: AsyncSession, document_id: UUID) -> KnowledgeDocument:
+    """Have a worker embed a document that failed once more. Raises `NotFound`, `InvalidState`."""
+    document = await get_document(session, document_id, lock=True)
+    if document.status != "failed":
+        raise InvalidState(f"The document is {document.status}: only one that failed is tried again.")
+    document.status, document.error_message, document.attempts, document.process_after = "processing", None, 0, now()
+    wake_processing(session, document)
+    return document
+
+
+def wake_processing(session: AsyncSession, document: KnowledgeDocument) -> None:
+    """Have a worker go on with a document once the transaction has been committed."""
+    whose, which = str(document.organization_id), str(document.id)
+    wake(session, "process_document", timeout_seconds=LONG_SECONDS, organization_id=whose, document_id=which)
+
+
+async def delete_document(session: AsyncSession, document_id: UUID) -> None:
+    """Delete a document, and have its vectors deleted. Raises `NotFound`."""
+    document = await get_document(session, document_id, lock=True)
+    await session.delete(document)
+    delete_vectors(session, document.knowledge_base_id, document_id=document_id)
+
+
+def delete_vectors(
+    session: AsyncSession, base_id: UUID, *, document_id: UUID | None = None, model: str | None = None
+) -> None:
+    """Have vectors deleted once the transaction is committed."""
+    organization_id: UUID = session.info["organization_id"]
+    session.add(
+        VectorDeletion(organization_id=organization_id, knowledge_base_id=base_id, document_id=document_id, model=model)
+    )
+    wake(session, "delete_vectors", organization_id=str(organization_id))
+
+
+async def vectors_changed(session: AsyncSession) -> None:
+    """Have the organization's vectors compacted and indexed in a while."""
+    organization_id = session.info["organization_id"]
+    moment = now()
+    fresh = {
+        "id": organization_id,
+        "organization_id": organization_id,
+        "created_at": moment,
+        "due_at": moment + UPKEEP_AFTER,
+    }
+    await session.exec(
+        insert(VectorUpkeep)
+        .values(fresh)
+        .on_conflict_do_update(index_elements=["id"], set_={"due_at": fresh["due_at"]})
+    )

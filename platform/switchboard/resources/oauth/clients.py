@@ -1,0 +1,147 @@
+"""Applications: how superadmins register them, and how they prove who they are. They belong to no organization."""
+
+import re
+import secrets
+from collections.abc import Sequence
+from hmac import compare_digest
+from urllib.parse import parse_qsl, urlsplit
+from uuid import UUID
+
+import structlog
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.database import Database
+from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.rate_limits import RateLimiter
+from switchboard.resources.identity.credentials import digest
+from switchboard.resources.identity.service import IdentityError
+from switchboard.resources.oauth.errors import ClientRefused
+from switchboard.resources.oauth.models import OAuthClient, OAuthGrant
+
+logger = structlog.get_logger()
+MOST_REDIRECT_URIS = 20
+THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
+_URI = re.compile(r"[A-Za-z0-9\-._~:/?\[\]@!$&'()+,;=%]{1,2000}")
+_HOST = re.compile(r"[A-Za-z0-9\-.]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
+_OF_ANSWERS = {"code", "state", "iss", "error", "error_description", "error_uri"}
+_NOBODYS = digest("")
+
+
+async def listed(database: Database) -> list[OAuthClient]:
+    """Every application, by name."""
+    async with database.system() as session:
+        return list((await session.exec(select(OAuthClient).order_by(OAuthClient.name, col(OAuthClient.id)))).all())
+
+
+async def get(database: Database, client: UUID) -> OAuthClient:
+    """Raises `NotFound`."""
+    async with database.system() as session:
+        return await _get(session, client)
+
+
+async def register(
+    database: Database, *, name: str, redirect_uris: Sequence[str], public: bool = False
+) -> tuple[OAuthClient, str | None]:
+    """Register an application; its secret is answered once and not kept. A public one has none. Raises `IdentityError`."""
+    secret = None if public else secrets.token_urlsafe(32)
+    client = OAuthClient(
+        client_id=secrets.token_urlsafe(16),
+        secret_hash=digest(secret) if secret else None,
+        name=_checked_name(name),
+        redirect_uris=_checked_uris(redirect_uris),
+    )
+    async with database.system() as session:
+        session.add(client)
+    logger.info("application registered", client_id=client.client_id)
+    return client, secret
+
+
+async def update(database: Database, client: UUID, *, name: str, redirect_uris: Sequence[str]) -> None:
+    """Change an application's name and where it is answered. Raises `IdentityError`, `NotFound`."""
+    checked = _checked_name(name), _checked_uris(redirect_uris)
+    async with database.system() as session:
+        found = await _get(session, client)
+        found.name, found.redirect_uris = checked
+
+
+async def rotate_secret(database: Database, client: UUID) -> tuple[OAuthClient, str]:
+    """A new secret, answered once; the old one stops working. Tokens stay. Raises `IdentityError` for a public application, `NotFound`."""
+    secret = secrets.token_urlsafe(32)
+    async with database.system() as session:
+        found = await _get(session, client)
+        if found.secret_hash is None:
+            raise IdentityError("A public application has no secret.")
+        found.secret_hash = digest(secret)
+        logger.info("application has a new secret", client_id=found.client_id)
+    return found, secret
+
+
+async def remove(database: Database, limiter: RateLimiter, client: UUID) -> None:
+    """Delete an application with everything that users granted it. Raises `NotFound`."""
+    async with database.system() as session:
+        found = await _get(session, client)
+        # Whoever approves it now waits for the lock, and then finds it gone.
+        ended = (await session.exec(select(OAuthGrant.id).where(col(OAuthGrant.client_id) == client))).all()
+        await session.delete(found)
+        logger.info("application removed", client_id=found.client_id)
+    for grant in ended:
+        await limiter.tell_revoked(str(grant))
+
+
+async def authenticated(session: AsyncSession, client_id: str, secret: str | None) -> OAuthClient:
+    """The application that these credentials are of. Raises `ClientRefused`, the same and after the same work for an unknown application
+    and a wrong secret."""
+    client = (await session.exec(select(OAuthClient).where(col(OAuthClient.client_id) == client_id))).one_or_none()
+    kept = (client and client.secret_hash) or _NOBODYS
+    fits = compare_digest(digest(secret or ""), kept) and secret is not None
+    if client is not None and client.secret_hash is None:
+        fits = secret is None
+    if client is None or not fits:
+        raise ClientRefused
+    return client
+
+
+async def _get(session: AsyncSession, client: UUID) -> OAuthClient:
+    found = (
+        await session.exec(select(OAuthClient).where(col(OAuthClient.id) == client).with_for_update())
+    ).one_or_none()
+    if found is None:
+        raise NotFound
+    return found
+
+
+def _checked_name(name: str) -> str:
+    name = name.strip()
+    if not name or len(name) > 255 or not name.isprintable():
+        raise IdentityError("an application needs a name of at most 255 characters")
+    return name
+
+
+def _checked_uris(uris: Sequence[str]) -> list[str]:
+    if not uris or len(uris) > MOST_REDIRECT_URIS:
+        raise IdentityError(f"an application needs a redirect URI, and has at most {MOST_REDIRECT_URIS}")
+    for uri in uris:
+        if not _is_redirect_uri(uri):
+            rules = "https (http only on this machine), absolute, without user name, fragment, wildcard or the parameters of an answer"
+            raise IdentityError(f"{uri} is not a redirect URI: {rules}")
+    return list(dict.fromkeys(uris))
+
+
+def _is_redirect_uri(uri: str) -> bool:
+    if not _URI.fullmatch(uri):
+        return False
+    try:
+        url = urlsplit(uri)
+        port_fits = url.port is None or url.port > 0
+    except ValueError:
+        return False
+    secure = uri.startswith("https://") or (uri.startswith("http://") and url.hostname in THIS_MACHINE)
+    doubled = _OF_ANSWERS & {name for name, _ in parse_qsl(url.query, keep_blank_values=True)}
+    return (
+        secure
+        and _HOST.fullmatch(url.hostname or "") is not None
+        and port_fits
+        and "@" not in url.netloc
+        and not doubled
+    )

@@ -1,0 +1,219 @@
+"""Authlib's grants over our tables: what it asks about clients, codes and tokens, and where it is stricter here.
+
+Its descriptions may not quote what was sent (RFC 6749 allows fewer characters there), so those that would are replaced by constant ones.
+"""
+
+from typing import Protocol, cast
+
+from authlib.oauth2 import OAuth2Error, OAuth2Request
+from authlib.oauth2.rfc6749 import (
+    AccessDeniedError,
+    AuthorizationCodeMixin,
+    ClientMixin,
+    InvalidRequestError,
+    TokenMixin,
+)
+from authlib.oauth2.rfc6749.grants import AuthorizationCodeGrant, RefreshTokenGrant
+from authlib.oauth2.rfc6749.requests import OAuth2Payload
+from authlib.oauth2.rfc7009 import RevocationEndpoint
+from authlib.oauth2.rfc7636 import CodeChallenge
+from authlib.oauth2.rfc7636.challenge import compare_s256_code_challenge
+
+from switchboard.foundation.database import now
+from switchboard.foundation.web.principal import OWNERS_SCOPES
+from switchboard.resources.oauth.models import OAuthClient, OAuthGrant, OAuthToken
+from switchboard.resources.oauth.token_families import Approval, Families
+
+
+class Keeper(Protocol):
+    """What a grant needs of its server."""
+
+    families: Families
+
+
+class Client(ClientMixin):
+    """An application. Each may use every grant and ask for every scope: the user decides."""
+
+    def __init__(self, row: OAuthClient) -> None:
+        self.row = row
+
+    @property
+    def is_public(self) -> bool:
+        """Whether it has no secret."""
+        return self.row.secret_hash is None
+
+    def get_client_id(self) -> str:
+        return self.row.client_id
+
+    def get_allowed_scope(self, scope: object) -> str | None:  # type: ignore[override]
+        """None for no scope at all, which Authlib refuses."""
+        return " ".join(sorted(set(str(scope).split()))) if scope else None
+
+    def check_redirect_uri(self, redirect_uri: str) -> bool:
+        """Character by character (RFC 9700 section 2.1)."""
+        return redirect_uri in self.row.redirect_uris
+
+    def check_response_type(self, _response_type: str) -> bool:
+        return True
+
+    def check_grant_type(self, _grant_type: str) -> bool:
+        return True
+
+
+class Code(AuthorizationCodeMixin):
+    """An authorization code that may be redeemed."""
+
+    code_challenge_method = "S256"
+
+    def __init__(self, grant: OAuthGrant) -> None:
+        self.grant = grant
+        self.code_challenge = grant.code_challenge
+
+    def get_redirect_uri(self) -> str:
+        return self.grant.redirect_uri
+
+    def get_scope(self) -> str:
+        return " ".join(self.grant.scopes)
+
+
+class Granted(TokenMixin):
+    """A token of an approval."""
+
+    def __init__(self, grant: OAuthGrant) -> None:
+        self.grant = grant
+
+    def check_client(self, client: Client) -> bool:
+        return self.grant.client_id == client.row.id
+
+    def get_scope(self) -> str:
+        return " ".join(self.grant.scopes)
+
+
+class RefreshToken(Granted):
+    """A refresh token that may be used by the client that asks."""
+
+    def __init__(self, grant: OAuthGrant, token: OAuthToken) -> None:
+        super().__init__(grant)
+        self.token = token
+
+
+class ProofKey(CodeChallenge):
+    """PKCE: S256 and nothing else, and no public client without (RFC 9700 section 2.1.1)."""
+
+    DEFAULT_CODE_CHALLENGE_METHOD = "S256"
+    SUPPORTED_CODE_CHALLENGE_METHOD = ["S256"]  # noqa: RUF012 - Authlib's own
+    CODE_CHALLENGE_METHODS = {"S256": compare_s256_code_challenge}  # noqa: RUF012
+
+    def validate_code_challenge(self, grant: AuthorizationCodeGrant, redirect_uri: str) -> None:
+        """When a user's consent is asked for."""
+        request = grant.request
+        given = _given(request)
+        if "code_challenge" in given and given.get("code_challenge_method") != "S256":
+            raise InvalidRequestError("The code_challenge_method must be S256.")
+        if "code_challenge" not in given and cast("Client", request.client).is_public:
+            raise InvalidRequestError("A client without a secret must send a code_challenge.")
+        super().validate_code_challenge(grant, redirect_uri)
+
+
+class CodeGrant(AuthorizationCodeGrant):
+    """The authorization code flow (RFC 6749 section 4.1)."""
+
+    server: Keeper
+
+    @classmethod
+    def check_authorization_endpoint(cls, _request: OAuth2Request) -> bool:
+        """Every request, so that another response type is refused below."""
+        return True
+
+    @staticmethod
+    def validate_authorization_redirect_uri(request: OAuth2Request, client: ClientMixin) -> str:
+        """Whoever fails here is not sent anywhere."""
+        redirect_uri = _given(request).get("redirect_uri")
+        if redirect_uri is None:
+            raise InvalidRequestError("Missing redirect_uri.")
+        if not client.check_redirect_uri(redirect_uri):
+            raise InvalidRequestError("The redirect_uri is none that the application has registered.")
+        return redirect_uri
+
+    def validate_authorization_request(self) -> str:
+        """What is wrong from here on is told to the application. A request without state is refused: its sender could not tell an answer from a
+        forged one."""
+        redirect_uri = super().validate_authorization_request()
+        given = _given(self.request)
+        for name in ("response_type", "state"):
+            if name not in given:
+                raise InvalidRequestError(f"Missing {name}.", redirect_uri=redirect_uri)
+        if given["response_type"] != "code":
+            description = "The only response_type is code."
+            raise OAuth2Error(error="unsupported_response_type", description=description, redirect_uri=redirect_uri)
+        return redirect_uri
+
+    def save_authorization_code(self, code: str, request: OAuth2Request) -> None:
+        given, client, approval = _given(request), cast("Client", request.client), cast("Approval", request.user)
+        # Less than was asked may be granted; the token's answer says what it is (RFC 6749 section 3.3).
+        scopes = [scope for scope in request.scope.split() if approval.is_owner or scope not in OWNERS_SCOPES]
+        if not scopes:
+            raise AccessDeniedError(
+                "Only an owner of the organization may allow this.", redirect_uri=given["redirect_uri"]
+            )
+        self.server.families.begin(
+            approval,
+            client.row,
+            code,
+            redirect_uri=given["redirect_uri"],
+            scopes=scopes,
+            challenge=given.get("code_challenge"),
+        )
+
+    def query_authorization_code(self, code: str, client: ClientMixin) -> Code | None:
+        grant = self.server.families.of_code(code, cast("Client", client).row)
+        return Code(grant) if grant else None
+
+    def authenticate_user(self, authorization_code: Code) -> OAuthGrant:
+        """Authlib wants to know for whom a token is made; the grant knows more."""
+        return authorization_code.grant
+
+    def delete_authorization_code(self, authorization_code: Code) -> None:
+        """Its hash stays as long as its tokens may live, so that a replay is noticed."""
+        authorization_code.grant.redeemed_at = now()
+
+
+class RefreshGrant(RefreshTokenGrant):
+    """Refresh (RFC 6749 section 6), with a new refresh token each time."""
+
+    server: Keeper
+    INCLUDE_NEW_REFRESH_TOKEN = True
+
+    def authenticate_refresh_token(self, refresh_token: str) -> RefreshToken | None:  # type: ignore[override]
+        found = self.server.families.of_refresh_token(refresh_token, cast("Client", self.request.client).row)
+        return RefreshToken(*found) if found else None
+
+    def authenticate_user(self, refresh_token: RefreshToken) -> OAuthGrant:
+        return refresh_token.grant
+
+    def revoke_old_credential(self, refresh_token: TokenMixin) -> None:
+        cast("RefreshToken", refresh_token).token.used_at = now()
+
+
+class Revocation(RevocationEndpoint):
+    """Revocation (RFC 7009): either token of a pair ends the whole approval. The hint is not needed, so a wrong one does no harm."""
+
+    server: Keeper
+
+    def check_params(self, request: OAuth2Request, _client: object) -> None:
+        if "token" not in request.form:
+            raise InvalidRequestError("Missing token.")
+
+    def query_token(self, token_string: str, _token_type_hint: str | None) -> Granted | None:
+        grant = self.server.families.of_token(token_string)
+        return Granted(grant) if grant else None
+
+    def revoke_token(self, token: Granted, request: OAuth2Request) -> None:
+        client_id = cast("Client", request.client).get_client_id()
+        self.server.families.end(
+            token.grant, actor=f"user:{token.grant.user_id} via {client_id}", why=f"{client_id} gave its tokens back"
+        )
+
+
+def _given(request: OAuth2Request) -> dict[str, str]:
+    return cast("OAuth2Payload", request.payload).data

@@ -1,0 +1,68 @@
+"""Applications, what users granted them, and the tokens that they hold."""
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import ARRAY, ForeignKeyConstraint, Index, LargeBinary, Text, UniqueConstraint
+from sqlmodel import Field, SQLModel
+
+from switchboard.foundation.database import TenantTable, new_id, now
+
+
+class OAuthClient(SQLModel, table=True):
+    """An application that may ask users for access. One without a secret is public (it runs where a secret cannot be kept) and must use PKCE."""
+
+    __tablename__ = "oauth_client"
+
+    id: UUID = Field(default_factory=new_id, primary_key=True)
+    client_id: str = Field(unique=True)
+    secret_hash: bytes | None = Field(default=None, sa_type=LargeBinary)
+    name: str
+    redirect_uris: list[str] = Field(sa_type=ARRAY(Text))
+    created_at: datetime = Field(default_factory=now)
+
+
+class OAuthGrant(TenantTable, table=True):
+    """One approval: its authorization code and, once that was redeemed, its family of tokens. Its row is the lock of all of them.
+
+    `membership_id` is how the user belongs to the organization, and ends the grant with it; None for a superadmin who is no member.
+    `expires_at` is when nothing of it can be used any more: first the code, then the newest refresh token.
+    """
+
+    __tablename__ = "oauth_grant"
+    __table_args__ = (
+        UniqueConstraint("organization_id", "id"),
+        Index(None, "organization_id", "client_id", "user_id"),
+    )
+
+    client_id: UUID = Field(foreign_key="oauth_client.id", ondelete="CASCADE", index=True)
+    user_id: UUID = Field(foreign_key="user_account.id", ondelete="CASCADE", index=True)
+    membership_id: UUID | None = Field(foreign_key="membership.id", ondelete="CASCADE", index=True)
+    scopes: list[str] = Field(sa_type=ARRAY(Text))
+    redirect_uri: str
+    code_hash: bytes = Field(sa_type=LargeBinary, unique=True)
+    code_challenge: str | None = None
+    redeemed_at: datetime | None = None
+    last_used_at: datetime | None = None
+    revoked_at: datetime | None = None
+    expires_at: datetime = Field(index=True)
+
+
+class OAuthToken(TenantTable, table=True):
+    """An access token and the refresh token that came with it. `expires_at` is the refresh token's end, `used_at` when it was used, once."""
+
+    __tablename__ = "oauth_token"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["organization_id", "grant_id"], ["oauth_grant.organization_id", "oauth_grant.id"], ondelete="CASCADE"
+        ),
+        Index(None, "organization_id", "grant_id"),
+    )
+
+    grant_id: UUID
+    scopes: list[str] = Field(sa_type=ARRAY(Text))
+    access_hash: bytes = Field(sa_type=LargeBinary, unique=True)
+    access_expires_at: datetime
+    refresh_hash: bytes = Field(sa_type=LargeBinary, unique=True)
+    used_at: datetime | None = None
+    expires_at: datetime = Field(index=True)

@@ -1,0 +1,153 @@
+"""What is kept of approvals: codes, and the tokens that come of them, as hashes. Synchronous, for Authlib.
+
+Each approval's row is the lock of its code and tokens. A code works once; used again, it ends what it gave. A refresh token works once; used again
+more than ten seconds later it ends its family, for then it was stolen. Within them it is taken for the retry of a client that got no answer.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+import structlog
+from sqlalchemy.orm import Session
+from sqlmodel import col, select
+
+from switchboard.foundation.database import now
+from switchboard.resources.identity.credentials import ACCESS_TOKEN, REFRESH_TOKEN, digest, new_credential
+from switchboard.resources.identity.models import AuditEntry, User
+from switchboard.resources.oauth.models import OAuthClient, OAuthGrant, OAuthToken
+
+logger = structlog.get_logger()
+CODE_LIFETIME = timedelta(minutes=10)
+ACCESS_LIFETIME = timedelta(hours=1)
+REFRESH_LIFETIME = timedelta(days=30)
+GRACE = timedelta(seconds=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """Who approves a request, and for which organization; `membership_id` is None for a superadmin who is no member. Who is no owner of the
+    organization grants none of `OWNERS_SCOPES`."""
+
+    user_id: UUID
+    organization_id: UUID
+    membership_id: UUID | None
+    is_owner: bool
+
+
+class Families:
+    """Approvals within one transaction of the system role. `ended` are those that it ended, to be told once it is committed."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.ended: list[UUID] = []
+
+    def client(self, client_id: str) -> OAuthClient | None:
+        """The application of this public id."""
+        return self._session.scalars(select(OAuthClient).where(col(OAuthClient.client_id) == client_id)).one_or_none()
+
+    def begin(
+        self,
+        approval: Approval,
+        client: OAuthClient,
+        code: str,
+        *,
+        redirect_uri: str,
+        scopes: list[str],
+        challenge: str | None,
+    ) -> None:
+        """Keep an approval and its code."""
+        self._session.add(
+            OAuthGrant(
+                organization_id=approval.organization_id,
+                client_id=client.id,
+                user_id=approval.user_id,
+                membership_id=approval.membership_id,
+                scopes=scopes,
+                redirect_uri=redirect_uri,
+                code_hash=digest(code),
+                code_challenge=challenge,
+                expires_at=now() + CODE_LIFETIME,
+            )
+        )
+        actor, subject = f"user:{approval.user_id}", f"{client.client_id} {' '.join(scopes)}"
+        self._session.add(
+            AuditEntry(
+                organization_id=approval.organization_id, actor=actor, action="oauth_grant.created", subject=subject
+            )
+        )
+
+    def of_code(self, code: str, client: OAuthClient) -> OAuthGrant | None:
+        """The approval of a code that this client may redeem now, locked. A code that was redeemed before ends its approval."""
+        mine = select(OAuthGrant).where(
+            col(OAuthGrant.code_hash) == digest(code), col(OAuthGrant.client_id) == client.id
+        )
+        grant = self._session.scalars(mine.with_for_update()).one_or_none()
+        if grant is None:
+            return None
+        if grant.redeemed_at is not None:
+            self.end(grant, actor="system", why=f"{client.client_id} sent its code again")
+            return None
+        return grant if self._is_live(grant) else None
+
+    def of_refresh_token(self, text: str, client: OAuthClient) -> tuple[OAuthGrant, OAuthToken] | None:
+        """The approval, locked, and the pair of a refresh token that this client may use now. One that was used before ends its family."""
+        family = select(OAuthToken.grant_id).where(col(OAuthToken.refresh_hash) == digest(text))
+        mine = select(OAuthGrant).where(col(OAuthGrant.id).in_(family), col(OAuthGrant.client_id) == client.id)
+        grant = self._session.scalars(mine.with_for_update()).one_or_none()
+        if grant is None:
+            return None
+        # Read under the lock: whoever held it before may have used the token.
+        token = self._session.scalars(
+            select(OAuthToken).where(col(OAuthToken.refresh_hash) == digest(text))
+        ).one_or_none()
+        if token is not None and token.used_at is not None and token.used_at < now() - GRACE:
+            self.end(grant, actor="system", why=f"{client.client_id} sent a used refresh token")
+        if token is None or token.used_at is not None or token.expires_at <= now() or not self._is_live(grant):
+            return None
+        return grant, token
+
+    def of_token(self, text: str) -> OAuthGrant | None:
+        """The approval, locked, that an access or refresh token came of, whoever holds it and in whatever state."""
+        kept = digest(text)
+        family = select(OAuthToken.grant_id).where(
+            (col(OAuthToken.access_hash) == kept) | (col(OAuthToken.refresh_hash) == kept)
+        )
+        return self._session.scalars(
+            select(OAuthGrant).where(col(OAuthGrant.id).in_(family)).with_for_update()
+        ).one_or_none()
+
+    def issue(self, grant: OAuthGrant, scopes: list[str]) -> tuple[str, str]:
+        """A fresh access and refresh token, told this once; the family lives as long as its newest refresh token."""
+        access_token, refresh_token = new_credential(ACCESS_TOKEN), new_credential(REFRESH_TOKEN)
+        grant.expires_at = now() + REFRESH_LIFETIME
+        self._session.add(
+            OAuthToken(
+                organization_id=grant.organization_id,
+                grant_id=grant.id,
+                scopes=scopes,
+                access_hash=digest(access_token),
+                access_expires_at=now() + ACCESS_LIFETIME,
+                refresh_hash=digest(refresh_token),
+                expires_at=grant.expires_at,
+            )
+        )
+        return access_token, refresh_token
+
+    def end(self, grant: OAuthGrant, *, actor: str, why: str) -> None:
+        """End an approval with all its tokens; harmless when done twice."""
+        if grant.revoked_at is not None:
+            return
+        grant.revoked_at = now()
+        self._session.add(
+            AuditEntry(organization_id=grant.organization_id, actor=actor, action="oauth_grant.revoked", subject=why)
+        )
+        self.ended.append(grant.id)
+        logger.warning(
+            "an application's access was ended", organization_id=str(grant.organization_id), actor=actor, why=why
+        )
+
+    def _is_live(self, grant: OAuthGrant) -> bool:
+        if grant.revoked_at is not None or grant.expires_at <= now():
+            return False
+        return grant.membership_id is not None or self._session.get_one(User, grant.user_id).is_superadmin

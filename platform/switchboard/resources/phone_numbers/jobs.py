@@ -1,0 +1,52 @@
+"""What the clock does for phone numbers."""
+
+import structlog
+
+from switchboard.foundation.web.errors import ProviderFailed
+from switchboard.plugin_sdk import ProviderError
+from switchboard.resources.phone_numbers import purchases, rent, system_queries
+from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.runtime import Runtime
+
+logger = structlog.get_logger()
+
+
+async def repair_purchases(runtime: Runtime) -> None:
+    """Finish purchases that a crash cut in two: the carrier answers for a number that is ours already, and is never paid twice."""
+    async with runtime.database.system() as session:
+        unfinished = await system_queries.unfinished_purchases(session)
+    for organization_id, number_id in unfinished:
+        async with runtime.database.tenant(organization_id) as session:
+            number = await session.get_one(PhoneNumber, number_id)
+        try:
+            await purchases.ask_carrier(runtime, organization_id, number)
+        except ProviderFailed as error:
+            logger.warning("purchase still not finished", number_id=str(number_id), reason=error.detail)
+
+
+async def release_numbers(runtime: Runtime) -> None:
+    """Give back the numbers whose billing period is over."""
+    async with runtime.database.system() as session:
+        due = await system_queries.due_releases(session)
+    for organization_id, number_id in due:
+        async with runtime.database.tenant(organization_id) as session:
+            number = await session.get_one(PhoneNumber, number_id, with_for_update=True)
+            if number.status != "pending_release":
+                continue
+            try:
+                async with runtime.providers.telephony(organization_id, number.carrier) as carrier:
+                    await carrier.release_number(number.carrier_number_id or "")
+            except ProviderError as error:
+                logger.warning("release refused, tried again later", number_id=str(number_id), reason=error.message)
+                continue
+            number.status, number.sms_active = "released", False
+
+
+async def charge_rents(runtime: Runtime) -> None:
+    """Charge the months that have begun. A number that is being given back ends with the month that it has paid for."""
+    async with runtime.database.system() as session:
+        due = await system_queries.due_rents(session)
+    for organization_id, number_id in due:
+        async with runtime.database.tenant(organization_id) as session:
+            number = await session.get_one(PhoneNumber, number_id, with_for_update=True)
+            await rent.charge_due(session, number)

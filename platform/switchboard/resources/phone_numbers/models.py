@@ -1,0 +1,49 @@
+"""Phone numbers."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, Index, UniqueConstraint, text
+from sqlmodel import Field
+
+from switchboard.foundation.database import TenantTable, json_column
+
+
+class PhoneNumber(TenantTable, table=True):
+    """A number. `inbound_agent_id` may name an agent that has been deleted since: the number then does not answer.
+
+    `carrier` is the provider it was bought from; `release_at` the end of the billing period in which it was given up; `billed_until` the end of the
+    one that is charged already.
+    """
+
+    __tablename__ = "phone_number"
+    __table_args__ = (
+        UniqueConstraint("organization_id", "id"),
+        Index(None, "organization_id", "created_at", "id"),
+        Index(
+            "uq_phone_number_in_use",
+            "phone_number",
+            unique=True,
+            postgresql_where=text("status in ('provisioning', 'active', 'pending_release')"),
+        ),
+        Index("ix_phone_number_rent", "billed_until", postgresql_where=text("status = 'active'")),
+        Index("ix_phone_number_release", "release_at", postgresql_where=text("status = 'pending_release'")),
+        CheckConstraint("status in ('provisioning', 'active', 'pending_release', 'released', 'failed')", name="status"),
+    )
+
+    phone_number: str
+    friendly_name: str
+    inbound_agent_id: UUID | None = Field(default=None, index=True)
+    status: str = "provisioning"
+    schedule: dict[str, Any] | None = json_column(None)
+    sms_schedule: dict[str, Any] | None = json_column(None)
+    forward_number: str | None = None
+    forward_webhook_url: str | None = None
+    forward_webhook_secret: str | None = None
+    sms_active: bool = False
+    carrier: str
+    carrier_number_id: str | None = None
+    monthly_cost: float = 0.0
+    release_at: datetime | None = None
+    billed_until: datetime | None = None

@@ -1,0 +1,58 @@
+"""Finding a number and buying it: the intent is committed, the carrier asked, the outcome committed. The clock repairs what a crash cut in two."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import structlog
+
+from switchboard.engine.providers import service as providers
+from switchboard.foundation.web.errors import ProviderFailed
+from switchboard.plugin_sdk import AvailableNumber, CallbackUrls, ProviderError
+from switchboard.plugin_sdk.registry import Capability
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.phone_numbers.schemas import NumberSearch, PhoneNumberBuy
+from switchboard.runtime import Runtime
+
+logger = structlog.get_logger()
+SEARCH_LIMIT = 20
+
+
+def callback_urls(runtime: Runtime, organization_id: UUID, carrier: str) -> CallbackUrls:
+    """Where a carrier reaches an organization about anything that is not a call of ours."""
+    return CallbackUrls(events=f"{runtime.settings.base_url}/carriers/{carrier}/{organization_id}/events")
+
+
+async def search(runtime: Runtime, organization_id: UUID, data: NumberSearch) -> Sequence[AvailableNumber]:
+    """Numbers that the organization's first carrier sells. Raises `ProviderFailed` with the carrier's message."""
+    try:
+        async with runtime.providers.telephony(organization_id) as carrier:
+            return await carrier.search_numbers(country=data.country, area_code=data.area_code, limit=SEARCH_LIMIT)
+    except ProviderError as error:
+        raise ProviderFailed(error.message) from error
+
+
+async def buy(runtime: Runtime, organization_id: UUID, data: PhoneNumberBuy) -> PhoneNumber:
+    """Buy a number. Raises `ValidationFailed`, `Conflict`, and `ProviderFailed` with the carrier's message."""
+    async with runtime.database.tenant(organization_id) as session:
+        carrier = await providers.choose(session, Capability.TELEPHONY, None, field="phone_number")
+        number = await numbers.begin_purchase(session, data, carrier=carrier)
+    return await ask_carrier(runtime, organization_id, number)
+
+
+async def ask_carrier(runtime: Runtime, organization_id: UUID, number: PhoneNumber) -> PhoneNumber:
+    """Ask the carrier for a number whose purchase was begun; safe to repeat. Raises `ProviderFailed`."""
+    try:
+        async with runtime.providers.telephony(organization_id, number.carrier) as carrier:
+            bought = await carrier.buy_number(
+                number.phone_number, callback_urls(runtime, organization_id, number.carrier)
+            )
+    except ProviderError as error:
+        if not error.retryable:
+            async with runtime.database.tenant(organization_id) as session:
+                await numbers.fail_purchase(session, number.id)
+        raise ProviderFailed(error.message) from error
+    async with runtime.database.tenant(organization_id) as session:
+        return await numbers.finish_purchase(
+            session, number.id, carrier_number_id=bought.carrier_number_id, sms=bought.sms
+        )

@@ -1,0 +1,81 @@
+"""Endpoints of phone numbers."""
+
+from uuid import UUID
+
+from quart import Blueprint
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.web.endpoint import endpoint
+from switchboard.foundation.web.errors import Conflict, InsufficientBalance, InvalidState, ProviderFailed
+from switchboard.foundation.web.paging import page
+from switchboard.foundation.web.principal import Principal
+from switchboard.foundation.web.schemas import Page, PageQuery
+from switchboard.resources.phone_numbers import purchases
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.schemas import (
+    AvailableNumberOut,
+    AvailableNumbers,
+    NumberSearch,
+    PhoneNumberBuy,
+    PhoneNumberOut,
+    PhoneNumberUpdate,
+)
+from switchboard.runtime import current_runtime
+
+blueprint = Blueprint("phone_numbers", __name__)
+
+
+@blueprint.get("/v1/phone-numbers")
+@endpoint(scope="phone-numbers:read", query=PageQuery, answer=Page[PhoneNumberOut])
+async def list_phone_numbers(session: AsyncSession, query: PageQuery) -> Page[PhoneNumberOut]:
+    """List phone numbers.
+
+    Those that are active, those that are about to be released among them.
+    """
+    return await page(session, numbers.listed(session), PhoneNumberOut.of, query)
+
+
+@blueprint.post("/v1/phone-numbers")
+@endpoint(
+    scope="phone-numbers:write",
+    body=PhoneNumberBuy,
+    answer=PhoneNumberOut,
+    status=201,
+    errors=[Conflict, InsufficientBalance, ProviderFailed],
+)
+async def buy_phone_number(principal: Principal, data: PhoneNumberBuy) -> PhoneNumberOut:
+    """Buy a phone number.
+
+    It is bought from the organization's first carrier and directed to us; `inbound_agent_id` answers its calls.
+    """
+    return PhoneNumberOut.of(await purchases.buy(current_runtime(), principal.organization_id, data))
+
+
+@blueprint.post("/v1/phone-numbers/search")
+@endpoint(scope="phone-numbers:read", body=NumberSearch, answer=AvailableNumbers, errors=[ProviderFailed])
+async def search_phone_numbers(principal: Principal, data: NumberSearch) -> AvailableNumbers:
+    """Search numbers that can be bought."""
+    found = await purchases.search(current_runtime(), principal.organization_id, data)
+    return AvailableNumbers(items=[AvailableNumberOut.of(number) for number in found])
+
+
+@blueprint.put("/v1/phone-numbers/<uuid:number_id>")
+@endpoint(scope="phone-numbers:write", body=PhoneNumberUpdate, answer=PhoneNumberOut)
+async def update_phone_number(session: AsyncSession, number_id: UUID, data: PhoneNumberUpdate) -> PhoneNumberOut:
+    """Update a phone number.
+
+    Only the given fields change; null clears one.
+    """
+    runtime = current_runtime()
+    number, secret = await numbers.update(session, number_id, data, keyring=runtime.keyring, outbound=runtime.outbound)
+    return PhoneNumberOut.of(number, new_secret=secret)
+
+
+@blueprint.delete("/v1/phone-numbers/<uuid:number_id>")
+@endpoint(scope="phone-numbers:write", answer=PhoneNumberOut, errors=[InvalidState])
+async def release_phone_number(session: AsyncSession, number_id: UUID) -> PhoneNumberOut:
+    """Give a phone number up.
+
+    It works until the end of its billing period (a month, counted from the purchase) and is then released.
+    """
+    return PhoneNumberOut.of(await numbers.schedule_release(session, number_id))

@@ -1,0 +1,87 @@
+"""When a number is open (api-decisions, "Objects")."""
+
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Annotated, Literal, Self
+from zoneinfo import ZoneInfo, available_timezones
+
+from pydantic import AfterValidator, Field, model_validator
+
+from switchboard.foundation.web.schemas import RequestBody
+from switchboard.resources.identity.weekly_hours import Clock, Day, began_on
+
+LOOK_AHEAD = timedelta(days=8)
+
+
+def _timezone(name: str) -> str:
+    if name not in available_timezones():
+        raise ValueError(f"{name} is not an IANA time zone")
+    return name
+
+
+def _holiday(text: str) -> str:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text} is not a date like 2026-12-25") from None
+    return text
+
+
+class Slot(RequestBody):
+    """Opening hours on some days; where `end` is not after `start` they end on the next day."""
+
+    days: list[Day] = Field(min_length=1, max_length=7)
+    start: Clock
+    end: Clock
+
+
+class Schedule(RequestBody):
+    """Opening hours, and what happens to a call outside them."""
+
+    enabled: bool = True
+    timezone: Annotated[str, Field(max_length=64), AfterValidator(_timezone)] = "UTC"
+    slots: list[Slot] = Field(default_factory=list, max_length=50)
+    holidays: list[Annotated[str, AfterValidator(_holiday)]] = Field(default_factory=list, max_length=400)
+    outside_action: Literal["forward", "voicemail", "hangup", "webhook"] = "hangup"
+
+    @model_validator(mode="after")
+    def _needs_hours(self) -> Self:
+        if self.enabled and not self.slots:
+            raise ValueError("an enabled schedule needs at least one slot")
+        return self
+
+
+def is_open(schedule: Schedule | None, moment: datetime) -> bool:
+    """Whether the schedule is open; none, or one that is not enabled, always is. A holiday closes the slots that begin on it."""
+    if schedule is None or not schedule.enabled:
+        return True
+    began = (began_on(slot, moment, ZoneInfo(schedule.timezone)) for slot in schedule.slots)
+    return any(day is not None and day.isoformat() not in schedule.holidays for day in began)
+
+
+def next_change(schedule: Schedule | None, moment: datetime) -> datetime | None:
+    """When what is open now closes, or what is closed opens, in UTC; None where that is never, or more than `LOOK_AHEAD` away."""
+    if schedule is None or not schedule.enabled:
+        return None
+    now_open, zone = is_open(schedule, moment), ZoneInfo(schedule.timezone)
+    today = moment.astimezone(zone).date()
+    clocks = {time.fromisoformat(clock) for slot in schedule.slots for clock in (slot.start, slot.end)} | {time.min}
+    turns = sorted(
+        datetime.combine(today + timedelta(days=ahead), clock, zone).astimezone(UTC)
+        for ahead in range(LOOK_AHEAD.days + 1)
+        for clock in clocks
+    )
+    return next((turn for turn in turns if turn > moment and is_open(schedule, turn) != now_open), None)
+
+
+def next_period_end(bought_at: datetime, moment: datetime) -> datetime:
+    """The end of the billing period that `moment` lies in: periods are months, counted from the purchase."""
+    for months in range(1, 12 * 100):
+        year, month = divmod(bought_at.month - 1 + months, 12)
+        first = datetime(bought_at.year + year, month + 1, 1, tzinfo=UTC)
+        last_day = (first.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
+        end = first.replace(
+            day=min(bought_at.day, last_day.day), hour=bought_at.hour, minute=bought_at.minute, second=bought_at.second
+        )
+        if end > moment:
+            return end
+    return moment

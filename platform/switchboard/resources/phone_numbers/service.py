@@ -1,0 +1,186 @@
+"""Rules of phone numbers."""
+
+import secrets
+from collections.abc import Collection
+from decimal import Decimal
+from uuid import UUID
+
+from sqlalchemy.exc import IntegrityError
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.database import new_id, now
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.outbound import OutboundClient
+from switchboard.foundation.outbound.fields import public_url
+from switchboard.foundation.web.errors import Conflict, InvalidState, NotFound, ValidationFailed
+from switchboard.foundation.web.schemas import parse_id
+from switchboard.resources.agents import service as agents
+from switchboard.resources.billing import ledger
+from switchboard.resources.phone_numbers import rent
+from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.phone_numbers.schedule import next_period_end
+from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy, PhoneNumberUpdate
+
+OURS = ("active", "pending_release")
+
+
+def listed(session: AsyncSession) -> SelectOfScalar[PhoneNumber]:
+    """The numbers that the organization has."""
+    rows = select(PhoneNumber).where(col(PhoneNumber.organization_id) == session.info["organization_id"])
+    return rows.where(col(PhoneNumber.status).in_(OURS))
+
+
+async def get(session: AsyncSession, number_id: UUID) -> PhoneNumber:
+    """A number of the organization. Raises `NotFound`."""
+    number = (await session.exec(listed(session).where(col(PhoneNumber.id) == number_id))).one_or_none()
+    if number is None:
+        raise NotFound
+    return number
+
+
+async def find_by_number(session: AsyncSession, phone_number: str) -> PhoneNumber | None:
+    """The organization's own number, None where it is not its own."""
+    return (await session.exec(listed(session).where(col(PhoneNumber.phone_number) == phone_number))).one_or_none()
+
+
+async def at_carrier(session: AsyncSession, carrier: str) -> list[PhoneNumber]:
+    """The organization's active numbers at a carrier, the oldest first."""
+    rows = listed(session).where(col(PhoneNumber.carrier) == carrier, col(PhoneNumber.status) == "active")
+    return list((await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id)))).all())
+
+
+async def answered_by(session: AsyncSession, agent_ids: Collection[UUID]) -> dict[UUID, list[PhoneNumber]]:
+    """The numbers that each of these agents answers, the oldest first."""
+    rows = listed(session).where(col(PhoneNumber.inbound_agent_id).in_(agent_ids)).order_by(col(PhoneNumber.created_at))
+    found: dict[UUID, list[PhoneNumber]] = {agent_id: [] for agent_id in agent_ids}
+    for number in (await session.exec(rows)).all():
+        if number.inbound_agent_id is not None:
+            found[number.inbound_agent_id].append(number)
+    return found
+
+
+async def active(session: AsyncSession) -> list[PhoneNumber]:
+    """The organization's numbers that can be used, in their order."""
+    rows = listed(session).where(col(PhoneNumber.status) == "active")
+    return list((await session.exec(rows.order_by(col(PhoneNumber.phone_number)))).all())
+
+
+async def of_agent(session: AsyncSession, agent_id: UUID) -> PhoneNumber | None:
+    """The first number that an agent answers, None where it answers none."""
+    rows = listed(session).where(col(PhoneNumber.inbound_agent_id) == agent_id, col(PhoneNumber.status) == "active")
+    return (await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id)).limit(1))).one_or_none()
+
+
+async def find_active(session: AsyncSession, number_id: UUID) -> PhoneNumber | None:
+    """The organization's number that can be used, None where it has no such one."""
+    return (
+        await session.exec(listed(session).where(col(PhoneNumber.id) == number_id, col(PhoneNumber.status) == "active"))
+    ).one_or_none()
+
+
+async def require(session: AsyncSession, number_id: str, *, field: str) -> PhoneNumber:
+    """A number that a body names. Raises `ValidationFailed`: an unknown one and another organization's answer alike."""
+    key = parse_id(number_id)
+    number = await find_active(session, key) if key else None
+    if number is None:
+        raise ValidationFailed.field(field, "is not an active phone number of the organization")
+    return number
+
+
+async def begin_purchase(session: AsyncSession, data: PhoneNumberBuy, *, carrier: str) -> PhoneNumber:
+    """Write down the intent to buy, before the carrier is asked, so that a purchase is never forgotten.
+
+    Raises `ValidationFailed` for an unknown agent, `Conflict` for a number that is in use here, and `InsufficientBalance`.
+    """
+    number = PhoneNumber(
+        id=new_id(),
+        organization_id=session.info["organization_id"],
+        phone_number=data.phone_number,
+        friendly_name=data.friendly_name or data.phone_number,
+        inbound_agent_id=await _agent_id(session, data.inbound_agent_id),
+        carrier=carrier,
+    )
+    session.add(number)
+    try:
+        await session.flush()
+    except IntegrityError:
+        raise Conflict("This number is in use already.") from None
+    await ledger.hold(session, number.id, await rent.price(session))
+    return number
+
+
+async def finish_purchase(session: AsyncSession, number_id: UUID, *, carrier_number_id: str, sms: bool) -> PhoneNumber:
+    """The carrier has sold it."""
+    number = await session.get_one(PhoneNumber, number_id, with_for_update=True)
+    number.status, number.carrier_number_id, number.sms_active = "active", carrier_number_id, sms
+    if number.billed_until is None:
+        number.billed_until = next_period_end(number.created_at, number.created_at)
+        await ledger.settle(session, "number", number.id, await rent.price(session))
+    return number
+
+
+async def fail_purchase(session: AsyncSession, number_id: UUID) -> None:
+    """The carrier has refused."""
+    number = await session.get_one(PhoneNumber, number_id, with_for_update=True)
+    number.status = "failed"
+    await ledger.settle(session, "number", number.id, Decimal(0))
+
+
+async def update(
+    session: AsyncSession, number_id: UUID, data: PhoneNumberUpdate, *, keyring: KeyRing, outbound: OutboundClient
+) -> tuple[PhoneNumber, str | None]:
+    """Change the given fields; answers the number and, where a webhook URL was set, the new secret that signs requests to it.
+
+    Raises `NotFound`, and `ValidationFailed` for what cannot be used.
+    """
+    number = await get(session, number_id)
+    given = data.model_fields_set
+    secret = None
+    if "friendly_name" in given:
+        number.friendly_name = data.friendly_name
+    if "inbound_agent_id" in given:
+        number.inbound_agent_id = await _agent_id(session, data.inbound_agent_id)
+    if "schedule" in given:
+        number.schedule = data.schedule.model_dump() if data.schedule else None
+    if "sms_schedule" in given:
+        number.sms_schedule = data.sms_schedule.model_dump() if data.sms_schedule else None
+    if "forward_number" in given:
+        number.forward_number = data.forward_number
+    if "forward_webhook_url" in given:
+        secret = _set_webhook(number, data.forward_webhook_url, keyring=keyring, outbound=outbound)
+    return number, secret
+
+
+async def schedule_release(session: AsyncSession, number_id: UUID) -> PhoneNumber:
+    """Give a number up at the end of its billing period; until then it works. Raises `NotFound`, `InvalidState`."""
+    number = await get(session, number_id)
+    if number.status != "active":
+        raise InvalidState("The number's release is scheduled already.")
+    number.status, number.release_at = "pending_release", next_period_end(number.created_at, now())
+    return number
+
+
+def webhook_secret_label(number: PhoneNumber) -> str:
+    """What a number's encrypted webhook secret is bound to."""
+    return f"phone_number|forward_webhook_secret|{number.id}|{number.organization_id}"
+
+
+def _set_webhook(number: PhoneNumber, url: str | None, *, keyring: KeyRing, outbound: OutboundClient) -> str | None:
+    if url is None:
+        number.forward_webhook_url = number.forward_webhook_secret = None
+        return None
+    number.forward_webhook_url = public_url(outbound, url, field="forward_webhook_url")
+    secret = f"whsec_{secrets.token_urlsafe(32)}"
+    number.forward_webhook_secret = keyring.encrypt(secret, webhook_secret_label(number))
+    return secret
+
+
+async def _agent_id(session: AsyncSession, text: str | None) -> UUID | None:
+    if text is None:
+        return None
+    key = parse_id(text)
+    if key is None or await agents.find(session, key) is None:
+        raise ValidationFailed.field("inbound_agent_id", "is not an agent of the organization")
+    return key

@@ -1,0 +1,68 @@
+"""Who plays the caller: given lines, or a model with a persona and a goal."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from switchboard.engine.conversation.text_response import Writer
+from switchboard.engine.conversation.toolbox import Toolbox
+from switchboard.engine.conversation.tools import EndCall, Wishes
+from switchboard.plugin_sdk import LLMProvider, Message, ModelUsage, ProviderSettings, ToolContext
+from switchboard.resources.agents.models import Agent
+from switchboard.resources.simulations.models import Simulation
+
+OPENING = "(The call is answered. Nobody speaks yet.)"
+INSTRUCTION = (
+    "You play somebody who is on the phone with an automated agent, to test it. Say only what this person says next: one or two short sentences, "
+    "no stage directions. Never help the agent, and never speak for it. When the goal is reached or cannot be, say goodbye and call end_call.\n"
+)
+
+
+class PlayedCaller(Protocol):
+    """Speaks when the agent has spoken."""
+
+    async def next_line(self, agent_said: str) -> str | None:
+        """What the caller says to that; None once they have nothing more to say. Raises `ProviderError`."""
+
+
+class Lines:
+    """Says each line, whatever the agent says: the same each time."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = list(lines)
+
+    async def next_line(self, agent_said: str) -> str | None:
+        """The next line."""
+        return self._lines.pop(0) if self._lines else None
+
+
+class Persona:
+    """A model that speaks as somebody who wants something. It ends by `end_call`; what it says with that is still said."""
+
+    def __init__(
+        self,
+        llm: LLMProvider[ProviderSettings],
+        agent: Agent,
+        simulation: Simulation,
+        context: ToolContext,
+        usage: list[ModelUsage],
+    ) -> None:
+        self._wishes = Wishes()
+        self._writer = Writer(
+            llm, agent.llm_model, agent.llm_temperature, Toolbox([EndCall(self._wishes)], context), usage
+        )
+        self._system = (
+            Message(
+                "system",
+                f"{INSTRUCTION}\nWho you are:\n{simulation.persona or 'anybody'}\n\nWhat you want:\n{simulation.goal}",
+            ),
+        )
+        self._history: list[Message] = []
+
+    async def next_line(self, agent_said: str) -> str | None:
+        """What the model says."""
+        if self._wishes.hang_up:
+            return None
+        self._history.append(Message("user", agent_said or OPENING))
+        said = await self._writer.answer(self._system, self._history)
+        self._history.append(Message("assistant", said))
+        return said or None

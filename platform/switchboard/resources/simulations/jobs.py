@@ -1,0 +1,23 @@
+"""What workers do for simulations."""
+
+from uuid import UUID
+
+from switchboard.resources.simulations import runner, system_queries
+from switchboard.resources.simulations.service import JOB_SECONDS
+from switchboard.runtime import Runtime
+
+
+async def run_simulation(runtime: Runtime, *, organization_id: str, agent_id: str, simulation_id: str) -> None:
+    """Hold a conversation and judge it, unless another worker is at it."""
+    await runner.run(runtime, UUID(organization_id), UUID(agent_id), UUID(simulation_id))
+
+
+async def sweep_simulations(runtime: Runtime) -> None:
+    """Find simulations that nobody runs."""
+    async with runtime.database.system() as session:
+        found = await system_queries.due(session)
+    for organization_id, agent_id, simulation_id in found:
+        whose, agent, which = str(organization_id), str(agent_id), str(simulation_id)
+        await runtime.queue.enqueue(
+            "run_simulation", timeout_seconds=JOB_SECONDS, organization_id=whose, agent_id=agent, simulation_id=which
+        )

@@ -1,0 +1,54 @@
+"""Endpoints of simulations."""
+
+from uuid import UUID
+
+from quart import Blueprint
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.web.endpoint import endpoint
+from switchboard.foundation.web.errors import InsufficientBalance, InvalidState
+from switchboard.foundation.web.paging import page
+from switchboard.foundation.web.schemas import Page, PageQuery
+from switchboard.resources.agents import service as agents
+from switchboard.resources.simulations import service as simulations
+from switchboard.resources.simulations.schemas import SimulationCreate, SimulationOut
+from switchboard.runtime import current_runtime
+
+blueprint = Blueprint("simulations", __name__)
+
+
+@blueprint.get("/v1/agents/<agent_id>/simulations")
+@endpoint(scope="agents:read", query=PageQuery, answer=Page[SimulationOut])
+async def list_simulations(session: AsyncSession, agent_id: UUID, query: PageQuery) -> Page[SimulationOut]:
+    """List an agent's simulations.
+
+    An addition to the specification.
+    """
+    await agents.get(session, agent_id)
+    return await page(session, simulations.listed(session, agent_id), SimulationOut.of, query)
+
+
+@blueprint.post("/v1/agents/<agent_id>/simulations")
+@endpoint(
+    scope="agents:write",
+    body=SimulationCreate,
+    answer=SimulationOut,
+    status=201,
+    errors=[InsufficientBalance, InvalidState],
+)
+async def create_simulation(session: AsyncSession, agent_id: UUID, data: SimulationCreate) -> SimulationOut:
+    """Simulate a conversation with an agent.
+
+    A played caller speaks with it, and assertions say whether it did well; `simulation.completed` tells the result. An addition to the specification.
+    """
+    return SimulationOut.of(await simulations.create(session, current_runtime().registry, agent_id, data))
+
+
+@blueprint.get("/v1/agents/<agent_id>/simulations/<simulation_id>")
+@endpoint(scope="agents:read", answer=SimulationOut)
+async def get_simulation(session: AsyncSession, agent_id: UUID, simulation_id: UUID) -> SimulationOut:
+    """Get a simulation.
+
+    An addition to the specification.
+    """
+    return SimulationOut.of(await simulations.get(session, agent_id, simulation_id))

@@ -1,0 +1,170 @@
+"""Running a simulation: one worker claims it, holds the conversation, judges it, and writes the result down with its event, all in one transaction.
+
+A worker that dies leaves its claim to lapse within half a minute, and another begins anew. Nothing that the agent does in mode `text` is carried out,
+so that beginning anew does no harm; in mode `audio` it is another call.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from datetime import timedelta
+from uuid import UUID
+
+import structlog
+from sqlalchemy import func, update
+from sqlmodel import col, select
+
+from switchboard.foundation.database import now
+from switchboard.foundation.events.catalog import SimulationCompleted, SimulationCriterion
+from switchboard.foundation.events.outbox import publish
+from switchboard.foundation.web.errors import NotFound
+from switchboard.plugin_sdk import ProviderError
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
+from switchboard.resources.billing import ledger
+from switchboard.resources.billing.costs import embedding_cost, model_cost
+from switchboard.resources.identity.service import policy_of
+from switchboard.resources.simulations import audio_mode, service, text_mode
+from switchboard.resources.simulations.judge import judge
+from switchboard.resources.simulations.models import Simulation
+from switchboard.resources.simulations.result import NotPlayed, Played
+from switchboard.resources.simulations.schemas import ASSERTIONS
+from switchboard.runtime import Runtime
+
+logger = structlog.get_logger()
+LEASE = timedelta(seconds=30)
+RENEW_SECONDS, SHOWN_SECONDS = 10.0, 1.0
+MAX_ATTEMPTS = 3
+MAX_SECONDS = 600.0
+AT_ONCE = 4
+"""How many of an organization run at a time, or a large suite would keep the workers from everything else."""
+WAIT_SECONDS = 1
+LOST = "the worker was lost each time"
+
+
+async def run(runtime: Runtime, organization_id: UUID, agent_id: UUID, simulation_id: UUID) -> None:
+    """Run a simulation that is due, unless another worker is at it or it is gone."""
+    claimed = await _take(runtime, organization_id, agent_id, simulation_id)
+    if claimed is None:
+        return
+    simulation, agent = claimed
+    began, played, criteria, fault = time.monotonic(), Played(), list[SimulationCriterion](), None
+    try:
+        async with _held(runtime, simulation, played), asyncio.timeout(MAX_SECONDS):
+            await (audio_mode if simulation.mode == "audio" else text_mode).hold(runtime, simulation, agent, played)
+            criteria = await judge(runtime, agent, ASSERTIONS.validate_python(simulation.assertions), played)
+    except (ProviderError, NotPlayed) as error:
+        fault = error.message
+    except TimeoutError:
+        fault = f"it took longer than {MAX_SECONDS:.0f} seconds"
+    await _conclude(runtime, simulation, played, criteria, fault=fault, seconds=time.monotonic() - began)
+
+
+async def _take(
+    runtime: Runtime, organization_id: UUID, agent_id: UUID, simulation_id: UUID
+) -> tuple[Simulation, Agent] | None:
+    async with runtime.database.tenant(organization_id) as session:
+        try:
+            simulation = await service.get(session, agent_id, simulation_id, lock=True)
+        except NotFound:
+            return None
+        if simulation.due_at is None or simulation.due_at > now():
+            return None
+        others = select(func.count()).where(
+            col(Simulation.organization_id) == organization_id,
+            col(Simulation.status) == "running",
+            col(Simulation.due_at) > now(),
+        )
+        if (await session.exec(others)).one() >= AT_ONCE:
+            simulation.due_at = now() + timedelta(seconds=WAIT_SECONDS)
+            service.wake_runner(session, simulation, delay_seconds=WAIT_SECONDS)
+            return None
+        simulation.started_at = simulation.started_at or now()
+        simulation.status, simulation.due_at = "running", now() + LEASE
+        simulation.attempts += 1
+        agent = await agents.get(session, agent_id)
+    if simulation.attempts > MAX_ATTEMPTS:
+        await _conclude(runtime, simulation, Played(), [], fault=LOST, seconds=0.0)
+        return None
+    return simulation, agent
+
+
+@asynccontextmanager
+async def _held(runtime: Runtime, simulation: Simulation, played: Played) -> AsyncIterator[None]:
+    """Keep the claim for as long as the conversation lasts, and show how far it is to who looks at it."""
+
+    async def renew() -> None:
+        shown, renewed = 0, time.monotonic()
+        while True:
+            await asyncio.sleep(SHOWN_SECONDS)
+            if len(played.spoken) == shown and time.monotonic() - renewed < RENEW_SECONDS:
+                continue
+            shown, renewed = len(played.spoken), time.monotonic()
+            so_far = {
+                "transcript": [asdict(entry) for entry in played.spoken],
+                "turns": played.turns,
+                "due_at": now() + LEASE,
+            }
+            async with runtime.database.tenant(simulation.organization_id) as session:
+                mine = (
+                    col(Simulation.id) == simulation.id,
+                    col(Simulation.attempts) == simulation.attempts,
+                    col(Simulation.status) == "running",
+                )
+                await session.exec(update(Simulation).where(*mine).values(so_far))
+
+    renewing = asyncio.create_task(renew())
+    try:
+        yield
+    finally:
+        renewing.cancel()
+        await asyncio.wait({renewing})
+        if not renewing.cancelled() and (error := renewing.exception()) is not None:
+            logger.warning(
+                "the claim of a simulation could not be kept",
+                simulation_id=str(simulation.id),
+                error=type(error).__name__,
+            )
+
+
+async def _conclude(
+    runtime: Runtime,
+    ran: Simulation,
+    played: Played,
+    criteria: list[SimulationCriterion],
+    *,
+    fault: str | None,
+    seconds: float,
+) -> None:
+    """Write the result down and tell it, unless the claim has passed to another worker or the agent is gone."""
+    async with runtime.database.tenant(ran.organization_id) as session:
+        try:
+            simulation = await service.get(session, ran.agent_id, ran.id, lock=True)
+        except NotFound:
+            return
+        if simulation.due_at is None or simulation.attempts != ran.attempts:
+            return
+        passed = sum(criterion.passed for criterion in criteria)
+        simulation.status = "error" if fault is not None else "passed" if passed == len(criteria) else "failed"
+        simulation.score = passed / len(criteria) if criteria else None
+        simulation.criteria = [criterion.model_dump() for criterion in criteria]
+        simulation.transcript = [asdict(entry) for entry in played.spoken]
+        simulation.turns, simulation.duration_seconds, simulation.call_id = played.turns, round(seconds), played.call_id
+        simulation.ended_by, simulation.error_message, simulation.due_at, simulation.completed_at = (
+            played.ended_by,
+            fault,
+            None,
+            now(),
+        )
+        prices = (await policy_of(session, simulation.organization_id)).prices
+        cost = model_cost(prices, played.models) + embedding_cost(prices, played.embeddings)
+        await ledger.settle(session, "simulation", simulation.id, cost)
+        await publish(session, _told(simulation))
+
+
+def _told(simulation: Simulation) -> SimulationCompleted:
+    return SimulationCompleted.model_validate(
+        {"simulation_id": simulation.id, **simulation.model_dump()}, extra="ignore"
+    )

@@ -1,0 +1,89 @@
+"""Rules of simulations: which there are, and making one."""
+
+from uuid import UUID
+
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.database import new_id, now
+from switchboard.foundation.jobs import wake
+from switchboard.foundation.web.errors import InvalidState, NotFound
+from switchboard.plugin_sdk import SimulatedCarrier
+from switchboard.plugin_sdk.registry import Capability, Registry
+from switchboard.resources.agents import service as agents
+from switchboard.resources.billing import ledger
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.simulations.models import Simulation
+from switchboard.resources.simulations.schemas import SimulationCreate
+
+JOB_SECONDS = 660
+"""After which a worker's job is cancelled; the conversation itself may take ten minutes."""
+
+
+def listed(session: AsyncSession, agent_id: UUID) -> SelectOfScalar[Simulation]:
+    """An agent's simulations."""
+    return select(Simulation).where(
+        col(Simulation.organization_id) == session.info["organization_id"], col(Simulation.agent_id) == agent_id
+    )
+
+
+async def get(session: AsyncSession, agent_id: UUID, simulation_id: UUID, *, lock: bool = False) -> Simulation:
+    """Raises `NotFound`. Locked, it is as it is now, and only its own transaction changes it."""
+    rows = listed(session, agent_id).where(col(Simulation.id) == simulation_id)
+    if lock:
+        rows = rows.with_for_update().execution_options(populate_existing=True)
+    simulation = (await session.exec(rows)).one_or_none()
+    if simulation is None:
+        raise NotFound
+    return simulation
+
+
+async def create(session: AsyncSession, registry: Registry, agent_id: UUID, data: SimulationCreate) -> Simulation:
+    """Write a simulation down; a worker runs it.
+
+    Raises `NotFound`, `ValidationFailed`, `InsufficientBalance`, and `InvalidState` for mode `audio` where the agent answers no number that a played
+    caller can ring.
+    """
+    agent = await agents.get(session, agent_id)
+    data.check()
+    await ledger.demand_solvency(session)
+    if data.mode == "audio" and await simulated_number(session, registry, agent.id) is None:
+        raise InvalidState(
+            "The agent answers no number whose carrier can play a caller: give it one of the loopback carrier, or use mode text."
+        )
+    fields = data.model_dump(mode="json")
+    simulation = Simulation(
+        id=new_id(), organization_id=agent.organization_id, agent_id=agent.id, due_at=now(), **fields
+    )
+    session.add(simulation)
+    await session.flush()
+    wake_runner(session, simulation)
+    return simulation
+
+
+def wake_runner(session: AsyncSession, simulation: Simulation, *, delay_seconds: int = 0) -> None:
+    """Have a worker look at a simulation once the transaction has been committed, or that much later."""
+    whose, agent, which = str(simulation.organization_id), str(simulation.agent_id), str(simulation.id)
+    wake(
+        session,
+        "run_simulation",
+        delay_seconds=delay_seconds,
+        timeout_seconds=JOB_SECONDS,
+        organization_id=whose,
+        agent_id=agent,
+        simulation_id=which,
+    )
+
+
+async def simulated_number(session: AsyncSession, registry: Registry, agent_id: UUID) -> PhoneNumber | None:
+    """A number that the agent answers and that a played caller can ring."""
+    rows = numbers.listed(session).where(
+        col(PhoneNumber.inbound_agent_id) == agent_id, col(PhoneNumber.status) == "active"
+    )
+    for number in (await session.exec(rows.order_by(col(PhoneNumber.created_at)))).all():
+        carrier = registry.provider(Capability.TELEPHONY, number.carrier)
+        if carrier is not None and issubclass(carrier, SimulatedCarrier):
+            return number
+    return None

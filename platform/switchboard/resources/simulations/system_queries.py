@@ -1,0 +1,17 @@
+"""Simulations across organizations: those that a worker has to take on. Run under the system role."""
+
+from uuid import UUID
+
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.database import now
+from switchboard.resources.simulations.models import Simulation
+
+BATCH = 100
+
+
+async def due(session: AsyncSession) -> list[tuple[UUID, UUID, UUID]]:
+    """Organization, agent and id of those whose wake-up was lost or whose worker died, the longest due first."""
+    rows = select(Simulation.organization_id, Simulation.agent_id, Simulation.id).where(col(Simulation.due_at) <= now())
+    return list((await session.exec(rows.order_by(col(Simulation.due_at)).limit(BATCH))).all())

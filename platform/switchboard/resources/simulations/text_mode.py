@@ -1,0 +1,75 @@
+"""Mode `text`: agent and caller in turns, as in a call but without sound, carrier and costs of them."""
+
+from switchboard.engine.conversation.call import Tool
+from switchboard.engine.conversation.knowledge import Knowledge, recalled
+from switchboard.engine.conversation.response_generator import filled
+from switchboard.engine.conversation.text_response import Writer
+from switchboard.engine.providers.conversation import agent_model
+from switchboard.plugin_sdk import LLMProvider, Message, ProviderSettings, ToolContext
+from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents.tools import declared_tools
+from switchboard.resources.knowledge_bases.agent_knowledge import agent_knowledge
+from switchboard.resources.simulations.callers import Lines, Persona, PlayedCaller
+from switchboard.resources.simulations.models import Simulation
+from switchboard.resources.simulations.recorded_tools import Rehearsal
+from switchboard.resources.simulations.result import Played
+from switchboard.runtime import Runtime
+
+CALLER, CALLED = "+15550100001", "+15550100000"
+"""Whom the tools are told that they work for; nothing is sent to them."""
+
+
+async def hold(runtime: Runtime, simulation: Simulation, agent: Agent, played: Played) -> None:
+    """Hold the conversation; `played` has what was said even where it breaks. Raises `ProviderError`."""
+    knowledge = agent_knowledge(runtime, agent.organization_id, agent.knowledge_base_ids, played.embeddings)
+    context = ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED)
+    others: list[Tool] = [*(tool() for tool in runtime.registry.tools), *await declared_tools(runtime, agent)]
+    tools = Rehearsal(played, context, knowledge, others)
+    async with agent_model(runtime.database, runtime.providers, simulation.organization_id, agent) as llm:
+        caller = (
+            Lines(simulation.lines) if simulation.lines else Persona(llm, agent, simulation, context, played.models)
+        )
+        await _Conversation(agent, llm, knowledge, tools, played).hold(caller, simulation.max_turns)
+
+
+class _Conversation:
+    def __init__(
+        self,
+        agent: Agent,
+        llm: LLMProvider[ProviderSettings],
+        knowledge: Knowledge | None,
+        tools: Rehearsal,
+        played: Played,
+    ) -> None:
+        self._played = played
+        self._greeting = filled(agent.greeting_message, {})
+        self._prompt = Message("system", filled(agent.system_prompt, {}))
+        self._knowledge = knowledge
+        self._tools = tools
+        self._writer = Writer(llm, agent.llm_model, agent.llm_temperature, tools, played.models)
+        self._history: list[Message] = []
+
+    async def hold(self, caller: PlayedCaller, max_turns: int) -> None:
+        said = self._greeting
+        if said:
+            self._history.append(Message("assistant", said))
+        self._played.add("agent", said)
+        while (line := await caller.next_line(said)) is not None:
+            if self._played.turns == max_turns:
+                self._played.ended_by = "limit"
+                return
+            self._played.add("user", line)
+            said = await self._answer(line)
+            if self._tools.wishes.transfer is not None or self._tools.wishes.hang_up:
+                self._played.ended_by = "agent" if self._tools.wishes.transfer is None else "transfer"
+                return
+        self._played.ended_by = "caller"
+
+    async def _answer(self, line: str) -> str:
+        self._history.append(Message("user", line))
+        system = (self._prompt, *await recalled(self._knowledge, line))
+        said = await self._writer.answer(system, self._history)
+        if said:
+            self._history.append(Message("assistant", said))
+        self._played.add("agent", said)
+        return said

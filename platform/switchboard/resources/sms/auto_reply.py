@@ -1,0 +1,250 @@
+"""The agent answers what is texted: with its model, prompt and tools as in a call, from the conversation so far.
+
+An answer is owed (`reply_due_at`), claimed by one worker for a while (`answering_until`), and written down in the transaction that ends the debt:
+a crash before that leaves it to the next worker, a crash after it changes nothing. Texts that come in while the model thinks are thought about
+too before anything is sent.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Literal
+from uuid import UUID
+
+import structlog
+from sqlalchemy import func
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.engine.conversation.call import Tool
+from switchboard.engine.conversation.knowledge import PATIENT_SECONDS, SearchKnowledge, recalled
+from switchboard.engine.conversation.response_generator import SENTENCE_END, filled
+from switchboard.engine.conversation.text_response import Writer
+from switchboard.engine.conversation.toolbox import Toolbox
+from switchboard.engine.conversation.tools import OptOut
+from switchboard.engine.providers.conversation import agent_model
+from switchboard.foundation.database import now
+from switchboard.foundation.events.triggers import act_at_depth
+from switchboard.foundation.jobs import wake
+from switchboard.foundation.web.errors import InsufficientBalance, NotFound
+from switchboard.plugin_sdk import LLMProvider, Message, ModelUsage, ProviderError, ProviderSettings, ToolContext
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents.tools import declared_tools
+from switchboard.resources.billing.costs import embedding_cost, model_cost
+from switchboard.resources.identity.service import policy_of
+from switchboard.resources.knowledge_bases.agent_knowledge import agent_knowledge
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.phone_numbers.schedule import Schedule, is_open
+from switchboard.resources.sms import service as sms
+from switchboard.resources.sms.keywords import keyword, obey
+from switchboard.resources.sms.models import SmsConversation, SmsMessage
+from switchboard.resources.sms.schemas import MAX_BODY_CHARACTERS
+from switchboard.runtime import Runtime
+
+logger = structlog.get_logger()
+QUIET_SECONDS = 1
+"""How long the contact must have been silent: who writes in several texts gets one answer."""
+THINKING_SECONDS = 60.0
+LEASE = timedelta(seconds=75)
+RETRY_AFTER = timedelta(seconds=20)
+MAX_ATTEMPTS = 3
+HISTORY_MESSAGES = 50
+MAX_ANSWERS_AN_HOUR = 60
+"""Two machines that answer each other stop here."""
+INSTRUCTION = "This conversation is by text message. Answer briefly, in plain text without formatting."
+
+
+@dataclass(slots=True)
+class _Claim:
+    """A debt that this worker has taken on. `until` names the claim; `seen` are the texts that the model has been told of.
+
+    `depth` is how many automations' doings led to the last of the contact's texts.
+    """
+
+    conversation: SmsConversation
+    number: PhoneNumber
+    agent: Agent
+    until: datetime
+    seen: set[UUID] = field(default_factory=set)
+    history: list[Message] = field(default_factory=list)
+    usage: list[ModelUsage] = field(default_factory=list)
+    embeddings: list[ModelUsage] = field(default_factory=list)
+    depth: int = 0
+
+
+def owe_answer(session: AsyncSession, conversation: SmsConversation) -> None:
+    """A text came in to which the agent may have an answer; whether it has is decided when the answer is due."""
+    if conversation.status != "open":
+        return
+    conversation.reply_due_at, conversation.answer_attempts = now() + timedelta(seconds=QUIET_SECONDS), 0
+    whose, which = str(conversation.organization_id), str(conversation.id)
+    wake(session, "answer_text", delay_seconds=QUIET_SECONDS, organization_id=whose, conversation_id=which)
+
+
+async def answer(runtime: Runtime, organization_id: UUID, conversation_id: UUID) -> None:
+    """Answer a conversation whose answer is due, unless another worker is at it."""
+    claim = await _take(runtime, organization_id, conversation_id)
+    if claim is None:
+        return
+    try:
+        async with (
+            asyncio.timeout(THINKING_SECONDS),
+            agent_model(runtime.database, runtime.providers, organization_id, claim.agent) as model,
+        ):
+            while not await _conclude(runtime, claim, await _think(runtime, claim, model)):
+                logger.debug("texts came in while the agent thought", conversation_id=str(conversation_id))
+    except (ProviderError, TimeoutError) as error:
+        await _put_off(runtime, claim, error)
+
+
+async def _take(runtime: Runtime, organization_id: UUID, conversation_id: UUID) -> _Claim | None:
+    async with runtime.database.tenant(organization_id) as session:
+        conversation = await sms.get_conversation(session, conversation_id, lock=True)
+        taken = conversation.answering_until is not None and conversation.answering_until > now()
+        if conversation.reply_due_at is None or conversation.reply_due_at > now() or taken:
+            return None
+        given_up = conversation.answer_attempts >= MAX_ATTEMPTS
+        answerer = None if given_up else await _answerer(session, conversation)
+        if answerer is None:
+            conversation.reply_due_at = conversation.answering_until = None
+            return None
+        conversation.answer_attempts += 1
+        conversation.answering_until = until = now() + LEASE
+        claim = _Claim(conversation, *answerer, until=until)
+        _tell(claim, await _recent(session, conversation))
+        return claim
+
+
+async def _answerer(session: AsyncSession, conversation: SmsConversation) -> tuple[PhoneNumber, Agent] | None:
+    """Who answers: the number's agent, where it is active, the number open for texts, and the contact somebody who can be texted."""
+    try:
+        number = await numbers.get(session, conversation.phone_number_id)
+    except NotFound:
+        return None
+    agent = await agents.find(session, number.inbound_agent_id) if number.inbound_agent_id else None
+    schedule = Schedule.model_validate(number.sms_schedule) if number.sms_schedule else None
+    if agent is None or agent.status != "active" or not is_open(schedule, now()) or not sms.can_be_called(conversation):
+        return None
+    if not number.sms_active or await sms.has_opted_out(session, conversation):
+        return None
+    rows = sms.messages(session, conversation.id).where(
+        col(SmsMessage.author) == "agent", col(SmsMessage.created_at) > now() - timedelta(hours=1)
+    )
+    if (await session.exec(select(func.count()).select_from(rows.subquery()))).one() >= MAX_ANSWERS_AN_HOUR:
+        logger.warning("the agent has answered often enough for an hour", conversation_id=str(conversation.id))
+        return None
+    return number, agent
+
+
+async def _recent(session: AsyncSession, conversation: SmsConversation) -> list[SmsMessage]:
+    rows = sms.messages(session, conversation.id).where(
+        col(SmsMessage.author) != "platform", col(SmsMessage.status) != "failed"
+    )
+    newest = rows.order_by(col(SmsMessage.created_at).desc(), col(SmsMessage.id).desc()).limit(HISTORY_MESSAGES)
+    found = list((await session.exec(newest)).all())[::-1]
+    return [
+        message for message in found if message.direction == "outbound" or keyword(message.body) not in ("stop", "help")
+    ]
+
+
+def _tell(claim: _Claim, messages: Sequence[SmsMessage]) -> None:
+    """Add texts to what the model is told; several in a row of one side are one turn."""
+    for message in messages:
+        claim.seen.add(message.id)
+        role: Literal["user", "assistant"] = "user" if message.direction == "inbound" else "assistant"
+        if role == "user":
+            claim.depth = message.cause_depth
+        last = claim.history[-1] if claim.history else None
+        content = (
+            "\n".join([message.body, *(f"(sent a file: {url})" for url in message.media_urls)]).strip()
+            or "(an empty text)"
+        )
+        if last is not None and last.role == role and not last.tool_calls:
+            claim.history[-1] = Message(role, f"{last.content}\n{content}")
+        else:
+            claim.history.append(Message(role, content))
+
+
+async def _think(runtime: Runtime, claim: _Claim, model: LLMProvider[ProviderSettings]) -> str:
+    """The agent's answer. Tools are called on the way, and stay called where the answer is overtaken. Raises `ProviderError`."""
+    agent, conversation = claim.agent, claim.conversation
+    context = ToolContext(
+        agent.organization_id,
+        agent.id,
+        None,
+        conversation.contact_number,
+        claim.number.phone_number,
+        conversation_id=conversation.id,
+    )
+    knowledge = agent_knowledge(runtime, agent.organization_id, agent.knowledge_base_ids, claim.embeddings)
+    own: list[Tool] = [OptOut(partial(_opt_out, runtime, claim)), *([SearchKnowledge(knowledge)] if knowledge else [])]
+    toolbox = Toolbox(
+        [*own, *(tool() for tool in runtime.registry.tools), *await declared_tools(runtime, agent)], context
+    )
+    known = await recalled(knowledge, claim.history[-1].content if claim.history else "", seconds=PATIENT_SECONDS)
+    system = (Message("system", filled(agent.system_prompt, {})), Message("system", INSTRUCTION), *known)
+    writer = Writer(model, agent.llm_model, agent.llm_temperature, toolbox, claim.usage)
+    return shortened(await writer.answer(system, claim.history))
+
+
+async def _opt_out(runtime: Runtime, claim: _Claim) -> None:
+    """The contact has said STOP in other words: the platform confirms it, and the agent's own answer is not wanted any more."""
+    async with runtime.database.tenant(claim.conversation.organization_id) as session:
+        conversation = await sms.get_conversation(session, claim.conversation.id, lock=True)
+        await obey(session, conversation, claim.number, "stop", answered=False)
+
+
+async def _conclude(runtime: Runtime, claim: _Claim, text: str) -> bool:
+    """Write the answer down and end the debt; answers False where texts have come in since, which must be thought about first."""
+    async with runtime.database.tenant(claim.conversation.organization_id) as session:
+        conversation = await sms.get_conversation(session, claim.conversation.id, lock=True)
+        if conversation.answering_until != claim.until:
+            return True
+        fresh = [
+            message
+            for message in await _recent(session, conversation)
+            if message.direction == "inbound" and message.id not in claim.seen
+        ]
+        if fresh:
+            _tell(claim, fresh)
+            return False
+        conversation.reply_due_at = conversation.answering_until = None
+        conversation.answer_attempts = 0
+        if text and not await sms.has_opted_out(session, conversation):
+            prices = (await policy_of(session, conversation.organization_id)).prices
+            act_at_depth(session, claim.depth)
+            try:
+                cost = model_cost(prices, claim.usage) + embedding_cost(prices, claim.embeddings)
+                await sms.write(session, conversation, claim.number, text, author="agent", cost=cost)
+            except InsufficientBalance:
+                logger.warning("text not answered: the balance does not cover it", conversation_id=str(conversation.id))
+        return True
+
+
+async def _put_off(runtime: Runtime, claim: _Claim, error: Exception) -> None:
+    async with runtime.database.tenant(claim.conversation.organization_id) as session:
+        conversation = await sms.get_conversation(session, claim.conversation.id, lock=True)
+        if conversation.answering_until != claim.until:
+            return
+        given_up = conversation.answer_attempts >= MAX_ATTEMPTS
+        conversation.answering_until = None
+        conversation.reply_due_at = None if given_up else now() + RETRY_AFTER
+    logger.warning(
+        "text not answered",
+        conversation_id=str(claim.conversation.id),
+        given_up=given_up,
+        error=str(error) or "took too long",
+    )
+
+
+def shortened(text: str) -> str:
+    """As much of an answer as a text may hold: whole sentences, or words where the first sentence is too long already."""
+    if len(text) <= MAX_BODY_CHARACTERS:
+        return text
+    room = text[:MAX_BODY_CHARACTERS]
+    ends = [match.end() for match in SENTENCE_END.finditer(text[: MAX_BODY_CHARACTERS + 1])]
+    return room[: ends[-1]].rstrip() if ends else f"{room[: MAX_BODY_CHARACTERS - 1].rsplit(' ', 1)[0]}…"

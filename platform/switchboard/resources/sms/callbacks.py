@@ -1,0 +1,41 @@
+"""What carriers tell us of texts that we sent. Callbacks may come late, twice, in any order, or before the carrier has named the text."""
+
+from uuid import UUID
+
+import structlog
+from sqlmodel import col
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.plugin_sdk import TextStatus
+from switchboard.resources.sms import service as sms
+from switchboard.resources.sms.models import SmsMessage
+from switchboard.resources.sms.sender import note_opt_out
+from switchboard.resources.sms.states import advance
+from switchboard.runtime import Runtime
+
+logger = structlog.get_logger()
+
+
+async def apply(
+    runtime: Runtime, organization_id: UUID, carrier: str, told: TextStatus, *, message_id: UUID | None
+) -> None:
+    """Apply one event. `message_id` is ours, where the callback's address named it."""
+    async with runtime.database.tenant(organization_id) as session:
+        message = await _find(session, carrier, told.carrier_text_id, message_id)
+        if message is None:
+            logger.warning("callback for a text that is not ours", carrier=carrier)
+            return
+        await advance(session, message, told.status, error=told.error_message)
+        message.carrier_text_id = message.carrier_text_id or told.carrier_text_id
+    if told.opted_out:
+        await note_opt_out(runtime, message)
+
+
+async def _find(
+    session: AsyncSession, carrier: str, carrier_text_id: str, message_id: UUID | None
+) -> SmsMessage | None:
+    rows = sms.messages(session).where(col(SmsMessage.carrier) == carrier, col(SmsMessage.direction) == "outbound")
+    named = (
+        col(SmsMessage.carrier_text_id) == carrier_text_id if message_id is None else col(SmsMessage.id) == message_id
+    )
+    return (await session.exec(rows.where(named).with_for_update())).one_or_none()

@@ -1,0 +1,63 @@
+"""Conversations as people read and answer them: the latest first, each with its last text."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy.orm import aliased
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.web.errors import InvalidState
+from switchboard.foundation.web.row_counts import total
+from switchboard.foundation.web.schemas import PageQuery
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.sms import service as sms
+from switchboard.resources.sms.models import SmsConversation, SmsMessage
+
+
+async def latest(
+    session: AsyncSession, query: PageQuery, *, contact_number: str | None = None
+) -> tuple[list[SmsConversation], int]:
+    """A part of the conversations, or of those with a number, the one with the latest text first, and how many there are in all."""
+    rows = sms.conversations(session)
+    if contact_number is not None:
+        rows = rows.where(col(SmsConversation.contact_number) == contact_number)
+    part = (
+        rows.order_by(col(SmsConversation.last_message_at).desc(), col(SmsConversation.id).desc())
+        .limit(query.limit)
+        .offset(query.offset)
+    )
+    return list((await session.exec(part)).all()), await total(session, rows)
+
+
+async def last_texts(session: AsyncSession, conversations: Sequence[SmsConversation]) -> dict[UUID, SmsMessage]:
+    """The last text of each conversation that has one."""
+    text = aliased(SmsMessage)
+    own = select(text.id).where(
+        text.organization_id == session.info["organization_id"], text.conversation_id == col(SmsConversation.id)
+    )
+    newest = (
+        own.order_by(col(text.created_at).desc(), col(text.id).desc())
+        .limit(1)
+        .correlate(SmsConversation)
+        .scalar_subquery()
+    )
+    wanted = sms.conversations(session).where(
+        col(SmsConversation.id).in_([conversation.id for conversation in conversations])
+    )
+    found = await session.exec(sms.messages(session).where(col(SmsMessage.id).in_(wanted.with_only_columns(newest))))
+    return {message.conversation_id: message for message in found.all()}
+
+
+async def reply(session: AsyncSession, conversation_id: UUID, body: str) -> SmsMessage:
+    """Write down a person's answer to be sent; what the agent owed is paid with it.
+
+    Raises `NotFound`, `InvalidState` for a conversation whose number is not in use any more, and what `sms.compose` raises.
+    """
+    conversation = await sms.get_conversation(session, conversation_id, lock=True)
+    number = await numbers.find_active(session, conversation.phone_number_id)
+    if number is None:
+        raise InvalidState("The number of this conversation is not in use any more.")
+    message = await sms.compose(session, number, conversation.contact_number, body, author="person")
+    conversation.reply_due_at = conversation.answering_until = None
+    return message

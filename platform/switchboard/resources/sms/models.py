@@ -1,0 +1,91 @@
+"""Texts and the conversations that they make up."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Numeric, UniqueConstraint, text
+from sqlmodel import Field
+
+from switchboard.foundation.database import TenantTable, json_column, now
+
+
+class SmsConversation(TenantTable, table=True):
+    """All texts between one of our numbers and one contact. `closed`: the contact has said STOP and gets none until START.
+
+    `reply_due_at` is when the agent owes an answer, None when it owes none; `answering_until` is the lease of the worker that is at it, which
+    also names that worker's claim; `answer_attempts` counts claims since the last answer.
+    """
+
+    __tablename__ = "sms_conversation"
+    __table_args__ = (
+        UniqueConstraint("organization_id", "id"),
+        UniqueConstraint("organization_id", "phone_number_id", "contact_number"),
+        Index(None, "organization_id", "created_at", "id"),
+        Index(None, "organization_id", "last_message_at", "id"),
+        Index("ix_sms_conversation_reply_due", "reply_due_at", postgresql_where=text("reply_due_at is not null")),
+        ForeignKeyConstraint(
+            ["organization_id", "phone_number_id"],
+            ["phone_number.organization_id", "phone_number.id"],
+            ondelete="CASCADE",
+        ),
+        CheckConstraint("status in ('open', 'closed')", name="status"),
+    )
+
+    phone_number_id: UUID
+    contact_number: str
+    status: str = "open"
+    last_message_at: datetime = Field(default_factory=now)
+    reply_due_at: datetime | None = None
+    answering_until: datetime | None = None
+    answer_attempts: int = 0
+
+
+class SmsMessage(TenantTable, table=True):
+    """A text. `author` is who wrote it: the contact, a client of the API, an agent, an automation, a person in the
+    dashboard, or the platform itself (to STOP, START and HELP).
+
+    `watch_at` is when the sweep looks after it if it has not left by then; None once the carrier's word alone counts. `cause_depth` is how many
+    automations' doings led to it, which its events carry on.
+    """
+
+    __tablename__ = "sms_message"
+    __table_args__ = (
+        Index(None, "organization_id", "conversation_id", "created_at", "id"),
+        Index("ix_sms_message_watched", "watch_at", postgresql_where=text("watch_at is not null")),
+        Index(
+            "uq_sms_message_carrier",
+            "organization_id",
+            "carrier",
+            "carrier_text_id",
+            unique=True,
+            postgresql_where=text("carrier_text_id is not null"),
+        ),
+        ForeignKeyConstraint(
+            ["organization_id", "conversation_id"],
+            ["sms_conversation.organization_id", "sms_conversation.id"],
+            ondelete="CASCADE",
+        ),
+        CheckConstraint("direction in ('inbound', 'outbound')", name="direction"),
+        CheckConstraint(
+            "status in ('queued', 'sending', 'sent', 'delivered', 'undelivered', 'failed', 'received')", name="status"
+        ),
+        CheckConstraint("author in ('contact', 'api', 'agent', 'automation', 'person', 'platform')", name="author"),
+    )
+
+    conversation_id: UUID
+    direction: str
+    from_number: str
+    to_number: str
+    body: str
+    media_urls: list[Any] = json_column(list)
+    status: str
+    author: str
+    segments: int
+    cost: Decimal = Field(default=Decimal(0), sa_type=Numeric(14, 6))
+    error_message: str | None = None
+    carrier: str
+    carrier_text_id: str | None = None
+    watch_at: datetime | None = None
+    cause_depth: int = 0

@@ -1,0 +1,48 @@
+"""Endpoints of texts."""
+
+from uuid import UUID
+
+from quart import Blueprint
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.web.endpoint import endpoint
+from switchboard.foundation.web.errors import InsufficientBalance, InvalidState, RecipientOptedOut
+from switchboard.foundation.web.paging import page
+from switchboard.foundation.web.schemas import Page, PageQuery
+from switchboard.resources.sms import service as sms
+from switchboard.resources.sms.schemas import SmsConversationOut, SmsCreate, SmsMessageOut, SmsMessageQuery
+
+blueprint = Blueprint("sms", __name__)
+
+
+@blueprint.post("/v1/sms")
+@endpoint(
+    scope="sms:write",
+    body=SmsCreate,
+    answer=SmsMessageOut,
+    status=201,
+    errors=[InsufficientBalance, InvalidState, RecipientOptedOut],
+)
+async def send_sms(session: AsyncSession, data: SmsCreate) -> SmsMessageOut:
+    """Send a text.
+
+    The answer comes at once, with the text `queued`; what becomes of it is told by events and by its conversation.
+    """
+    return SmsMessageOut.of(await sms.send(session, data))
+
+
+@blueprint.get("/v1/sms/conversations")
+@endpoint(scope="sms:read", query=PageQuery, answer=Page[SmsConversationOut])
+async def list_sms_conversations(session: AsyncSession, query: PageQuery) -> Page[SmsConversationOut]:
+    """List text conversations."""
+    return await page(session, sms.conversations(session), SmsConversationOut.of, query)
+
+
+@blueprint.get("/v1/sms/conversations/<conversation_id>/messages")
+@endpoint(scope="sms:read", query=SmsMessageQuery, answer=Page[SmsMessageOut])
+async def list_sms_messages(
+    session: AsyncSession, conversation_id: UUID, query: SmsMessageQuery
+) -> Page[SmsMessageOut]:
+    """List the texts of a conversation."""
+    await sms.get_conversation(session, conversation_id)
+    return await page(session, sms.messages(session, conversation_id), SmsMessageOut.of, query)

@@ -1,0 +1,93 @@
+"""Texts on the wire (specification, "SMS message" and "SMS conversation")."""
+
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import ConfigDict, Field
+
+from switchboard.foundation.web.schemas import (
+    Answer,
+    Dollars,
+    Moment,
+    PageQuery,
+    PhoneNumberText,
+    ReferenceId,
+    RequestBody,
+)
+from switchboard.resources.sms.models import SmsConversation, SmsMessage
+
+MAX_BODY_CHARACTERS = 1600
+Body = Annotated[str, Field(min_length=1, max_length=MAX_BODY_CHARACTERS)]
+
+
+class SmsCreate(RequestBody):
+    """A text to send."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "to_number": "+15550100001",
+                    "from_number_id": "019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c12",
+                    "body": "Your bread is ready.",
+                }
+            ]
+        }
+    )
+
+    to_number: PhoneNumberText
+    from_number_id: ReferenceId = Field(description="One of the organization's numbers.")
+    body: Body
+
+
+class Reply(RequestBody):
+    """A person's answer in a conversation."""
+
+    body: Body
+
+
+class SmsMessageQuery(PageQuery):
+    """Which part of a conversation."""
+
+    limit: int = Field(100, ge=1, le=500)
+
+
+class SmsMessageOut(Answer):
+    """A text."""
+
+    id: UUID
+    conversation_id: UUID
+    direction: str
+    from_number: str
+    to_number: str
+    body: str
+    status: str
+    segments: int = Field(description="What carriers count; an addition.")
+    cost: Dollars = Field(
+        description="Its segments, once the carrier has taken it, and the model that wrote it; an addition."
+    )
+    author: str = Field(
+        description="`contact`, `api`, `agent`, `automation`, `person`, or `platform` for the answers to STOP, START and HELP; an addition."
+    )
+    media_urls: list[str] = Field(description="Pictures and files that came with it, at the carrier; an addition.")
+    error_message: str | None = Field(description="Why it failed or was not delivered; an addition.")
+    created_at: Moment
+
+    @classmethod
+    def of(cls, message: SmsMessage) -> "SmsMessageOut":
+        return cls.model_validate(message)
+
+
+class SmsConversationOut(Answer):
+    """All texts between one of the organization's numbers and one contact."""
+
+    id: UUID
+    phone_number_id: UUID
+    contact_number: str
+    status: str = Field(description="`open`, or `closed`: the contact has said STOP.")
+    last_message_at: Moment
+    created_at: Moment
+
+    @classmethod
+    def of(cls, conversation: SmsConversation) -> "SmsConversationOut":
+        return cls.model_validate(conversation)

@@ -1,0 +1,135 @@
+"""Rules of texts: which there are, and writing one down to be sent."""
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Literal
+from uuid import UUID
+
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.database import new_id, now
+from switchboard.foundation.events.triggers import cause_depth
+from switchboard.foundation.jobs import wake
+from switchboard.foundation.web.errors import InvalidState, NotFound, RecipientOptedOut, ValidationFailed
+from switchboard.resources.billing import ledger
+from switchboard.resources.billing.costs import text_cost
+from switchboard.resources.do_not_call import service as do_not_call
+from switchboard.resources.identity.service import policy_of
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.sms.models import SmsConversation, SmsMessage
+from switchboard.resources.sms.schemas import SmsCreate
+from switchboard.resources.sms.segments import segments
+
+Author = Literal["api", "agent", "automation", "person", "platform"]
+QUEUE_PATIENCE = timedelta(seconds=3)
+
+
+def conversations(session: AsyncSession) -> SelectOfScalar[SmsConversation]:
+    """The organization's conversations."""
+    return select(SmsConversation).where(col(SmsConversation.organization_id) == session.info["organization_id"])
+
+
+def messages(session: AsyncSession, conversation_id: UUID | None = None) -> SelectOfScalar[SmsMessage]:
+    """The organization's texts, or those of one conversation."""
+    rows = select(SmsMessage).where(col(SmsMessage.organization_id) == session.info["organization_id"])
+    return rows if conversation_id is None else rows.where(col(SmsMessage.conversation_id) == conversation_id)
+
+
+async def get_conversation(session: AsyncSession, conversation_id: UUID, *, lock: bool = False) -> SmsConversation:
+    """Raises `NotFound`."""
+    rows = conversations(session).where(col(SmsConversation.id) == conversation_id)
+    found = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    if found is None:
+        raise NotFound
+    return found
+
+
+async def conversation_with(session: AsyncSession, number: PhoneNumber, contact_number: str) -> SmsConversation:
+    """The conversation of one of our numbers with a contact, made where there is none; locked, so that its texts happen one after the other."""
+    fresh = SmsConversation(
+        id=new_id(),
+        organization_id=session.info["organization_id"],
+        phone_number_id=number.id,
+        contact_number=contact_number,
+    )
+    await session.exec(insert(SmsConversation).values(fresh.model_dump()).on_conflict_do_nothing())
+    rows = conversations(session).where(
+        col(SmsConversation.phone_number_id) == number.id, col(SmsConversation.contact_number) == contact_number
+    )
+    return (await session.exec(rows.with_for_update())).one()
+
+
+async def send(session: AsyncSession, data: SmsCreate, *, author: Author = "api") -> SmsMessage:
+    """Write a text down to be sent. Raises `ValidationFailed` for a number that cannot be used, and what `compose` raises."""
+    number = await numbers.require(session, data.from_number_id, field="from_number_id")
+    if data.to_number == number.phone_number:
+        raise ValidationFailed.field("to_number", "is the number that the text is sent from")
+    return await compose(session, number, data.to_number, data.body, author=author)
+
+
+async def compose(
+    session: AsyncSession, number: PhoneNumber, to_number: str, body: str, *, author: Author
+) -> SmsMessage:
+    """Write a text down to be sent from one of our numbers.
+
+    Raises `InvalidState` for a number that cannot text, `RecipientOptedOut` for somebody who does not want to be texted, `InsufficientBalance`.
+    """
+    if not number.sms_active:
+        raise InvalidState("The number cannot send texts.")
+    conversation = await conversation_with(session, number, to_number)
+    if await has_opted_out(session, conversation):
+        raise RecipientOptedOut
+    return await write(session, conversation, number, body, author=author)
+
+
+async def write(
+    session: AsyncSession,
+    conversation: SmsConversation,
+    number: PhoneNumber,
+    body: str,
+    *,
+    author: Author,
+    cost: Decimal = Decimal(0),
+) -> SmsMessage:
+    """Write a text down in its (locked) conversation; a job asks the carrier once this is committed. `cost` is what writing it has cost.
+
+    Raises `InsufficientBalance`, but for what the platform must say.
+    """
+    message = SmsMessage(
+        id=new_id(),
+        organization_id=conversation.organization_id,
+        conversation_id=conversation.id,
+        direction="outbound",
+        from_number=number.phone_number,
+        to_number=conversation.contact_number,
+        body=body,
+        status="queued",
+        author=author,
+        segments=segments(body),
+        cost=cost,
+        carrier=number.carrier,
+        watch_at=now() + QUEUE_PATIENCE,
+        cause_depth=cause_depth(session),
+    )
+    if author != "platform":
+        prices = (await policy_of(session, message.organization_id)).prices
+        await ledger.hold(session, message.id, cost + text_cost(prices, message.segments))
+    session.add(message)
+    conversation.last_message_at = message.created_at
+    await session.flush()
+    wake(session, "send_text", organization_id=str(message.organization_id), message_id=str(message.id))
+    return message
+
+
+async def has_opted_out(session: AsyncSession, conversation: SmsConversation) -> bool:
+    """Whether the contact does not want to be texted: by STOP, or by a wish heard elsewhere."""
+    return conversation.status == "closed" or await do_not_call.is_listed(session, conversation.contact_number)
+
+
+def can_be_called(conversation: SmsConversation) -> bool:
+    """Whether the contact is a telephone: short codes and names are senders that nobody reads."""
+    return conversation.contact_number.startswith("+")

@@ -1,0 +1,56 @@
+"""The states of a text that we send, and what happens with them (api-decisions, "States")."""
+
+from typing import Literal
+
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.events.catalog import SmsSent, TextEvent
+from switchboard.foundation.events.outbox import publish
+from switchboard.foundation.observability import metrics
+from switchboard.resources.billing import ledger
+from switchboard.resources.billing.costs import text_cost
+from switchboard.resources.contacts import service as contacts
+from switchboard.resources.identity.service import policy_of
+from switchboard.resources.sms.models import SmsMessage
+
+Status = Literal["sending", "sent", "delivered", "undelivered", "failed"]
+ORDER = {"queued": 0, "sending": 1, "sent": 2, "delivered": 3, "undelivered": 3, "failed": 3}
+TAKEN = ("sent", "delivered", "undelivered")
+
+
+async def advance(session: AsyncSession, message: SmsMessage, status: Status, *, error: str | None = None) -> None:
+    """Take a (locked) text to a state, forward only: told late, twice or in any order, it changes nothing.
+
+    A failure that we assumed, the carrier never having named the text, gives way to the carrier's word.
+    """
+    assumed = message.status == "failed" and message.carrier_text_id is None and status in TAKEN
+    if ORDER[status] <= ORDER[message.status] and not assumed:
+        return
+    taken = message.status in TAKEN
+    message.status, message.error_message = status, error
+    if status != "sending":
+        message.watch_at = None
+    if ORDER[status] == ORDER["failed"]:
+        metrics.texts.labels("outbound", status).inc()
+    if status == "failed":
+        await ledger.settle(session, "text", message.id, message.cost)
+    if status in TAKEN and not taken:
+        await _charge(session, message)
+        await publish(session, await event_data(session, SmsSent, message), depth=message.cause_depth)
+
+
+async def _charge(session: AsyncSession, message: SmsMessage) -> None:
+    """The carrier has taken the text: it costs from now on, once."""
+    prices = (await policy_of(session, message.organization_id)).prices
+    message.cost += text_cost(prices, message.segments)
+    await ledger.settle(session, "text", message.id, message.cost)
+
+
+async def event_data(session: AsyncSession, kind: type[TextEvent], message: SmsMessage) -> TextEvent:
+    """An event about the text as it is now."""
+    fields = {
+        name: getattr(message, name) for name in TextEvent.model_fields if name not in ("message_id", "contact_name")
+    }
+    contact_number = message.from_number if message.direction == "inbound" else message.to_number
+    name = await contacts.name_of(session, contact_number)
+    return kind.model_validate({**fields, "message_id": message.id, "contact_name": name})

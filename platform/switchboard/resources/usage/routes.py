@@ -1,0 +1,30 @@
+"""Endpoints of usage."""
+
+from quart import Blueprint
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.web.endpoint import endpoint
+from switchboard.resources.usage import service as usage
+from switchboard.resources.usage.schemas import HistoryQuery, UsageHistoryOut, UsageOut
+
+blueprint = Blueprint("usage", __name__)
+
+
+@blueprint.get("/v1/usage")
+@endpoint(scope="billing:read", answer=UsageOut)
+async def get_usage(session: AsyncSession) -> UsageOut:
+    """Get the current month's usage.
+
+    Months begin and end in the organization's time zone. `cost` is everything charged: calls, texts and numbers.
+    """
+    return (await usage.months(session, 1))[0]
+
+
+@blueprint.get("/v1/usage/history")
+@endpoint(scope="billing:read", query=HistoryQuery, answer=UsageHistoryOut)
+async def get_usage_history(session: AsyncSession, query: HistoryQuery) -> UsageHistoryOut:
+    """Get usage by month.
+
+    Newest first; months without anything are zeros.
+    """
+    return UsageHistoryOut(items=await usage.months(session, query.months))

@@ -1,0 +1,85 @@
+"""Rules of deliveries: looking them up, replaying one, sending a sample."""
+
+from datetime import timedelta
+from decimal import Decimal
+from uuid import UUID
+
+from pydantic import JsonValue
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.database import new_id, now
+from switchboard.foundation.events.catalog import CallCompleted
+from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
+from switchboard.foundation.events.outbox import enqueue, frozen_body
+from switchboard.foundation.web.errors import InvalidState, NotFound
+from switchboard.resources.webhooks import service as endpoints
+from switchboard.resources.webhooks.schemas import AllDeliveriesQuery, DeliveryQuery
+
+SAMPLE_DURATION = timedelta(seconds=42)
+SAMPLE_METADATA: dict[str, JsonValue] = {"test": True}
+"""By what a receiver tells a made-up event from a true one: it stands in the signed body."""
+
+
+def listed(
+    session: AsyncSession, query: DeliveryQuery | None = None, *, target_id: UUID | None = None
+) -> SelectOfScalar[Delivery]:
+    """The organization's deliveries, filtered."""
+    rows = select(Delivery).where(col(Delivery.organization_id) == session.info["organization_id"])
+    if target_id is not None:
+        rows = rows.where(col(Delivery.target_id) == target_id)
+    if query is not None and query.status is not None:
+        rows = rows.where(col(Delivery.status) == query.status)
+    if isinstance(query, AllDeliveriesQuery) and query.target_kind is not None:
+        rows = rows.where(col(Delivery.target_kind) == query.target_kind)
+    return rows
+
+
+async def get(session: AsyncSession, delivery_id: UUID) -> Delivery:
+    """Raises `NotFound`."""
+    delivery = (await session.exec(listed(session).where(col(Delivery.id) == delivery_id))).one_or_none()
+    if delivery is None:
+        raise NotFound
+    return delivery
+
+
+async def attempts(session: AsyncSession, delivery_id: UUID) -> list[DeliveryAttempt]:
+    """A delivery's attempts, in order. Raises `NotFound`."""
+    delivery = await get(session, delivery_id)
+    rows = select(DeliveryAttempt).where(
+        col(DeliveryAttempt.organization_id) == delivery.organization_id,
+        col(DeliveryAttempt.delivery_id) == delivery.id,
+    )
+    return list((await session.exec(rows.order_by(col(DeliveryAttempt.number)))).all())
+
+
+async def replay(session: AsyncSession, delivery_id: UUID) -> Delivery:
+    """Deliver the same bytes once more, under an id of its own. Raises `NotFound`, `InvalidState` where nobody would receive it."""
+    original = await get(session, delivery_id)
+    rows = select(EventTarget).where(
+        col(EventTarget.organization_id) == original.organization_id, col(EventTarget.id) == original.target_id
+    )
+    target = (await session.exec(rows)).one_or_none()
+    if target is None or target.url is None:
+        raise InvalidState("The receiver of this delivery has been deleted.")
+    _refuse_disabled(target)
+    return enqueue(session, target, original.event_type, original.body, replayed_from_id=original.id)
+
+
+async def send_sample(session: AsyncSession, endpoint_id: UUID) -> Delivery:
+    """Deliver a made-up `call.completed`, whatever the endpoint subscribes to. Raises `NotFound`, `InvalidState` for one that is disabled."""
+    endpoint = await endpoints.get(session, endpoint_id)
+    _refuse_disabled(endpoint)
+    ended = now()
+    sample = CallCompleted(
+        call_id=new_id(), agent_id=new_id(), direction="outbound", status="completed", from_number="+15550100200", to_number="+15550100001",
+        duration_seconds=int(SAMPLE_DURATION.total_seconds()), cost_total=Decimal("0.05"), error_message=None, started_at=ended - SAMPLE_DURATION,
+        ended_at=ended, created_at=ended - SAMPLE_DURATION, metadata=SAMPLE_METADATA,
+    )  # fmt: skip
+    return enqueue(session, endpoint, sample.event, frozen_body(sample, ended))
+
+
+def _refuse_disabled(target: EventTarget) -> None:
+    if not target.enabled:
+        raise InvalidState("The endpoint is disabled; enable it first.")

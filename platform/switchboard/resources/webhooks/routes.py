@@ -1,0 +1,161 @@
+"""Endpoints of webhook endpoints, their deliveries and the events there are."""
+
+from uuid import UUID
+
+from quart import Blueprint
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from switchboard.foundation.events.catalog import CATALOG
+from switchboard.foundation.web.endpoint import endpoint
+from switchboard.foundation.web.errors import InvalidState
+from switchboard.foundation.web.paging import page
+from switchboard.foundation.web.schemas import Page
+from switchboard.resources.webhooks import deliveries
+from switchboard.resources.webhooks import service as webhooks
+from switchboard.resources.webhooks.schemas import (
+    AllDeliveriesQuery,
+    AttemptOut,
+    AttemptsOut,
+    DeliveryOut,
+    DeliveryQuery,
+    EndpointCreate,
+    EndpointCreated,
+    EndpointOut,
+    EndpointUpdate,
+    EventOut,
+    EventsOut,
+    RotatedSecret,
+    RotateQuery,
+)
+from switchboard.runtime import current_runtime
+
+blueprint = Blueprint("webhooks", __name__)
+
+
+@blueprint.get("/v1/webhook-endpoints")
+@endpoint(scope="webhooks:read", answer=list[EndpointOut])
+async def list_webhook_endpoints(session: AsyncSession) -> list[EndpointOut]:
+    """List webhook endpoints.
+
+    All of them, newest first; there are at most ten.
+    """
+    return [EndpointOut.of(found) for found in await webhooks.all_of_them(session)]
+
+
+@blueprint.post("/v1/webhook-endpoints")
+@endpoint(scope="webhooks:write", body=EndpointCreate, answer=EndpointCreated, status=201, errors=[InvalidState])
+async def create_webhook_endpoint(session: AsyncSession, data: EndpointCreate) -> EndpointCreated:
+    """Create a webhook endpoint.
+
+    The answer holds its signing secret, which is not shown again. The address must be public; private, loopback and reserved ones are refused.
+    """
+    runtime = current_runtime()
+    made, secret = await webhooks.create(session, data, keyring=runtime.keyring, outbound=runtime.outbound)
+    return EndpointCreated.model_validate({**EndpointOut.of(made).model_dump(), "secret": secret})
+
+
+@blueprint.get("/v1/webhook-endpoints/<endpoint_id>")
+@endpoint(scope="webhooks:read", answer=EndpointOut)
+async def get_webhook_endpoint(session: AsyncSession, endpoint_id: UUID) -> EndpointOut:
+    """Get a webhook endpoint."""
+    return EndpointOut.of(await webhooks.get(session, endpoint_id))
+
+
+@blueprint.patch("/v1/webhook-endpoints/<endpoint_id>")
+@endpoint(scope="webhooks:write", body=EndpointUpdate, answer=EndpointOut)
+async def update_webhook_endpoint(session: AsyncSession, endpoint_id: UUID, data: EndpointUpdate) -> EndpointOut:
+    """Update a webhook endpoint.
+
+    Only the given fields change. A disabled endpoint gets no new deliveries and its pending ones wait; enabled again, they go on.
+    """
+    return EndpointOut.of(await webhooks.update(session, endpoint_id, data, outbound=current_runtime().outbound))
+
+
+@blueprint.delete("/v1/webhook-endpoints/<endpoint_id>")
+@endpoint(scope="webhooks:write", answer=None, status=204)
+async def delete_webhook_endpoint(session: AsyncSession, endpoint_id: UUID) -> None:
+    """Delete a webhook endpoint.
+
+    What was on its way to it is not delivered any more.
+    """
+    await webhooks.delete(session, endpoint_id)
+
+
+@blueprint.get("/v1/webhook-endpoints/<endpoint_id>/deliveries")
+@endpoint(scope="webhooks:read", query=DeliveryQuery, answer=Page[DeliveryOut])
+async def list_webhook_endpoint_deliveries(
+    session: AsyncSession, endpoint_id: UUID, query: DeliveryQuery
+) -> Page[DeliveryOut]:
+    """List an endpoint's deliveries."""
+    await webhooks.get(session, endpoint_id)
+    return await page(session, deliveries.listed(session, query, target_id=endpoint_id), DeliveryOut.of, query)
+
+
+@blueprint.post("/v1/webhook-endpoints/<endpoint_id>/rotate-secret")
+@endpoint(scope="webhooks:write", query=RotateQuery, answer=RotatedSecret)
+async def rotate_webhook_secret(session: AsyncSession, endpoint_id: UUID, query: RotateQuery) -> RotatedSecret:
+    """Rotate an endpoint's secret.
+
+    With grace each delivery is signed by both secrets for 24 hours; a secret from a rotation before that ends at once.
+    """
+    rotated, secret = await webhooks.rotate_secret(
+        session, endpoint_id, grace=query.grace, keyring=current_runtime().keyring
+    )
+    return RotatedSecret(secret=secret, previous_secret_expires_at=rotated.previous_secret_expires_at)
+
+
+@blueprint.post("/v1/webhook-endpoints/<endpoint_id>/test")
+@endpoint(scope="webhooks:write", answer=DeliveryOut, status=201, errors=[InvalidState])
+async def send_test_event(session: AsyncSession, endpoint_id: UUID) -> DeliveryOut:
+    """Send a test event.
+
+    A made-up `call.completed` with `"metadata": {"test": true}`, whatever the endpoint subscribes to; an addition to the specification.
+    """
+    return DeliveryOut.of(await deliveries.send_sample(session, endpoint_id))
+
+
+@blueprint.get("/v1/webhook-deliveries")
+@endpoint(scope="webhooks:read", query=AllDeliveriesQuery, answer=Page[DeliveryOut])
+async def list_webhook_deliveries(session: AsyncSession, query: AllDeliveriesQuery) -> Page[DeliveryOut]:
+    """List all deliveries.
+
+    Those to the webhooks of agents and of the integration too; an addition to the specification.
+    """
+    return await page(session, deliveries.listed(session, query), DeliveryOut.of, query)
+
+
+@blueprint.get("/v1/webhook-deliveries/<delivery_id>")
+@endpoint(scope="webhooks:read", answer=DeliveryOut)
+async def get_webhook_delivery(session: AsyncSession, delivery_id: UUID) -> DeliveryOut:
+    """Get a delivery.
+
+    An addition to the specification.
+    """
+    return DeliveryOut.of(await deliveries.get(session, delivery_id))
+
+
+@blueprint.get("/v1/webhook-deliveries/<delivery_id>/attempts")
+@endpoint(scope="webhooks:read", answer=AttemptsOut)
+async def list_delivery_attempts(session: AsyncSession, delivery_id: UUID) -> AttemptsOut:
+    """List a delivery's attempts.
+
+    In order, at most six; an addition to the specification.
+    """
+    return AttemptsOut(items=[AttemptOut.of(attempt) for attempt in await deliveries.attempts(session, delivery_id)])
+
+
+@blueprint.post("/v1/webhook-deliveries/<delivery_id>/replay")
+@endpoint(scope="webhooks:write", answer=DeliveryOut, status=201, errors=[InvalidState])
+async def replay_delivery(session: AsyncSession, delivery_id: UUID) -> DeliveryOut:
+    """Replay a delivery.
+
+    Makes a new delivery of the same body to the same endpoint, with an id of its own and `replayed_from_id`.
+    """
+    return DeliveryOut.of(await deliveries.replay(session, delivery_id))
+
+
+@blueprint.get("/v1/webhook-events")
+@endpoint(scope="webhooks:read", answer=EventsOut)
+async def list_webhook_events() -> EventsOut:
+    """List the events that endpoints can subscribe to."""
+    return EventsOut(items=[EventOut(name=name, description=kind.__doc__ or "") for name, kind in CATALOG.items()])

@@ -1,0 +1,154 @@
+"""Webhook endpoints and deliveries on the wire (specification, "Webhook endpoint", "Webhook delivery")."""
+
+import json
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue
+
+from switchboard.foundation.events.fields import EventName
+from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
+from switchboard.foundation.web.schemas import Answer, Moment, PageQuery, PartialBody, Query, RequestBody
+
+EventNames = Annotated[list[EventName], Field(max_length=100), AfterValidator(lambda names: list(dict.fromkeys(names)))]
+Url = Annotated[str, Field(min_length=1, max_length=2048, examples=["https://example.com/hooks/switchboard"])]
+
+
+class EndpointFields(RequestBody):
+    """What create and update have in common."""
+
+    description: str | None = Field(None, max_length=1000)
+    events: EventNames | None = Field(None, description="Event names; omitted, null or empty: every event.")
+
+
+class EndpointCreate(EndpointFields):
+    """A new endpoint."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"url": "https://example.com/hooks/switchboard", "events": ["call.completed", "call.failed"]}]
+        }
+    )
+
+    url: Url = Field(description="Publicly reachable; https is strongly recommended.")
+
+
+class EndpointUpdate(EndpointFields, PartialBody):
+    """Only the fields that are given change."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"enabled": True}]})
+
+    url: Url = Field("", description="Deliveries that are pending go to the new address.")
+    enabled: bool = Field(True, description="Enabling starts `consecutive_failures` anew; what was pending goes on.")
+
+
+class EndpointOut(Answer):
+    """A webhook endpoint."""
+
+    id: UUID
+    url: str
+    description: str | None
+    events: list[str] = Field(description="Empty: every event.")
+    enabled: bool
+    has_secret: bool
+    consecutive_failures: int = Field(
+        description="Deliveries that ended failed since the last success; the 20th disables the endpoint."
+    )
+    previous_secret_expires_at: Moment | None
+    created_at: Moment
+    updated_at: Moment
+
+    @classmethod
+    def of(cls, endpoint: EventTarget) -> "EndpointOut":
+        return cls.model_validate({**endpoint.model_dump(), "has_secret": endpoint.secret is not None})
+
+
+class EndpointCreated(EndpointOut):
+    """A webhook endpoint with its signing secret, which is shown this once."""
+
+    secret: str = Field(examples=["whsec_…"])
+
+
+class RotateQuery(Query):
+    """How to rotate."""
+
+    grace: bool = Field(True, description="Whether the previous secret signs beside the new one for 24 hours.")
+
+
+class RotatedSecret(Answer):
+    """The new secret, shown this once."""
+
+    secret: str = Field(examples=["whsec_…"])
+    previous_secret_expires_at: Moment | None = Field(
+        description="When the previous secret stops signing; null when it has stopped already."
+    )
+
+
+class DeliveryQuery(PageQuery):
+    """Filters of an endpoint's deliveries."""
+
+    status: str | None = Field(None, max_length=64, description="pending, delivered or failed")
+
+
+class AllDeliveriesQuery(DeliveryQuery):
+    """Filters of all deliveries."""
+
+    target_kind: str | None = Field(None, max_length=64, description="endpoint, agent or integration")
+
+
+class DeliveryOut(Answer):
+    """A webhook delivery."""
+
+    id: UUID = Field(description="The `X-Webhook-Delivery-Id`.")
+    endpoint_id: UUID | None = Field(description="Null for the webhook of an agent or of the integration.")
+    target_kind: str
+    event_type: str
+    status: str
+    attempts: int
+    next_attempt_at: Moment | None
+    last_status_code: int | None
+    last_error: str | None
+    replayed_from_id: UUID | None
+    payload: dict[str, JsonValue] = Field(description="The body as it is sent: `event`, `data`, `timestamp`.")
+    created_at: Moment
+    delivered_at: Moment | None
+
+    @classmethod
+    def of(cls, delivery: Delivery) -> "DeliveryOut":
+        endpoint_id = delivery.target_id if delivery.target_kind == "endpoint" else None
+        return cls.model_validate(
+            {**delivery.model_dump(), "endpoint_id": endpoint_id, "payload": json.loads(delivery.body)}
+        )
+
+
+class AttemptOut(Answer):
+    """One request of a delivery. What the receiver answered beside its status is not kept."""
+
+    number: int
+    started_at: Moment
+    duration_ms: int
+    status_code: int | None
+    error: str | None = Field(description="Null for a success.")
+
+    @classmethod
+    def of(cls, attempt: DeliveryAttempt) -> "AttemptOut":
+        return cls.model_validate(attempt)
+
+
+class AttemptsOut(Answer):
+    """A delivery's attempts, in order."""
+
+    items: list[AttemptOut]
+
+
+class EventOut(Answer):
+    """An event that endpoints can subscribe to."""
+
+    name: str
+    description: str
+
+
+class EventsOut(Answer):
+    """Every event."""
+
+    items: list[EventOut]

@@ -1,0 +1,114 @@
+"""Rules of webhook endpoints."""
+
+import secrets
+from datetime import timedelta
+from uuid import UUID
+
+from sqlalchemy import func
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.database import new_id, now
+from switchboard.foundation.events.models import EventTarget
+from switchboard.foundation.events.targets import remove_target, secret_label
+from switchboard.foundation.jobs import wake
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.outbound import OutboundClient
+from switchboard.foundation.outbound.fields import public_url
+from switchboard.foundation.web.errors import InvalidState, NotFound
+from switchboard.resources.webhooks.schemas import EndpointCreate, EndpointUpdate
+
+MOST_ENDPOINTS = 10
+GRACE = timedelta(hours=24)
+
+
+def listed(session: AsyncSession) -> SelectOfScalar[EventTarget]:
+    """The organization's endpoints."""
+    return select(EventTarget).where(
+        col(EventTarget.organization_id) == session.info["organization_id"], col(EventTarget.kind) == "endpoint"
+    )
+
+
+async def all_of_them(session: AsyncSession) -> list[EventTarget]:
+    """The organization's endpoints, newest first."""
+    rows = listed(session).order_by(col(EventTarget.created_at).desc(), col(EventTarget.id).desc())
+    return list((await session.exec(rows)).all())
+
+
+async def get(session: AsyncSession, endpoint_id: UUID, *, lock: bool = False) -> EventTarget:
+    """Raises `NotFound`."""
+    rows = listed(session).where(col(EventTarget.id) == endpoint_id)
+    endpoint = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    if endpoint is None:
+        raise NotFound
+    return endpoint
+
+
+async def create(
+    session: AsyncSession, data: EndpointCreate, *, keyring: KeyRing, outbound: OutboundClient
+) -> tuple[EventTarget, str]:
+    """Make an endpoint; its secret is answered once. Raises `ValidationFailed` for an address, `InvalidState` for the eleventh."""
+    organization_id: UUID = session.info["organization_id"]
+    # Two that are created at once must count each other.
+    await session.exec(
+        select(func.pg_advisory_xact_lock(func.hashtextextended(f"webhook endpoints {organization_id}", 0)))
+    )
+    if len(await all_of_them(session)) >= MOST_ENDPOINTS:
+        raise InvalidState(f"An organization may hold {MOST_ENDPOINTS} webhook endpoints.")
+    endpoint = EventTarget(
+        id=new_id(),
+        organization_id=organization_id,
+        kind="endpoint",
+        url=public_url(outbound, data.url, field="url"),
+        description=data.description,
+        events=data.events or [],
+    )
+    secret = _new_secret(endpoint, keyring)
+    session.add(endpoint)
+    return endpoint, secret
+
+
+async def update(
+    session: AsyncSession, endpoint_id: UUID, data: EndpointUpdate, *, outbound: OutboundClient
+) -> EventTarget:
+    """Change the given fields. Raises `NotFound` and `ValidationFailed`."""
+    endpoint = await get(session, endpoint_id, lock=True)
+    given = data.model_fields_set
+    if "url" in given:
+        endpoint.url = public_url(outbound, data.url, field="url")
+    if "description" in given:
+        endpoint.description = data.description
+    if "events" in given:
+        endpoint.events = data.events or []
+    if "enabled" in given and data.enabled != endpoint.enabled:
+        endpoint.enabled = data.enabled
+        if data.enabled:
+            endpoint.consecutive_failures = 0
+            wake(session, "start_deliveries")
+    endpoint.updated_at = now()
+    return endpoint
+
+
+async def delete(session: AsyncSession, endpoint_id: UUID) -> None:
+    """Delete an endpoint; what was on its way to it fails. Raises `NotFound`."""
+    endpoint = await get(session, endpoint_id)
+    await remove_target(session, endpoint.id)
+
+
+async def rotate_secret(
+    session: AsyncSession, endpoint_id: UUID, *, grace: bool, keyring: KeyRing
+) -> tuple[EventTarget, str]:
+    """Make a new secret. With grace the one before signs too for 24 hours, and one before that does not any more. Raises `NotFound`."""
+    endpoint = await get(session, endpoint_id, lock=True)
+    endpoint.previous_secret = endpoint.secret if grace else None
+    endpoint.previous_secret_expires_at = now() + GRACE if grace else None
+    endpoint.updated_at = now()
+    secret = _new_secret(endpoint, keyring)
+    return endpoint, secret
+
+
+def _new_secret(endpoint: EventTarget, keyring: KeyRing) -> str:
+    secret = f"whsec_{secrets.token_urlsafe(32)}"
+    endpoint.secret = keyring.encrypt(secret, secret_label(endpoint.kind, endpoint.id, endpoint.organization_id))
+    return secret

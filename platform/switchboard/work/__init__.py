@@ -1,6 +1,0 @@
-"""Wake-ups and the clock over SAQ, sweeps beside it. Redis holds only what may be lost."""
-
-from switchboard.work.sweeps import Sweep, run_sweep
-from switchboard.work.wakeups import Clockwork, Job, Queue, wake
-
-__all__ = ["Clockwork", "Job", "Queue", "Sweep", "run_sweep", "wake"]
