@@ -2,12 +2,12 @@
 
     @dashboard.get("/dashboard/contacts")
     @page(query=ContactQuery)
-    async def contacts_page(session: AsyncSession, query: ContactQuery) -> str:
+    async def contacts_page(session: TenantSession, query: ContactQuery) -> str:
         return await render("dashboard/contacts/list.html", contacts=await contacts.found(session, query))
 
     @dashboard.post("/dashboard/contacts/new")
     @action(form=ContactCreate, invalid=new_contact_page)
-    async def add_contact(session: AsyncSession, data: ContactCreate) -> Next:
+    async def add_contact(session: TenantSession, data: ContactCreate) -> Next:
         contact = await contacts.create(session, data)
         return Next(url_for("dashboard.contact_page", contact_id=contact.id), "The contact was added.")
 
@@ -27,10 +27,10 @@ from uuid import UUID
 
 from pydantic import BaseModel, JsonValue, ValidationError
 from quart import Response, request
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.apps.dashboard.forms.form import Form, nested, parse
 from switchboard.apps.dashboard.visitor import Forbidden, Visitor, check_form, current_visitor, sending_page
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import ApiError, NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import Query, parse_id
 from switchboard.resources.identity import sign_in
@@ -138,7 +138,7 @@ async def _audit(declared: _Page, visitor: Visitor, session: object, values: Map
     if visitor.organization is None:
         return
     subject = " ".join(part for part in (request.path.removeprefix("/dashboard/"), ", ".join(sorted(values))) if part)
-    if isinstance(session, AsyncSession):
+    if isinstance(session, TenantSession):
         note_change(session, visitor.principal, declared.handler.__name__, subject)
         return
     async with current_runtime().database.tenant(visitor.organization_id) as own:

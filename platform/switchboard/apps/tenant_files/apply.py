@@ -1,43 +1,56 @@
-"""Making the database say what the files say: one transaction a file, nothing where there is nothing to change."""
+"""Apply tenant files to the database, or describe what applying them would change."""
 
+from contextlib import suppress
 from uuid import UUID
 
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.apps.tenant_files.files import TenantFile
 from switchboard.engine.providers.configuration import configure
-from switchboard.foundation.database import Database
+from switchboard.foundation.database import Database, SystemSession
 from switchboard.foundation.keyring import KeyRing
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.identity.models import AuditEntry, Organization
 from switchboard.resources.identity.service import OPERATOR, create_organization
 
 
-class _NotForGood(Exception):
-    """Rolls a comparison back."""
+class _Discard(Exception):
+    """Raised to roll a comparison's transaction back."""
 
 
 async def apply(database: Database, registry: Registry, keyring: KeyRing, file: TenantFile) -> tuple[UUID, list[str]]:
-    """Apply a file without faults; answers the organization's id and what was changed, in words."""
+    """Apply a valid file in one transaction; return the organization's id and a description of each change."""
     async with database.system() as session:
         return await _apply(session, registry, keyring, file)
 
 
 async def compare(database: Database, registry: Registry, keyring: KeyRing, file: TenantFile) -> list[str]:
-    """What `apply` would change."""
+    """Return a description of each change that `apply` would make, without making any."""
     changes: list[str] = []
-    try:
+    with suppress(_Discard):
         async with database.system() as session:
             _, changes = await _apply(session, registry, keyring, file)
-            raise _NotForGood
-    except _NotForGood:
-        return changes
+            raise _Discard
+    return changes
 
 
 async def _apply(
-    session: AsyncSession, registry: Registry, keyring: KeyRing, file: TenantFile
+    session: SystemSession, registry: Registry, keyring: KeyRing, file: TenantFile
 ) -> tuple[UUID, list[str]]:
+    organization, changes = await _save_organization(session, file)
+    async with session.narrow(organization.id) as tenant:
+        changes += await configure(tenant, registry, keyring, file.providers)
+        if changes:
+            subject = "; ".join(changes)[:1000]
+            tenant.add(
+                AuditEntry(
+                    organization_id=organization.id, actor=OPERATOR, action="tenant_file.applied", subject=subject
+                )
+            )
+    return organization.id, changes
+
+
+async def _save_organization(session: SystemSession, file: TenantFile) -> tuple[Organization, list[str]]:
     found = await session.exec(select(Organization).where(col(Organization.slug) == file.slug).with_for_update())
     organization = found.one_or_none()
     changes: list[str] = []
@@ -45,18 +58,7 @@ async def _apply(
         organization = await create_organization(session, name=file.name, slug=file.slug)
         changes.append(f"create organization {file.name}")
     changes += _update(organization, file)
-    session.info["organization_id"] = organization.id
-    changes += await configure(session, registry, keyring, file.providers)
-    if changes:
-        session.add(
-            AuditEntry(
-                organization_id=organization.id,
-                actor=OPERATOR,
-                action="tenant_file.applied",
-                subject="; ".join(changes)[:1000],
-            )
-        )
-    return organization.id, changes
+    return organization, changes
 
 
 def _update(organization: Organization, file: TenantFile) -> list[str]:

@@ -3,14 +3,12 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
 from pydantic import JsonValue, SecretStr
-from sqlmodel import col, delete, select
-from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel import col, delete
 
 from switchboard.engine.providers.models import ProviderConfiguration
-from switchboard.foundation.database import new_id, now
+from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.plugin_sdk import Provider, ProviderSettings
 from switchboard.plugin_sdk.registry import Capability, Registry, parse_settings
@@ -43,7 +41,9 @@ def provider_class(registry: Registry, wanted: Wanted) -> type[Provider[Provider
     return kind
 
 
-async def configure(session: AsyncSession, registry: Registry, keyring: KeyRing, wanted: Sequence[Wanted]) -> list[str]:
+async def configure(
+    session: TenantSession, registry: Registry, keyring: KeyRing, wanted: Sequence[Wanted]
+) -> list[str]:
     """Make the organization's providers these, in this order within each capability; answers what changed, in words.
 
     The session is the organization's own. Raises `UnknownProvider` and the registry's `InvalidSettings`.
@@ -61,17 +61,13 @@ async def configure(session: AsyncSession, registry: Registry, keyring: KeyRing,
     return changes
 
 
-async def _rows(session: AsyncSession) -> dict[tuple[str, str], ProviderConfiguration]:
-    found = await session.exec(
-        select(ProviderConfiguration).where(
-            col(ProviderConfiguration.organization_id) == session.info["organization_id"]
-        )
-    )
+async def _rows(session: TenantSession) -> dict[tuple[str, str], ProviderConfiguration]:
+    found = await session.exec(session.select(ProviderConfiguration))
     return {(row.capability, row.name): row for row in found.all()}
 
 
 def write(
-    session: AsyncSession,
+    session: TenantSession,
     registry: Registry,
     keyring: KeyRing,
     want: Wanted,
@@ -81,7 +77,7 @@ def write(
 ) -> list[str]:
     """Write one provider down, anew or in its row; answers what changed, in words. Raises as `configure` does."""
     kind = provider_class(registry, want)
-    organization_id: UUID = session.info["organization_id"]
+    organization_id = session.organization_id
     label = f"{want.capability.value} {want.name}"
     known = known_secrets(keyring, row)
     made_up = {name: known.get(name, value) for name, value in kind.initial_settings().items()}

@@ -7,7 +7,6 @@ from pathlib import Path
 from pydantic import JsonValue
 from sqlalchemy import func
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.engine.providers.configuration import (
     UnknownProvider,
@@ -18,6 +17,7 @@ from switchboard.engine.providers.configuration import (
     write,
 )
 from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.errors import FieldError, InvalidState, NotFound, ValidationFailed
 from switchboard.plugin_sdk import OPERATOR_ONLY, Provider, ProviderSettings
@@ -36,23 +36,21 @@ def require_no_file(tenants_dir: Path, slug: str | None) -> None:
         raise InvalidState(f"The providers of this organization come from {path.name}. Change them there.")
 
 
-async def listed(session: AsyncSession) -> list[ProviderConfiguration]:
+async def listed(session: TenantSession) -> list[ProviderConfiguration]:
     """The organization's providers, those of one capability in the order in which they are tried."""
-    rows = select(ProviderConfiguration).where(
-        col(ProviderConfiguration.organization_id) == session.info["organization_id"]
-    )
+    rows = session.select(ProviderConfiguration)
     rows = rows.order_by(col(ProviderConfiguration.position), col(ProviderConfiguration.id))
     return list((await session.exec(rows)).all())
 
 
-async def _locked(session: AsyncSession) -> list[ProviderConfiguration]:
+async def _locked(session: TenantSession) -> list[ProviderConfiguration]:
     """The same, for one who changes them: two who do so at once see what the other did."""
-    name = f"providers {session.info['organization_id']}"
+    name = f"providers {session.organization_id}"
     await session.exec(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
     return await listed(session)
 
 
-async def find(session: AsyncSession, capability: Capability, name: str) -> ProviderConfiguration | None:
+async def find(session: TenantSession, capability: Capability, name: str) -> ProviderConfiguration | None:
     """One of the organization's providers."""
     return next((row for row in await listed(session) if (row.capability, row.name) == (capability, name)), None)
 
@@ -75,7 +73,7 @@ def operator_settings(kind: type[Provider[ProviderSettings]]) -> frozenset[str]:
 
 
 async def put(
-    session: AsyncSession, registry: Registry, keyring: KeyRing, wanted: Wanted, *, by_operator: bool
+    session: TenantSession, registry: Registry, keyring: KeyRing, wanted: Wanted, *, by_operator: bool
 ) -> None:
     """Add a provider behind the others, or give one other settings.
 
@@ -114,7 +112,7 @@ def _merged(
     return {**{name: value for name, value in kept.items() if name in locked or is_secret(kind, name)}, **given}
 
 
-async def remove(session: AsyncSession, capability: Capability, name: str) -> None:
+async def remove(session: TenantSession, capability: Capability, name: str) -> None:
     """Take a provider from the organization, with its secrets. Raises `NotFound`."""
     row = await find(session, capability, name)
     if row is None:
@@ -122,7 +120,7 @@ async def remove(session: AsyncSession, capability: Capability, name: str) -> No
     await session.delete(row)
 
 
-async def move_up(session: AsyncSession, capability: Capability, name: str) -> None:
+async def move_up(session: TenantSession, capability: Capability, name: str) -> None:
     """Have a provider tried before the one that was before it; the first one stays where it is. Raises `NotFound`."""
     rows = [row for row in await _locked(session) if row.capability == capability]
     place = next((index for index, row in enumerate(rows) if row.name == name), None)

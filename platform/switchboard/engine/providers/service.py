@@ -1,19 +1,19 @@
 """Which providers an organization has configured, in their order."""
 
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.plugin_sdk.registry import Capability
 
 
-async def configured_names(session: AsyncSession, capability: Capability) -> list[str]:
+async def configured_names(session: TenantSession, capability: Capability) -> list[str]:
     """The names of the organization's providers of a capability, the first choice first."""
     rows = await session.exec(
         select(ProviderConfiguration.name)
         .where(
-            col(ProviderConfiguration.organization_id) == session.info["organization_id"],
+            session.owns(ProviderConfiguration),
             col(ProviderConfiguration.capability) == capability.value,
         )
         .order_by(col(ProviderConfiguration.position))
@@ -21,7 +21,7 @@ async def configured_names(session: AsyncSession, capability: Capability) -> lis
     return list(rows.all())
 
 
-async def choose(session: AsyncSession, capability: Capability, name: str | None, *, field: str) -> str:
+async def choose(session: TenantSession, capability: Capability, name: str | None, *, field: str) -> str:
     """The provider that a request names, or the organization's first. Raises `ValidationFailed` with the ones there are."""
     names = await configured_names(session, capability)
     if name is None and names:

@@ -1,6 +1,6 @@
 """PostgreSQL: transactions bound to one organization, and the columns that tables share. Knows no table."""
 
 from switchboard.foundation.database.columns import TenantTable, json_column, new_id, now
-from switchboard.foundation.database.session import Database, after_commit
+from switchboard.foundation.database.session import Database, SystemSession, TenantSession, after_commit
 
-__all__ = ["Database", "TenantTable", "after_commit", "json_column", "new_id", "now"]
+__all__ = ["Database", "SystemSession", "TenantSession", "TenantTable", "after_commit", "json_column", "new_id", "now"]

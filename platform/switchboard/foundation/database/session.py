@@ -7,35 +7,92 @@ what the migrations granted it. A query that forgets its filter returns nothing 
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Literal
+from typing import Protocol, TypeVar, cast
 from uuid import UUID
 
-from sqlalchemy import event, make_url
+from sqlalchemy import ColumnElement, event, make_url
 from sqlalchemy.engine import Connection
-from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
+from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.orm import SessionTransaction
-from sqlmodel import Session
+from sqlmodel import Session, col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
-
-Role = Literal["switchboard_tenant", "switchboard_system"]
+from sqlmodel.sql.expression import SelectOfScalar
 
 _ENTER = "select set_config('role', $1, true), set_config('app.organization_id', $2, true)"
 
 
-class TenantSession(Session):
-    """A session whose every transaction begins by taking on its role and organization."""
+class TenantOwned(Protocol):
+    """A table whose rows belong to an organization."""
+
+    organization_id: UUID
 
 
-@event.listens_for(TenantSession, "after_begin")
+RowT = TypeVar("RowT", bound=TenantOwned)
+
+
+class RoleSession(Session):
+    """The synchronous session beneath: each of its transactions begins by taking on its role and organization."""
+
+
+@event.listens_for(RoleSession, "after_begin")
 def _enter(session: Session, _transaction: SessionTransaction, connection: Connection) -> None:
     organization_id = session.info.get("organization_id")
     connection.exec_driver_sql(_ENTER, (session.info["role"], str(organization_id) if organization_id else ""))
 
 
-def after_commit(session: AsyncSession, action: Callable[[], Awaitable[None]]) -> None:
-    """Run something once the session's transaction has been committed, in order; forgotten when it is rolled back.
+class SystemSession(AsyncSession):
+    """One transaction across organizations, under the role `switchboard_system`."""
 
-    For what may be lost: whatever must happen is a row, found again by a sweep.
+    sync_session_class = RoleSession
+
+    @asynccontextmanager
+    async def narrow(self, organization_id: UUID) -> AsyncIterator["TenantSession"]:
+        """Continue this transaction as one organization's, under the tenant role; the rights do not widen again.
+
+        For an effect that spans both and must be atomic, such as creating an organization with its first rows.
+        """
+        await self.flush()
+        self.info.setdefault("after_commit", [])
+        info = {**self.info, "role": "switchboard_tenant", "organization_id": organization_id, "actor": None}
+        async with (
+            TenantSession(await self.connection(), info=info, expire_on_commit=False) as session,
+            session.begin(),
+        ):
+            yield session
+
+
+class TenantSession(AsyncSession):
+    """One transaction of one organization, under the role `switchboard_tenant`."""
+
+    sync_session_class = RoleSession
+
+    @property
+    def organization_id(self) -> UUID:
+        """The organization that the transaction belongs to."""
+        return cast("UUID", self.info["organization_id"])
+
+    @property
+    def actor(self) -> str | None:
+        """The actor that the audit log names for this transaction; None for a background job."""
+        return cast("str | None", self.info["actor"])
+
+    def owns(self, table: type[TenantOwned]) -> ColumnElement[bool]:
+        """Return the condition that a row of `table` belongs to the organization.
+
+        Row-level security hides other organizations' rows without it; the condition lets PostgreSQL use the indexes that start
+        with `organization_id`.
+        """
+        return col(table.organization_id) == self.organization_id
+
+    def select(self, table: type[RowT]) -> SelectOfScalar[RowT]:
+        """Select the organization's rows of `table`."""
+        return select(table).where(self.owns(table))
+
+
+def after_commit(session: AsyncSession, action: Callable[[], Awaitable[None]]) -> None:
+    """Run `action` after the session's transaction commits, in the order of registration; drop it on rollback.
+
+    Only for effects that may be lost: an effect that must happen is a row, which a reconciler finds again.
     """
     session.info.setdefault("after_commit", []).append(action)
 
@@ -44,42 +101,38 @@ class Database:
     """The connection pool and the two kinds of transaction."""
 
     def __init__(self, url: str, *, pool_size: int = 10, info: Mapping[str, object] | None = None) -> None:
-        """`info` is given to every session, for `work.wake`. Nothing is connected yet."""
+        """Create the pool without connecting. `info` is given to every session, for `jobs.wake` and `events.publish`."""
         self._info = dict(info or {})
         dialect = make_url(url).set(drivername="postgresql+asyncpg")
         self._engine = create_async_engine(
             dialect, pool_size=pool_size, max_overflow=pool_size, pool_pre_ping=True, pool_timeout=10
         )
-        self._sessions = async_sessionmaker(
-            self._engine, class_=AsyncSession, sync_session_class=TenantSession, expire_on_commit=False
-        )
 
     @asynccontextmanager
-    async def tenant(self, organization_id: UUID, *, actor: str | None = None) -> AsyncIterator[AsyncSession]:
-        """One transaction of one organization: committed at the end, rolled back when anything is raised.
+    async def tenant(self, organization_id: UUID, *, actor: str | None = None) -> AsyncIterator[TenantSession]:
+        """Open one transaction of one organization: commit at the end, roll back on any exception.
 
-        `actor` is who it is for, as the audit log names them; services find it in `session.info["actor"]`.
+        `actor` names the actor in the audit log; services read it as `session.actor`.
         """
-        async with self._transaction("switchboard_tenant", organization_id, actor) as session:
+        info = {**self._info, "role": "switchboard_tenant", "organization_id": organization_id, "actor": actor}
+        async with TenantSession(self._engine, info=info, expire_on_commit=False) as session, _transaction(session):
             yield session
 
     @asynccontextmanager
-    async def system(self) -> AsyncIterator[AsyncSession]:
-        """One transaction across organizations, for the statements in files called `crossing.py` and for the operator's command line."""
-        async with self._transaction("switchboard_system", None, None) as session:
+    async def system(self) -> AsyncIterator[SystemSession]:
+        """Open one transaction across organizations, for `system_queries.py` modules and the operator's command line."""
+        info = {**self._info, "role": "switchboard_system"}
+        async with SystemSession(self._engine, info=info, expire_on_commit=False) as session, _transaction(session):
             yield session
-
-    @asynccontextmanager
-    async def _transaction(
-        self, role: Role, organization_id: UUID | None, actor: str | None
-    ) -> AsyncIterator[AsyncSession]:
-        async with self._sessions(
-            info={**self._info, "role": role, "organization_id": organization_id, "actor": actor}
-        ) as session:
-            async with session.begin():
-                yield session
-            for action in session.info.pop("after_commit", []):
-                await action()
 
     async def close(self) -> None:
+        """Close every pooled connection."""
         await self._engine.dispose()
+
+
+@asynccontextmanager
+async def _transaction(session: AsyncSession) -> AsyncIterator[None]:
+    async with session.begin():
+        yield
+    for action in session.info.pop("after_commit", []):
+        await action()

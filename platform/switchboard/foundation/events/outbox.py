@@ -5,26 +5,25 @@ from datetime import datetime
 from typing import TypeAlias
 from uuid import UUID
 
-from sqlmodel import col, or_, select
-from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel import col, or_
 
-from switchboard.foundation.database import new_id, now
+from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.catalog import EventData, delivery_model
 from switchboard.foundation.events.models import Delivery, Event, EventTarget
 from switchboard.foundation.events.triggers import triggered_by
 from switchboard.foundation.jobs import wake
 
-Listener: TypeAlias = Callable[[AsyncSession, EventData], Awaitable[None]]
+Listener: TypeAlias = Callable[[TenantSession, EventData], Awaitable[None]]
 """A part of the platform above whatever publishes, told in the same transaction. The application gives them to its database's sessions."""
 
 
-async def publish(session: AsyncSession, data: EventData, *, depth: int = 0) -> None:
+async def publish(session: TenantSession, data: EventData, *, depth: int = 0) -> None:
     """Write an event down beside its fact, a delivery for each target that wants it, and tell the listeners.
 
     The session must be the organization's own. `depth` is how many automations' doings led to the fact.
     """
     moment = now()
-    organization_id = session.info["organization_id"]
+    organization_id = session.organization_id
     event = Event(
         id=new_id(),
         organization_id=organization_id,
@@ -55,7 +54,7 @@ def frozen_body(data: EventData, moment: datetime) -> str:
 
 
 def enqueue(
-    session: AsyncSession, target: EventTarget, event_type: str, body: str, *, replayed_from_id: UUID | None = None
+    session: TenantSession, target: EventTarget, event_type: str, body: str, *, replayed_from_id: UUID | None = None
 ) -> Delivery:
     """Have something delivered to a target once the session has been committed."""
     delivery = Delivery(
@@ -72,9 +71,8 @@ def enqueue(
     return delivery
 
 
-async def _subscribed(session: AsyncSession, data: EventData) -> list[EventTarget]:
-    rows = select(EventTarget).where(
-        col(EventTarget.organization_id) == session.info["organization_id"],
+async def _subscribed(session: TenantSession, data: EventData) -> list[EventTarget]:
+    rows = session.select(EventTarget).where(
         col(EventTarget.enabled),
         col(EventTarget.url).is_not(None),
         or_(col(EventTarget.kind) != "agent", col(EventTarget.id) == data.concerned_agent()),

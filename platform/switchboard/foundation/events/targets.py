@@ -5,20 +5,19 @@ from uuid import UUID
 
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select, update
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import now
+from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.events.models import Delivery, EventTarget
 from switchboard.foundation.keyring import KeyRing
 
 OWNERLESS = "the receiver was deleted"
 
 
-async def owned_target(session: AsyncSession, kind: Literal["agent", "integration"], target_id: UUID) -> EventTarget:
+async def owned_target(session: TenantSession, kind: Literal["agent", "integration"], target_id: UUID) -> EventTarget:
     """The target of its owner, locked; made without an address where there is none yet."""
-    organization_id = session.info["organization_id"]
+    organization_id = session.organization_id
     moment = now()
-    fresh = {
+    fresh: dict[str, object] = {
         "id": target_id,
         "organization_id": organization_id,
         "kind": kind,
@@ -36,10 +35,10 @@ async def owned_target(session: AsyncSession, kind: Literal["agent", "integratio
 
 
 async def kept_secret(
-    session: AsyncSession, kind: Literal["agent", "integration"], target_id: UUID, keyring: KeyRing
+    session: TenantSession, kind: Literal["agent", "integration"], target_id: UUID, keyring: KeyRing
 ) -> str | None:
     """The secret that signs what its owner is sent, None where there is none."""
-    organization_id = session.info["organization_id"]
+    organization_id = session.organization_id
     rows = select(EventTarget.secret).where(
         col(EventTarget.organization_id) == organization_id, col(EventTarget.id) == target_id
     )
@@ -47,9 +46,9 @@ async def kept_secret(
     return keyring.decrypt(secret, secret_label(kind, target_id, organization_id)) if secret else None
 
 
-async def remove_target(session: AsyncSession, target_id: UUID) -> None:
+async def remove_target(session: TenantSession, target_id: UUID) -> None:
     """Forget a target; what was on its way to it has failed. Its deliveries stay to be looked up."""
-    organization_id = session.info["organization_id"]
+    organization_id = session.organization_id
     rows = select(EventTarget).where(
         col(EventTarget.organization_id) == organization_id, col(EventTarget.id) == target_id
     )

@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from quart import current_app
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import Database
+from switchboard.foundation.database import Database, TenantSession
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.principal import Principal, Resolver
 from switchboard.foundation.web.rate_limits import RateLimiter
 
 EXTENSION = "switchboard.web"
 
-Audit: TypeAlias = Callable[[AsyncSession, Principal, str, str], None]
+Audit: TypeAlias = Callable[[TenantSession, Principal, str, str], None]
 """Writes into an organization's audit log what a principal did (`start_campaign`) to what (`campaigns/<id>/start`)."""
 
 

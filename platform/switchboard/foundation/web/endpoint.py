@@ -2,7 +2,7 @@
 
     @blueprint.post("/v1/calls")
     @endpoint(scope="calls:write", body=CallCreate, answer=CallOut, status=201, errors=[InvalidState])
-    async def create_call(session: AsyncSession, data: CallCreate) -> CallOut:
+    async def create_call(session: TenantSession, data: CallCreate) -> CallOut:
         \"\"\"Start an outbound call.\"\"\"
 
 A handler takes what it names: `session` (one transaction of the caller's organization, committed after the answer was built, rolled back by
@@ -21,9 +21,9 @@ from uuid import UUID
 import structlog
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from quart import Response, g, request
-from sqlmodel.ext.asyncio.session import AsyncSession
 from werkzeug.exceptions import RequestEntityTooLarge
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.context import web_context
 from switchboard.foundation.web.errors import (
     ApiError,
@@ -138,7 +138,7 @@ async def _serve(call: _Call, path: Mapping[str, str]) -> Response:
 
 async def _answer(call: _Call, arguments: dict[str, object], replay: IdempotentRequest | None) -> Response:
     session = arguments.get("session")
-    if replay is not None and isinstance(session, AsyncSession):
+    if replay is not None and isinstance(session, TenantSession):
         kept = await recall(session, replay, web_context().keyring)
         if kept is not None:
             return Response(
@@ -149,7 +149,7 @@ async def _answer(call: _Call, arguments: dict[str, object], replay: IdempotentR
     if isinstance(result, Response):
         return result
     content = b"" if call.endpoint.answer is None else call.adapter.dump_json(result, by_alias=True)
-    if replay is not None and isinstance(session, AsyncSession):
+    if replay is not None and isinstance(session, TenantSession):
         remember(session, replay, KeptAnswer(call.endpoint.status, content), web_context().keyring)
     return Response(content, call.endpoint.status, content_type=call.endpoint.media_type if content else None)
 
@@ -163,7 +163,7 @@ async def _audit(declared: Endpoint, arguments: Mapping[str, object], result: ob
     fields = ", ".join(sorted(data.model_fields_set)) if isinstance(data, BaseModel) else ""
     subject = " ".join(part for part in (request.path.removeprefix("/v1/"), made, fields) if part)
     context = web_context()
-    if isinstance(session, AsyncSession):
+    if isinstance(session, TenantSession):
         context.audit(session, principal, declared.name, subject)
         return
     async with context.database.tenant(principal.organization_id) as own:

@@ -11,9 +11,8 @@ from uuid import UUID
 
 from sqlalchemy import func
 from sqlmodel import col, delete, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import now
+from switchboard.foundation.database import SystemSession, TenantSession, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.errors import IdempotencyInFlight, IdempotencyMismatch, ValidationFailed
 from switchboard.foundation.web.models import IdempotencyRecord
@@ -46,7 +45,7 @@ class KeptAnswer:
     body: bytes
 
 
-async def recall(session: AsyncSession, request: IdempotentRequest, keyring: KeyRing) -> KeptAnswer | None:
+async def recall(session: TenantSession, request: IdempotentRequest, keyring: KeyRing) -> KeptAnswer | None:
     """The answer given before, None for a first request, which the session's transaction then owns.
 
     Raises `IdempotencyInFlight` while the first one runs and `IdempotencyMismatch` for another request under the same key.
@@ -68,7 +67,7 @@ async def recall(session: AsyncSession, request: IdempotentRequest, keyring: Key
     return KeptAnswer(record.status, keyring.decrypt(record.body.decode(), _place(request)).encode())
 
 
-def remember(session: AsyncSession, request: IdempotentRequest, answer: KeptAnswer, keyring: KeyRing) -> None:
+def remember(session: TenantSession, request: IdempotentRequest, answer: KeptAnswer, keyring: KeyRing) -> None:
     """Keep the answer, to be committed with what the request did."""
     sealed = keyring.encrypt(answer.body.decode(), _place(request)).encode()
     session.add(
@@ -86,6 +85,6 @@ def _place(request: IdempotentRequest) -> str:
     return f"idempotency_record|body|{request.key}|{request.organization_id}"
 
 
-async def forget_old(session: AsyncSession) -> None:
+async def forget_old(session: SystemSession) -> None:
     """Delete what is older than 24 hours, of every organization."""
     await session.exec(delete(IdempotencyRecord).where(col(IdempotencyRecord.created_at) < now() - KEPT_FOR))

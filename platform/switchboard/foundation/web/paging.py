@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from sqlmodel import SQLModel, col
-from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.row_counts import total
 from switchboard.foundation.web.schemas import Item, Page, PageQuery
 
@@ -14,7 +14,7 @@ Row = TypeVar("Row", bound=SQLModel)
 
 
 async def page(
-    session: AsyncSession, rows: SelectOfScalar[Row], out: Callable[[Row], Item], query: PageQuery
+    session: TenantSession, rows: SelectOfScalar[Row], out: Callable[[Row], Item], query: PageQuery
 ) -> "Page[Item]":
     """Run a select of whole rows of one table, which must have `created_at` and `id`."""
     table: Any = rows.column_descriptions[0]["entity"]

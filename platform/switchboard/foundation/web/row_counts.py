@@ -12,9 +12,9 @@ from sqlalchemy import BinaryExpression, BindParameter, Column, ColumnElement, f
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import BooleanClauseList
 from sqlmodel import SQLModel, col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
+from switchboard.foundation.database import SystemSession, TenantSession
 from switchboard.foundation.web.models import RowTally
 
 
@@ -55,7 +55,7 @@ FOLD = text(
 )
 
 
-async def total(session: AsyncSession, rows: SelectOfScalar[Any]) -> int:
+async def total(session: TenantSession, rows: SelectOfScalar[Any]) -> int:
     """How many rows a select of one table finds: from the tally where that can tell, else counted."""
     table: type[SQLModel] = rows.column_descriptions[0]["entity"]
     name = str(table.__tablename__)
@@ -64,9 +64,7 @@ async def total(session: AsyncSession, rows: SelectOfScalar[Any]) -> int:
     if tally is None or wanted is None or not wanted.keys() <= {"organization_id", tally.parent, *tally.facets}:
         counted: int = (await session.exec(select(func.count()).select_from(rows.subquery()))).one()
         return counted
-    kept = select(func.coalesce(func.sum(RowTally.rows), 0)).where(
-        col(RowTally.organization_id) == session.info["organization_id"], col(RowTally.list) == name
-    )
+    kept = select(func.coalesce(func.sum(RowTally.rows), 0)).where(session.owns(RowTally), col(RowTally.list) == name)
     if tally.parent in wanted:
         kept = kept.where(col(RowTally.parent).in_(wanted[tally.parent]))
     for facet in tally.facets:
@@ -75,7 +73,7 @@ async def total(session: AsyncSession, rows: SelectOfScalar[Any]) -> int:
     return int((await session.exec(kept)).one())
 
 
-async def fold(session: AsyncSession, *, most: int) -> None:
+async def fold(session: SystemSession, *, most: int) -> None:
     """Make one row of the differences of each list that has more than so many. Run under the system role; several at once do no harm."""
     await (await session.connection()).execute(FOLD, {"most": most})
 

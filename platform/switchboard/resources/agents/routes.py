@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from quart import Blueprint
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.paging import page
 from switchboard.foundation.web.schemas import Page, PageQuery
@@ -17,14 +17,14 @@ blueprint = Blueprint("agents", __name__)
 
 @blueprint.get("/v1/agents")
 @endpoint(scope="agents:read", query=AgentQuery, answer=Page[AgentOut])
-async def list_agents(session: AsyncSession, query: AgentQuery) -> Page[AgentOut]:
+async def list_agents(session: TenantSession, query: AgentQuery) -> Page[AgentOut]:
     """List agents."""
     return await page(session, agents.listed(session, agent_type=query.agent_type), AgentOut.of, query)
 
 
 @blueprint.post("/v1/agents")
 @endpoint(scope="agents:write", body=AgentCreate, answer=AgentOut, status=201)
-async def create_agent(session: AsyncSession, data: AgentCreate) -> AgentOut:
+async def create_agent(session: TenantSession, data: AgentCreate) -> AgentOut:
     """Create an agent.
 
     Only `name` is required; providers that are left out are the organization's first of each kind.
@@ -37,14 +37,14 @@ async def create_agent(session: AsyncSession, data: AgentCreate) -> AgentOut:
 
 @blueprint.get("/v1/agents/<agent_id>")
 @endpoint(scope="agents:read", answer=AgentOut)
-async def get_agent(session: AsyncSession, agent_id: UUID) -> AgentOut:
+async def get_agent(session: TenantSession, agent_id: UUID) -> AgentOut:
     """Get an agent."""
     return AgentOut.of(await agents.get(session, agent_id))
 
 
 @blueprint.put("/v1/agents/<agent_id>")
 @endpoint(scope="agents:write", body=AgentUpdate, answer=AgentOut)
-async def update_agent(session: AsyncSession, agent_id: UUID, data: AgentUpdate) -> AgentOut:
+async def update_agent(session: TenantSession, agent_id: UUID, data: AgentUpdate) -> AgentOut:
     """Update an agent.
 
     Only the given fields change. The agent is published at once: calls that begin from now on use it; those that run go on as they began.
@@ -59,7 +59,7 @@ async def update_agent(session: AsyncSession, agent_id: UUID, data: AgentUpdate)
 
 @blueprint.delete("/v1/agents/<agent_id>")
 @endpoint(scope="agents:write", answer=None, status=204)
-async def delete_agent(session: AsyncSession, agent_id: UUID) -> None:
+async def delete_agent(session: TenantSession, agent_id: UUID) -> None:
     """Delete an agent.
 
     This cannot be undone. Its calls stay; numbers that it answered stop answering.
@@ -69,7 +69,7 @@ async def delete_agent(session: AsyncSession, agent_id: UUID) -> None:
 
 @blueprint.get("/v1/agents/<agent_id>/versions")
 @endpoint(scope="agents:read", query=PageQuery, answer=Page[AgentVersionOut])
-async def list_agent_versions(session: AsyncSession, agent_id: UUID, query: PageQuery) -> Page[AgentVersionOut]:
+async def list_agent_versions(session: TenantSession, agent_id: UUID, query: PageQuery) -> Page[AgentVersionOut]:
     """List an agent's versions.
 
     Every update makes one; an addition to the specification.

@@ -7,12 +7,11 @@ from zoneinfo import available_timezones
 from pydantic import ValidationError
 from sqlalchemy import func
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.engine.providers import service as providers
 from switchboard.engine.providers.voices import Voices
-from switchboard.foundation.database import new_id, now
+from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.targets import owned_target, remove_target, secret_label
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient
@@ -33,27 +32,27 @@ RESTORED = AgentUpdate.model_fields.keys() - {"status", "webhook_secret"}
 UNVERSIONED = {"id", "organization_id", "created_at", "updated_at", "version"}
 
 
-def listed(session: AsyncSession, *, agent_type: str | None = None) -> SelectOfScalar[Agent]:
+def listed(session: TenantSession, *, agent_type: str | None = None) -> SelectOfScalar[Agent]:
     """The organization's agents."""
-    rows = select(Agent).where(col(Agent.organization_id) == session.info["organization_id"])
+    rows = session.select(Agent)
     return rows if agent_type is None else rows.where(col(Agent.agent_type) == agent_type)
 
 
-async def names(session: AsyncSession, *, status: str | None = None) -> dict[UUID, str]:
+async def names(session: TenantSession, *, status: str | None = None) -> dict[UUID, str]:
     """The name of each agent, or of those in one state, in the order of the names."""
-    rows = select(Agent.id, Agent.name).where(col(Agent.organization_id) == session.info["organization_id"])
+    rows = select(Agent.id, Agent.name).where(session.owns(Agent))
     if status is not None:
         rows = rows.where(col(Agent.status) == status)
     return dict((await session.exec(rows.order_by(func.lower(Agent.name), col(Agent.id)))).all())
 
 
-async def find(session: AsyncSession, agent_id: UUID, *, lock: bool = False) -> Agent | None:
+async def find(session: TenantSession, agent_id: UUID, *, lock: bool = False) -> Agent | None:
     """The agent of this id, None where the organization has none."""
     rows = listed(session).where(col(Agent.id) == agent_id)
     return (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
 
 
-async def using(session: AsyncSession, capability: Capability, provider: str) -> list[Agent]:
+async def using(session: TenantSession, capability: Capability, provider: str) -> list[Agent]:
     """The organization's agents that name a provider of speech to text, of voices or of language models."""
     field = next(field for field, served in PROVIDER_FIELDS.items() if served == capability)
     return list(
@@ -65,7 +64,7 @@ async def using(session: AsyncSession, capability: Capability, provider: str) ->
     )
 
 
-async def get(session: AsyncSession, agent_id: UUID, *, lock: bool = False) -> Agent:
+async def get(session: TenantSession, agent_id: UUID, *, lock: bool = False) -> Agent:
     """Raises `NotFound`. Locked, it is as it is now, and only its own transaction changes it."""
     agent = await find(session, agent_id, lock=lock)
     if agent is None:
@@ -73,17 +72,17 @@ async def get(session: AsyncSession, agent_id: UUID, *, lock: bool = False) -> A
     return agent
 
 
-async def knowing(session: AsyncSession, knowledge_base_id: UUID) -> list[Agent]:
+async def knowing(session: TenantSession, knowledge_base_id: UUID) -> list[Agent]:
     """The agents that use a knowledge base, by name."""
     rows = listed(session).where(col(Agent.knowledge_base_ids).contains([str(knowledge_base_id)]))
     return list((await session.exec(rows.order_by(Agent.name))).all())
 
 
 async def create(
-    session: AsyncSession, data: AgentCreate, *, keyring: KeyRing, outbound: OutboundClient, voices: Voices
+    session: TenantSession, data: AgentCreate, *, keyring: KeyRing, outbound: OutboundClient, voices: Voices
 ) -> Agent:
     """Make an agent and its first version. Raises `ValidationFailed` for a provider, a voice or an address that cannot be used."""
-    organization_id = session.info["organization_id"]
+    organization_id = session.organization_id
     agent = Agent(
         id=new_id(), organization_id=organization_id, name=data.name, llm_provider="", tts_provider="", stt_provider=""
     )
@@ -99,7 +98,7 @@ async def create(
 
 
 async def update(
-    session: AsyncSession,
+    session: TenantSession,
     agent_id: UUID,
     data: AgentUpdate,
     *,
@@ -126,20 +125,18 @@ async def update(
     return agent
 
 
-async def delete(session: AsyncSession, agent_id: UUID) -> None:
+async def delete(session: TenantSession, agent_id: UUID) -> None:
     """Delete an agent for good; its calls stay, its numbers stop answering. Raises `NotFound`."""
     await session.delete(await get(session, agent_id))
     await remove_target(session, agent_id)
 
 
-def versions(session: AsyncSession, agent_id: UUID) -> SelectOfScalar[AgentVersion]:
+def versions(session: TenantSession, agent_id: UUID) -> SelectOfScalar[AgentVersion]:
     """An agent's versions."""
-    return select(AgentVersion).where(
-        col(AgentVersion.organization_id) == session.info["organization_id"], col(AgentVersion.agent_id) == agent_id
-    )
+    return session.select(AgentVersion).where(col(AgentVersion.agent_id) == agent_id)
 
 
-async def version(session: AsyncSession, agent_id: UUID, number: int) -> AgentVersion:
+async def version(session: TenantSession, agent_id: UUID, number: int) -> AgentVersion:
     """One of an agent's versions. Raises `NotFound`."""
     found = (await session.exec(versions(session, agent_id).where(col(AgentVersion.version) == number))).one_or_none()
     if found is None:
@@ -148,7 +145,7 @@ async def version(session: AsyncSession, agent_id: UUID, number: int) -> AgentVe
 
 
 async def restore(
-    session: AsyncSession, agent_id: UUID, number: int, *, keyring: KeyRing, outbound: OutboundClient, voices: Voices
+    session: TenantSession, agent_id: UUID, number: int, *, keyring: KeyRing, outbound: OutboundClient, voices: Voices
 ) -> Agent:
     """Publish an agent as one of its versions had it, as a new version. Raises `NotFound` and what `update` raises.
 
@@ -166,18 +163,18 @@ async def restore(
     return await update(session, agent_id, data, keyring=keyring, outbound=outbound, voices=voices)
 
 
-async def models_in_use(session: AsyncSession, field: Literal["llm_model", "tts_model", "stt_model"]) -> list[str]:
+async def models_in_use(session: TenantSession, field: Literal["llm_model", "tts_model", "stt_model"]) -> list[str]:
     """The models that the organization's agents name, for who looks for one."""
     column = {"llm_model": col(Agent.llm_model), "tts_model": col(Agent.tts_model), "stt_model": col(Agent.stt_model)}[
         field
     ]
-    rows = select(column).where(col(Agent.organization_id) == session.info["organization_id"], column.is_not(None))
+    rows = select(column).where(session.owns(Agent), column.is_not(None))
     return [
         model for model in (await session.exec(rows.distinct().order_by(column).limit(MODELS_SHOWN))).all() if model
     ]
 
 
-async def _change(session: AsyncSession, agent: Agent, data: AgentFields, *, outbound: OutboundClient) -> None:
+async def _change(session: TenantSession, agent: Agent, data: AgentFields, *, outbound: OutboundClient) -> None:
     fields = data.model_fields_set
     for field in (
         fields
@@ -214,7 +211,7 @@ async def _check_voice(agent: Agent, voices: Voices) -> None:
         )
 
 
-async def _change_target(session: AsyncSession, agent: Agent, data: AgentFields, *, keyring: KeyRing) -> None:
+async def _change_target(session: TenantSession, agent: Agent, data: AgentFields, *, keyring: KeyRing) -> None:
     """Carry the agent's webhook over to where events look for it. Without a secret its deliveries are not signed."""
     if not data.model_fields_set & {"webhook_url", "webhook_secret"}:
         return
@@ -225,8 +222,8 @@ async def _change_target(session: AsyncSession, agent: Agent, data: AgentFields,
         target.secret = None if data.webhook_secret is None else keyring.encrypt(data.webhook_secret, label)
 
 
-def _write_version(session: AsyncSession, agent: Agent) -> None:
-    settings, made_by = agent.model_dump(mode="json", exclude=UNVERSIONED), session.info["actor"]
+def _write_version(session: TenantSession, agent: Agent) -> None:
+    settings, made_by = agent.model_dump(mode="json", exclude=UNVERSIONED), session.actor
     session.add(
         AgentVersion(
             organization_id=agent.organization_id,

@@ -1,8 +1,8 @@
 """Endpoints of analytics."""
 
 from quart import Blueprint
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.resources.analytics import service as analytics
 from switchboard.resources.analytics.schemas import DaysOut, DaysQuery, OverviewOut
@@ -12,13 +12,13 @@ blueprint = Blueprint("analytics", __name__)
 
 @blueprint.get("/v1/analytics/overview")
 @endpoint(scope="analytics:read", query=DaysQuery, answer=OverviewOut)
-async def get_overview(session: AsyncSession, query: DaysQuery) -> OverviewOut:
+async def get_overview(session: TenantSession, query: DaysQuery) -> OverviewOut:
     """Get aggregate call, cost and sentiment figures of a period."""
     return await analytics.overview(session, query.days)
 
 
 @blueprint.get("/v1/analytics/calls-over-time")
 @endpoint(scope="analytics:read", query=DaysQuery, answer=DaysOut)
-async def get_calls_over_time(session: AsyncSession, query: DaysQuery) -> DaysOut:
+async def get_calls_over_time(session: TenantSession, query: DaysQuery) -> DaysOut:
     """Get the calls of each day of a period."""
     return DaysOut(items=await analytics.calls_over_time(session, query.days))

@@ -6,9 +6,8 @@ from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Row, text
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import now
+from switchboard.foundation.database import TenantSession, now
 from switchboard.resources.analytics.schemas import DayOut, OverviewOut, Period, Sentiment
 from switchboard.resources.identity.models import Organization
 
@@ -84,9 +83,9 @@ class _Span:
         return {"organization": organization.id, "since": since}
 
 
-async def overview(session: AsyncSession, days: int) -> OverviewOut:
+async def overview(session: TenantSession, days: int) -> OverviewOut:
     """All calls of the period in one."""
-    organization = await session.get_one(Organization, session.info["organization_id"])
+    organization = await session.get_one(Organization, session.organization_id)
     span = _span(organization, days)
     row = (await (await session.connection()).execute(_OVERVIEW, span.values(organization))).one()
     return OverviewOut(
@@ -105,25 +104,25 @@ async def overview(session: AsyncSession, days: int) -> OverviewOut:
     )
 
 
-async def calls_over_time(session: AsyncSession, days: int) -> list[DayOut]:
+async def calls_over_time(session: TenantSession, days: int) -> list[DayOut]:
     """Each day of the period."""
-    organization = await session.get_one(Organization, session.info["organization_id"])
+    organization = await session.get_one(Organization, session.organization_id)
     span = _span(organization, days)
     values = {**span.values(organization), "zone": span.zone}
     rows = {row.day: row for row in (await (await session.connection()).execute(_DAYS, values)).all()}
     return [_day(day, rows.get(day)) for day in (span.first + timedelta(days=n) for n in range(days))]
 
 
-async def outcomes(session: AsyncSession, days: int) -> list[Outcome]:
+async def outcomes(session: TenantSession, days: int) -> list[Outcome]:
     """How the period's calls ended, the most frequent first."""
-    span = _span(organization := await session.get_one(Organization, session.info["organization_id"]), days)
+    span = _span(organization := await session.get_one(Organization, session.organization_id), days)
     rows = (await (await session.connection()).execute(_OUTCOMES, span.values(organization))).all()
     return [Outcome(row.reason, row.calls) for row in rows]
 
 
-async def latencies(session: AsyncSession, days: int) -> list[StepLatency]:
+async def latencies(session: TenantSession, days: int) -> list[StepLatency]:
     """How fast the turns of the period's latest 500 calls were, step by step; only the steps that were reached."""
-    span = _span(organization := await session.get_one(Organization, session.info["organization_id"]), days)
+    span = _span(organization := await session.get_one(Organization, session.organization_id), days)
     rows = (
         await (await session.connection()).execute(_LATENCIES, {**span.values(organization), "steps": list(_STEPS)})
     ).all()

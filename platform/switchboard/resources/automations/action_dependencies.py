@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from pydantic import JsonValue
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.plugin_sdk import ActionParams, AutomationAction
 
@@ -22,7 +22,7 @@ class BuiltInAction(AutomationAction[ParamsT]):
 class DatabaseAction(BuiltInAction[ParamsT]):
     """Writes in the transaction in which its result is kept: after a crash it has done both or nothing. What a service refuses fails it for good."""
 
-    def __init__(self, session: AsyncSession) -> None:
+    def __init__(self, session: TenantSession) -> None:
         self.session = session
 
 

@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from quart import Blueprint
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import page
@@ -23,14 +23,14 @@ blueprint = Blueprint("automations", __name__)
 
 @blueprint.get("/v1/automations")
 @endpoint(scope="campaigns:read", query=PageQuery, answer=Page[AutomationOut])
-async def list_automations(session: AsyncSession, query: PageQuery) -> Page[AutomationOut]:
+async def list_automations(session: TenantSession, query: PageQuery) -> Page[AutomationOut]:
     """List automations."""
     return await page(session, automations.listed(session), AutomationOut.of, query)
 
 
 @blueprint.post("/v1/automations")
 @endpoint(scope="campaigns:write", body=AutomationCreate, answer=AutomationOut, status=201)
-async def create_automation(session: AsyncSession, data: AutomationCreate) -> AutomationOut:
+async def create_automation(session: TenantSession, data: AutomationCreate) -> AutomationOut:
     """Create an automation.
 
     It runs from the next event on, unless it is not enabled. What can never work (an action that there is not, a template that is none, an id of
@@ -44,14 +44,14 @@ async def create_automation(session: AsyncSession, data: AutomationCreate) -> Au
 
 @blueprint.get("/v1/automations/<automation_id>")
 @endpoint(scope="campaigns:read", answer=AutomationOut)
-async def get_automation(session: AsyncSession, automation_id: UUID) -> AutomationOut:
+async def get_automation(session: TenantSession, automation_id: UUID) -> AutomationOut:
     """Get an automation."""
     return AutomationOut.of(await automations.get(session, automation_id))
 
 
 @blueprint.patch("/v1/automations/<automation_id>")
 @endpoint(scope="campaigns:write", body=AutomationUpdate, answer=AutomationOut)
-async def update_automation(session: AsyncSession, automation_id: UUID, data: AutomationUpdate) -> AutomationOut:
+async def update_automation(session: TenantSession, automation_id: UUID, data: AutomationUpdate) -> AutomationOut:
     """Update an automation.
 
     Only the given fields change. Runs that have begun go on as they were, also when it is disabled.
@@ -64,7 +64,7 @@ async def update_automation(session: AsyncSession, automation_id: UUID, data: Au
 
 @blueprint.delete("/v1/automations/<automation_id>")
 @endpoint(scope="campaigns:write", answer=None, status=204)
-async def delete_automation(session: AsyncSession, automation_id: UUID) -> None:
+async def delete_automation(session: TenantSession, automation_id: UUID) -> None:
     """Delete an automation.
 
     This cannot be undone. Its runs go with it; those that have begun stop where they are.
@@ -74,7 +74,7 @@ async def delete_automation(session: AsyncSession, automation_id: UUID) -> None:
 
 @blueprint.get("/v1/automations/<automation_id>/runs")
 @endpoint(scope="campaigns:read", query=PageQuery, answer=Page[AutomationRunOut])
-async def list_automation_runs(session: AsyncSession, automation_id: UUID, query: PageQuery) -> Page[AutomationRunOut]:
+async def list_automation_runs(session: TenantSession, automation_id: UUID, query: PageQuery) -> Page[AutomationRunOut]:
     """List an automation's runs.
 
     They are kept for thirty days after their end.
@@ -84,7 +84,7 @@ async def list_automation_runs(session: AsyncSession, automation_id: UUID, query
 
 @blueprint.post("/v1/automations/<automation_id>/runs/<run_id>/retry")
 @endpoint(scope="campaigns:write", answer=AutomationRunOut, errors=[InvalidState])
-async def retry_automation_run(session: AsyncSession, automation_id: UUID, run_id: UUID) -> AutomationRunOut:
+async def retry_automation_run(session: TenantSession, automation_id: UUID, run_id: UUID) -> AutomationRunOut:
     """Try a failed run again.
 
     It goes on at the action that failed, as it began: what was done before is not done again. An addition to the specification.

@@ -10,10 +10,9 @@ from uuid import UUID
 import structlog
 from pydantic import ValidationError
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import new_id, now
+from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.triggers import act_at_depth
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.web.errors import ApiError, ValidationFailed
@@ -135,7 +134,7 @@ def _params(kind: type[AutomationAction[ActionParams]], step: _Step) -> ActionPa
         raise ActionError(f"params.{ValidationFailed.of(error).detail}", retryable=False) from None
 
 
-async def _held(session: AsyncSession, step: _Step) -> AutomationRun | None:
+async def _held(session: TenantSession, step: _Step) -> AutomationRun | None:
     """The run, locked; None where it was deleted, or another worker has it since."""
     mine = _one(step.run.organization_id, step.run.id).where(col(AutomationRun.lease_token) == step.token)
     return (await session.exec(mine.with_for_update())).one_or_none()

@@ -3,10 +3,9 @@
 from uuid import UUID
 
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import new_id, now
+from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.triggers import set_trigger
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.outbound import OutboundClient
@@ -17,12 +16,12 @@ from switchboard.resources.automations.schemas import AutomationCreate, Automati
 from switchboard.resources.automations.validation import check_actions
 
 
-def listed(session: AsyncSession) -> SelectOfScalar[Automation]:
+def listed(session: TenantSession) -> SelectOfScalar[Automation]:
     """The organization's automations."""
-    return select(Automation).where(col(Automation.organization_id) == session.info["organization_id"])
+    return session.select(Automation)
 
 
-async def get(session: AsyncSession, automation_id: UUID, *, lock: bool = False) -> Automation:
+async def get(session: TenantSession, automation_id: UUID, *, lock: bool = False) -> Automation:
     """Raises `NotFound`."""
     rows = listed(session).where(col(Automation.id) == automation_id)
     automation = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
@@ -32,7 +31,7 @@ async def get(session: AsyncSession, automation_id: UUID, *, lock: bool = False)
 
 
 async def runs(
-    session: AsyncSession, automation_id: UUID, *, status: str | None = None
+    session: TenantSession, automation_id: UUID, *, status: str | None = None
 ) -> SelectOfScalar[AutomationRun]:
     """An automation's runs. Raises `NotFound`."""
     automation = await get(session, automation_id)
@@ -43,7 +42,7 @@ async def runs(
     return rows if status is None else rows.where(col(AutomationRun.status) == status)
 
 
-async def get_run(session: AsyncSession, automation_id: UUID, run_id: UUID, *, lock: bool = False) -> AutomationRun:
+async def get_run(session: TenantSession, automation_id: UUID, run_id: UUID, *, lock: bool = False) -> AutomationRun:
     """One of an automation's runs. Raises `NotFound`."""
     rows = (await runs(session, automation_id)).where(col(AutomationRun.id) == run_id)
     run = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
@@ -52,7 +51,7 @@ async def get_run(session: AsyncSession, automation_id: UUID, run_id: UUID, *, l
     return run
 
 
-async def retry_run(session: AsyncSession, automation_id: UUID, run_id: UUID) -> AutomationRun:
+async def retry_run(session: TenantSession, automation_id: UUID, run_id: UUID) -> AutomationRun:
     """Take a failed run up again at the action that failed; what was done before it stays done. Raises `NotFound` and `InvalidState`."""
     run = await get_run(session, automation_id, run_id, lock=True)
     if run.status != "failed":
@@ -70,20 +69,18 @@ async def retry_run(session: AsyncSession, automation_id: UUID, run_id: UUID) ->
 
 
 async def create(
-    session: AsyncSession, data: AutomationCreate, *, registry: Registry, outbound: OutboundClient
+    session: TenantSession, data: AutomationCreate, *, registry: Registry, outbound: OutboundClient
 ) -> Automation:
     """Make an automation. Raises `ValidationFailed`, which names each action that can never run."""
     await check_actions(session, data.actions, registry=registry, outbound=outbound)
-    automation = Automation(
-        id=new_id(), organization_id=session.info["organization_id"], **data.model_dump(mode="json")
-    )
+    automation = Automation(id=new_id(), organization_id=session.organization_id, **data.model_dump(mode="json"))
     session.add(automation)
     await _set_trigger(session, automation)
     return automation
 
 
 async def update(
-    session: AsyncSession, automation_id: UUID, data: AutomationUpdate, *, registry: Registry, outbound: OutboundClient
+    session: TenantSession, automation_id: UUID, data: AutomationUpdate, *, registry: Registry, outbound: OutboundClient
 ) -> Automation:
     """Change the given fields; runs that have begun go on as they were. Raises `NotFound` and what `create` raises."""
     automation = await get(session, automation_id, lock=True)
@@ -95,12 +92,12 @@ async def update(
     return automation
 
 
-async def delete(session: AsyncSession, automation_id: UUID) -> None:
+async def delete(session: TenantSession, automation_id: UUID) -> None:
     """Delete an automation for good, with its runs: those that have begun stop where they are. Raises `NotFound`."""
     automation = await get(session, automation_id, lock=True)
     await set_trigger(session, automation.id, None)
     await session.delete(automation)
 
 
-async def _set_trigger(session: AsyncSession, automation: Automation) -> None:
+async def _set_trigger(session: TenantSession, automation: Automation) -> None:
     await set_trigger(session, automation.id, automation.trigger_type if automation.enabled else None)

@@ -5,13 +5,12 @@ from uuid import UUID
 
 from sqlalchemy import func
 from sqlmodel import col, delete, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import now
+from switchboard.foundation.database import SystemSession, now
 from switchboard.resources.automations.models import AutomationRun
 
 
-async def due(session: AsyncSession, *, most: int, each: int) -> list[tuple[UUID, UUID]]:
+async def due(session: SystemSession, *, most: int, each: int) -> list[tuple[UUID, UUID]]:
     """Organization and id of up to `most` runs whose next action is due and that no worker is at, oldest first, `each` of an organization."""
     waiting = col(AutomationRun.due_at)
     place = func.row_number().over(partition_by=col(AutomationRun.organization_id), order_by=waiting).label("place")
@@ -20,7 +19,7 @@ async def due(session: AsyncSession, *, most: int, each: int) -> list[tuple[UUID
     return [(organization_id, run_id) for organization_id, run_id in (await session.exec(first)).all()]
 
 
-async def forget(session: AsyncSession, *, age: timedelta, most: int) -> int:
+async def forget(session: SystemSession, *, age: timedelta, most: int) -> int:
     """Delete up to `most` runs that ended this long ago; how many there were."""
     old = (
         select(AutomationRun.id)

@@ -6,9 +6,8 @@ from uuid import UUID
 from pydantic import TypeAdapter
 from sqlalchemy import func, update
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import new_id
+from switchboard.foundation.database import TenantSession, new_id
 from switchboard.foundation.events.models import Event
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.observability import metrics
@@ -66,7 +65,7 @@ def seen(event: Event) -> JsonObject:
     }
 
 
-async def _record(session: AsyncSession, automation: Automation, event: Event, body: JsonObject) -> None:
+async def _record(session: TenantSession, automation: Automation, event: Event, body: JsonObject) -> None:
     if not passes(body, automation.trigger_filters):
         return
     run = AutomationRun(

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from pydantic import JsonValue, ValidationError
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.errors import FieldError, ValidationFailed
 from switchboard.plugin_sdk import ActionParams, AutomationAction
@@ -20,7 +20,7 @@ Faults: TypeAlias = list[tuple[str, str]]
 
 
 async def check_actions(
-    session: AsyncSession, actions: Sequence[Action], *, registry: Registry, outbound: OutboundClient
+    session: TenantSession, actions: Sequence[Action], *, registry: Registry, outbound: OutboundClient
 ) -> None:
     """Raises `ValidationFailed`. What templates will give is judged when they have been filled in."""
     if templates.count([action.params for action in actions]) > MAX_EXPRESSIONS:
@@ -33,7 +33,7 @@ async def check_actions(
         raise ValidationFailed(f"{found[0]['field']}: {found[0]['message']}", errors=found)
 
 
-async def _faults(session: AsyncSession, action: Action, *, registry: Registry, outbound: OutboundClient) -> Faults:
+async def _faults(session: TenantSession, action: Action, *, registry: Registry, outbound: OutboundClient) -> Faults:
     kind = registry.action(action.type)
     if kind is None:
         return [

@@ -11,10 +11,9 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, func
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, delete, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import new_id, now
+from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.resources.billing.models import Account, LedgerEntry, LedgerHold
 from switchboard.resources.identity.service import policy_of
@@ -22,12 +21,12 @@ from switchboard.resources.identity.service import policy_of
 Spending = Literal["call", "analysis", "text", "number", "embedding", "simulation"]
 
 
-async def hold(session: AsyncSession, reference: UUID, amount: Decimal) -> None:
+async def hold(session: TenantSession, reference: UUID, amount: Decimal) -> None:
     """Set money aside for something about to be begun, or carried on: `amount` is for all of it. Raises `InsufficientBalance`.
 
     Does nothing for an organization that pays afterwards.
     """
-    if (await policy_of(session, session.info["organization_id"])).billing_mode != "prepaid":
+    if (await policy_of(session, session.organization_id)).billing_mode != "prepaid":
         return
     account = await _locked(session)
     if account.balance - await _set_aside(session, col(LedgerHold.id) != reference) < amount:
@@ -38,17 +37,17 @@ async def hold(session: AsyncSession, reference: UUID, amount: Decimal) -> None:
     )
 
 
-async def demand_solvency(session: AsyncSession) -> None:
+async def demand_solvency(session: TenantSession) -> None:
     """Refuse what is charged once it has been used to a prepaid organization that owes already. Raises `InsufficientBalance`."""
-    if (await policy_of(session, session.info["organization_id"])).billing_mode != "prepaid":
+    if (await policy_of(session, session.organization_id)).billing_mode != "prepaid":
         return
     if (await balance(session))[0] < await _set_aside(session):
         raise InsufficientBalance
 
 
-async def settle(session: AsyncSession, kind: Spending, reference: UUID, amount: Decimal) -> None:
+async def settle(session: TenantSession, kind: Spending, reference: UUID, amount: Decimal) -> None:
     """Something is over: what was set aside is free again, and what it cost is charged. Settled twice, the first counts."""
-    organization_id = session.info["organization_id"]
+    organization_id = session.organization_id
     account = await _locked(session)
     await session.exec(
         delete(LedgerHold).where(col(LedgerHold.organization_id) == organization_id, col(LedgerHold.id) == reference)
@@ -64,7 +63,7 @@ async def settle(session: AsyncSession, kind: Spending, reference: UUID, amount:
         account.updated_at = now()
 
 
-async def credit(session: AsyncSession, amount: Decimal, *, note: str = "") -> Decimal:
+async def credit(session: TenantSession, amount: Decimal, *, note: str = "") -> Decimal:
     """Top an organization up, or take back with an amount below zero; the new balance."""
     account = await _locked(session)
     session.add(LedgerEntry(organization_id=account.organization_id, kind="credit", amount=amount, note=note))
@@ -73,27 +72,25 @@ async def credit(session: AsyncSession, amount: Decimal, *, note: str = "") -> D
     return account.balance
 
 
-async def balance(session: AsyncSession) -> tuple[Decimal, datetime | None]:
+async def balance(session: TenantSession) -> tuple[Decimal, datetime | None]:
     """The sum of all entries, and when the last was made."""
-    rows = select(Account).where(col(Account.organization_id) == session.info["organization_id"])
+    rows = session.select(Account)
     account = (await session.exec(rows)).one_or_none()
     return (account.balance, account.updated_at) if account else (Decimal(0), None)
 
 
-def entries(session: AsyncSession) -> SelectOfScalar[LedgerEntry]:
+def entries(session: TenantSession) -> SelectOfScalar[LedgerEntry]:
     """Everything that was charged or topped up."""
-    return select(LedgerEntry).where(col(LedgerEntry.organization_id) == session.info["organization_id"])
+    return session.select(LedgerEntry)
 
 
-async def _set_aside(session: AsyncSession, *which: ColumnElement[bool]) -> Decimal:
-    rows = select(func.coalesce(func.sum(col(LedgerHold.amount)), 0)).where(
-        col(LedgerHold.organization_id) == session.info["organization_id"]
-    )
+async def _set_aside(session: TenantSession, *which: ColumnElement[bool]) -> Decimal:
+    rows = select(func.coalesce(func.sum(col(LedgerHold.amount)), 0)).where(session.owns(LedgerHold))
     return (await session.exec(rows.where(*which))).one()
 
 
-async def _locked(session: AsyncSession) -> Account:
-    organization_id = session.info["organization_id"]
+async def _locked(session: TenantSession) -> Account:
+    organization_id = session.organization_id
     fresh = Account(id=organization_id, organization_id=organization_id).model_dump()
     await session.exec(insert(Account).values(fresh).on_conflict_do_nothing())
     rows = select(Account).where(col(Account.id) == organization_id).with_for_update()

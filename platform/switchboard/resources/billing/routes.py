@@ -1,8 +1,8 @@
 """The endpoint of the balance."""
 
 from quart import Blueprint
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.principal import Principal
 from switchboard.resources.billing import ledger
@@ -15,7 +15,7 @@ blueprint = Blueprint("billing", __name__)
 
 @blueprint.get("/v1/billing/balance")
 @endpoint(scope="billing:read", answer=BalanceOut)
-async def get_balance(session: AsyncSession, principal: Principal) -> BalanceOut:
+async def get_balance(session: TenantSession, principal: Principal) -> BalanceOut:
     """Get the balance.
 
     The sum of all costs and top-ups. A prepaid organization is answered 402 before it would owe; one that pays afterwards goes below zero.

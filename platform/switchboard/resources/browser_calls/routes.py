@@ -1,8 +1,8 @@
 """Endpoints of browser calling."""
 
 from quart import Blueprint
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState, ProviderFailed
 from switchboard.foundation.web.principal import Principal
@@ -16,7 +16,7 @@ blueprint = Blueprint("browser_calls", __name__)
 
 @blueprint.post("/v1/browser-call/token")
 @endpoint(scope="calls:write", query=TokenQuery, answer=BrowserTokenOut, errors=[InvalidState, ProviderFailed])
-async def create_browser_call_token(session: AsyncSession, principal: Principal, query: TokenQuery) -> BrowserTokenOut:
+async def create_browser_call_token(session: TenantSession, principal: Principal, query: TokenQuery) -> BrowserTokenOut:
     """Mint a token for calling from a browser or a phone app.
 
     For the client SDK that `connection.sdk` names, or the platform's own socket at `connection.url`. A call to one of the organization's own numbers
@@ -34,7 +34,7 @@ async def create_browser_call_token(session: AsyncSession, principal: Principal,
 
 @blueprint.get("/v1/browser-call/phone-numbers")
 @endpoint(scope="phone-numbers:read", answer=CallerIds)
-async def list_browser_call_phone_numbers(session: AsyncSession) -> CallerIds:
+async def list_browser_call_phone_numbers(session: TenantSession) -> CallerIds:
     """List the numbers that a browser can call from.
 
     Those of the carrier that `POST /v1/browser-call/token` mints tokens for.

@@ -4,10 +4,8 @@ from collections.abc import Callable, Collection
 from datetime import timedelta
 from uuid import UUID
 
-from sqlmodel.ext.asyncio.session import AsyncSession
-
 from switchboard.engine.providers.service import configured_names
-from switchboard.foundation.database import now
+from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, ProviderFailed
 from switchboard.plugin_sdk import (
@@ -26,7 +24,7 @@ PREFIX = "/browser-calls/"
 NO_SOCKET = "Talking in the browser needs the loopback carrier among the organization's; it may be the last of them, for browsers only."
 
 
-async def carrier_of(session: AsyncSession, registry: Registry) -> str | None:
+async def carrier_of(session: TenantSession, registry: Registry) -> str | None:
     """The organization's first carrier that has browser calling."""
     return await _first(
         session, registry, lambda kind: issubclass(kind, TelephonyProvider) and kind.capabilities.browser_calling
@@ -53,14 +51,14 @@ async def mint(
     )
 
 
-async def talk_carrier(runtime: Runtime, session: AsyncSession, with_sdk: Collection[str]) -> str:
+async def talk_carrier(runtime: Runtime, session: TenantSession, with_sdk: Collection[str]) -> str:
     """The carrier over which a page of ours talks to agents, by dialling `agent:<id>`, whatever carrier the agent's numbers are with.
 
     The organization's first one with browser calling, if it is set up for that and is among `with_sdk`, the carriers whose client SDKs the page has;
     otherwise the first whose browsers call over our own socket. Raises `InvalidState` where there is none.
     """
     first = await carrier_of(session, runtime.registry)
-    if first is not None and first in with_sdk and await _is_set_up(runtime, session.info["organization_id"], first):
+    if first is not None and first in with_sdk and await _is_set_up(runtime, session.organization_id, first):
         return first
     own = await _first(session, runtime.registry, lambda kind: issubclass(kind, BrowserPhone))
     if own is None:
@@ -77,7 +75,7 @@ async def _is_set_up(runtime: Runtime, organization_id: UUID, carrier: str) -> b
 
 
 async def _first(
-    session: AsyncSession, registry: Registry, suits: Callable[[type[Provider[ProviderSettings]]], bool]
+    session: TenantSession, registry: Registry, suits: Callable[[type[Provider[ProviderSettings]]], bool]
 ) -> str | None:
     for name in await configured_names(session, Capability.TELEPHONY):
         kind = registry.provider(Capability.TELEPHONY, name)

@@ -7,10 +7,9 @@ from uuid import UUID
 
 import structlog
 from pydantic import TypeAdapter, ValidationError
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.engine.conversation.call import EndedReason
-from switchboard.foundation.database import new_id, now
+from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.web.schemas import PhoneNumberText, parse_id
 from switchboard.plugin_sdk import BrowserCall, ForwardCall, IncomingCall, Instruction, RejectCall
 from switchboard.resources.calls import inbound
@@ -57,7 +56,7 @@ async def answer(runtime: Runtime, organization_id: UUID, carrier: str, browser:
     )
 
 
-async def _dial(session: AsyncSession, carrier: str, browser: BrowserCall, caller: PhoneNumber | None) -> Instruction:
+async def _dial(session: TenantSession, carrier: str, browser: BrowserCall, caller: PhoneNumber | None) -> Instruction:
     try:
         to_number = _phone_number.validate_python(browser.to_number)
     except ValidationError:
@@ -71,11 +70,11 @@ async def _dial(session: AsyncSession, carrier: str, browser: BrowserCall, calle
     return RejectCall() if is_over(call) else ForwardCall(to_number, caller_id=call.from_number)
 
 
-async def _write(session: AsyncSession, carrier: str, browser: BrowserCall, caller: PhoneNumber) -> Call:
+async def _write(session: TenantSession, carrier: str, browser: BrowserCall, caller: PhoneNumber) -> Call:
     no_room = await calls.claim_room(session) < 1
     call = Call(
         id=new_id(),
-        organization_id=session.info["organization_id"],
+        organization_id=session.organization_id,
         phone_number_id=caller.id,
         direction="outbound",
         status="ringing",

@@ -4,9 +4,9 @@ from uuid import UUID
 
 import structlog
 from sqlmodel import col
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.engine.conversation.call import EndedReason, TargetTold
+from switchboard.foundation.database import TenantSession
 from switchboard.plugin_sdk import (
     CallAccepted,
     CallAnswered,
@@ -77,7 +77,7 @@ def _is_unwanted(call: Call, carrier: str, event: CallEvent) -> bool:
     return (call.carrier != carrier or given_up) and isinstance(event, CallAccepted | CallRinging | CallAnswered)
 
 
-async def _apply(session: AsyncSession, call: Call, event: CallEvent) -> None:
+async def _apply(session: TenantSession, call: Call, event: CallEvent) -> None:
     if isinstance(event, CallAccepted):
         accept(call)
     elif isinstance(event, CallRinging):
@@ -94,7 +94,7 @@ async def _apply(session: AsyncSession, call: Call, event: CallEvent) -> None:
         await _end(session, call, event)
 
 
-async def _end(session: AsyncSession, call: Call, event: CallEnded) -> None:
+async def _end(session: TenantSession, call: Call, event: CallEnded) -> None:
     """The holder of the media socket ends its own calls, and knows why; the carrier's word ends those that nobody holds."""
     if call.holder is not None:
         return
@@ -107,7 +107,7 @@ async def _end(session: AsyncSession, call: Call, event: CallEnded) -> None:
         await finish(session, call, event.outcome, reason=reason_of(event.error_code), error=event.error_message)
 
 
-async def _find(session: AsyncSession, carrier: str, carrier_call_id: str, call_id: UUID | None) -> Call | None:
+async def _find(session: TenantSession, carrier: str, carrier_call_id: str, call_id: UUID | None) -> Call | None:
     if call_id is not None:
         rows = calls.listed(session).where(col(Call.id) == call_id)
     else:

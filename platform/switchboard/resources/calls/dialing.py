@@ -4,11 +4,10 @@ from datetime import timedelta
 from uuid import UUID
 
 import structlog
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.engine.providers.service import configured_names
-from switchboard.foundation.database import now
+from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.observability import metrics
 from switchboard.plugin_sdk import INVALID_NUMBER, CallOrder, OutcomeUnknown, ProviderError
@@ -141,7 +140,7 @@ def _order(runtime: Runtime, call: Call, max_duration_seconds: int) -> CallOrder
     )
 
 
-async def cancel(session: AsyncSession, call: Call) -> None:
+async def cancel(session: TenantSession, call: Call) -> None:
     """Take back a call that nobody has answered; the caller has locked it. One that was is left alone."""
     if call.status in ("queued", "ringing"):
         await finish(session, call, "canceled", reason=EndedReason.CANCELED)

@@ -7,10 +7,9 @@ from uuid import UUID
 import structlog
 from pydantic import BaseModel, ConfigDict, ValidationError
 from sqlmodel import col
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.engine.conversation.call import EndedReason
-from switchboard.foundation.database import new_id, now
+from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.outbound import OutboundError
 from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.foundation.web.schemas import PhoneNumberText, parse_id
@@ -76,7 +75,7 @@ async def answer(
         return _instruction(runtime, call)
 
 
-async def known(session: AsyncSession, carrier: str, incoming: IncomingCall) -> Call | None:
+async def known(session: TenantSession, carrier: str, incoming: IncomingCall) -> Call | None:
     """The call, where it was announced before."""
     return await calls.find_at_carrier(session, carrier, incoming.carrier_call_id)
 
@@ -90,11 +89,11 @@ def _instruction(runtime: Runtime, call: Call) -> Instruction:
 
 
 async def _write(
-    session: AsyncSession, carrier: str, incoming: IncomingCall, number: PhoneNumber | None, route: Route
+    session: TenantSession, carrier: str, incoming: IncomingCall, number: PhoneNumber | None, route: Route
 ) -> Call:
     call = Call(
         id=new_id(),
-        organization_id=session.info["organization_id"],
+        organization_id=session.organization_id,
         agent_id=route.agent_id,
         phone_number_id=number.id if number else None,
         direction="inbound",
@@ -125,7 +124,7 @@ async def _write(
     return call
 
 
-async def _cause_depth(session: AsyncSession, incoming: IncomingCall) -> int:
+async def _cause_depth(session: TenantSession, incoming: IncomingCall) -> int:
     """A call from one of our own numbers goes on where the outbound one left off, so that automations cannot chase each other over the carrier."""
     rows = calls.listed(session).where(
         col(Call.direction) == "outbound",
@@ -137,7 +136,7 @@ async def _cause_depth(session: AsyncSession, incoming: IncomingCall) -> int:
     return placed.cause_depth if placed else 0
 
 
-async def can_pay(session: AsyncSession, call: Call) -> bool:
+async def can_pay(session: TenantSession, call: Call) -> bool:
     """Set the call's first minute aside, if the organization has it."""
     prices = (await policy_of(session, call.organization_id)).prices
     try:

@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from quart import Blueprint, Response
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, InvalidState, ProviderFailed
 from switchboard.foundation.web.paging import page
@@ -24,14 +24,14 @@ def _out(call: Call) -> CallOut:
 
 @blueprint.get("/v1/calls")
 @endpoint(scope="calls:read", query=CallQuery, answer=Page[CallOut])
-async def list_calls(session: AsyncSession, query: CallQuery) -> Page[CallOut]:
+async def list_calls(session: TenantSession, query: CallQuery) -> Page[CallOut]:
     """List calls."""
     return await page(session, calls.listed(session, query), _out, query)
 
 
 @blueprint.post("/v1/calls")
 @endpoint(scope="calls:write", body=CallCreate, answer=CallOut, status=201, errors=[InsufficientBalance, InvalidState])
-async def create_call(session: AsyncSession, data: CallCreate) -> CallOut:
+async def create_call(session: TenantSession, data: CallCreate) -> CallOut:
     """Start an outbound call through an agent.
 
     The answer comes at once, with the call `queued`; what becomes of it is told by events and by the call itself.
@@ -41,14 +41,14 @@ async def create_call(session: AsyncSession, data: CallCreate) -> CallOut:
 
 @blueprint.get("/v1/calls/<call_id>")
 @endpoint(scope="calls:read", answer=CallOut)
-async def get_call(session: AsyncSession, call_id: UUID) -> CallOut:
+async def get_call(session: TenantSession, call_id: UUID) -> CallOut:
     """Get a call."""
     return _out(await calls.get(session, call_id))
 
 
 @blueprint.get("/v1/calls/<call_id>/transcript")
 @endpoint(scope="calls:read", answer=list[TranscriptEntryOut])
-async def get_call_transcript(session: AsyncSession, call_id: UUID) -> list[TranscriptEntryOut]:
+async def get_call_transcript(session: TenantSession, call_id: UUID) -> list[TranscriptEntryOut]:
     """Get a call's transcript.
 
     It grows while the call goes on.
@@ -58,7 +58,7 @@ async def get_call_transcript(session: AsyncSession, call_id: UUID) -> list[Tran
 
 @blueprint.get("/v1/calls/<call_id>/recording")
 @endpoint(scope="calls:read", answer=None, media_type="audio/wav", errors=[ProviderFailed])
-async def get_call_recording(session: AsyncSession, call_id: UUID) -> Response:
+async def get_call_recording(session: TenantSession, call_id: UUID) -> Response:
     """Stream a call's recording.
 
     Stereo WAV, the caller left, the agent right; a carrier's own recording in the carrier's format. `Range` requests are answered with 206.

@@ -6,10 +6,9 @@ from uuid import UUID
 from pydantic import JsonValue
 from sqlalchemy import func, or_
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import new_id, now
+from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.triggers import cause_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
@@ -29,9 +28,9 @@ from switchboard.resources.phone_numbers.models import PhoneNumber
 NOT_TO_BE_CALLED = "The number is on the organization's do-not-call list."
 
 
-def listed(session: AsyncSession, query: CallQuery | None = None) -> SelectOfScalar[Call]:
+def listed(session: TenantSession, query: CallQuery | None = None) -> SelectOfScalar[Call]:
     """The organization's calls, filtered."""
-    rows = select(Call).where(col(Call.organization_id) == session.info["organization_id"])
+    rows = session.select(Call)
     if query is None:
         return rows
     if query.agent_id is not None:
@@ -48,7 +47,7 @@ def with_number(rows: SelectOfScalar[Call], phone_number: str) -> SelectOfScalar
     return rows.where(or_(col(Call.from_number) == phone_number, col(Call.to_number) == phone_number))
 
 
-async def get(session: AsyncSession, call_id: UUID, *, lock: bool = False) -> Call:
+async def get(session: TenantSession, call_id: UUID, *, lock: bool = False) -> Call:
     """Raises `NotFound`."""
     rows = listed(session).where(col(Call.id) == call_id)
     call = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
@@ -65,36 +64,34 @@ class OngoingCall:
     agent_name: str | None
 
 
-async def ongoing(session: AsyncSession) -> list[OngoingCall]:
+async def ongoing(session: TenantSession) -> list[OngoingCall]:
     """The calls that an agent, or a person who took one over, has on the line now, the latest first."""
     rows = select(Call, Agent.name).join(
         Agent, (col(Agent.organization_id) == Call.organization_id) & (col(Agent.id) == Call.agent_id), isouter=True
     )
-    rows = rows.where(col(Call.organization_id) == session.info["organization_id"], col(Call.ended_at).is_(None))
+    rows = rows.where(session.owns(Call), col(Call.ended_at).is_(None))
     rows = rows.where(col(Call.status) == "in-progress", col(Call.holder).is_not(None)).order_by(
         col(Call.created_at).desc()
     )
     return [OngoingCall(call, name) for call, name in (await session.exec(rows)).all()]
 
 
-async def find_at_carrier(session: AsyncSession, carrier: str, carrier_call_id: str) -> Call | None:
+async def find_at_carrier(session: TenantSession, carrier: str, carrier_call_id: str) -> Call | None:
     """The organization's call that a carrier knows by this id."""
     rows = listed(session).where(col(Call.carrier) == carrier, col(Call.carrier_call_id) == carrier_call_id)
     return (await session.exec(rows)).one_or_none()
 
 
-async def transcript(session: AsyncSession, call_id: UUID) -> list[TranscriptLine]:
+async def transcript(session: TenantSession, call_id: UUID) -> list[TranscriptLine]:
     """What was said, in order. Raises `NotFound`."""
     await get(session, call_id)
-    rows = select(TranscriptLine).where(
-        col(TranscriptLine.organization_id) == session.info["organization_id"], col(TranscriptLine.call_id) == call_id
-    )
+    rows = session.select(TranscriptLine).where(col(TranscriptLine.call_id) == call_id)
     return list(
         (await session.exec(rows.order_by(col(TranscriptLine.timestamp_ms), col(TranscriptLine.position)))).all()
     )
 
 
-async def place(session: AsyncSession, data: CallCreate) -> Call:
+async def place(session: TenantSession, data: CallCreate) -> Call:
     """Write a call down to be placed; a job asks the carrier once this is committed.
 
     Raises `ValidationFailed` for an agent or number that cannot be used, `InvalidState` for a paused agent, a number
@@ -112,12 +109,12 @@ async def place(session: AsyncSession, data: CallCreate) -> Call:
 
 
 async def begin(
-    session: AsyncSession, agent: Agent, number: PhoneNumber, to_number: str, *, metadata: dict[str, JsonValue]
+    session: TenantSession, agent: Agent, number: PhoneNumber, to_number: str, *, metadata: dict[str, JsonValue]
 ) -> Call:
     """Write a call down whose agent, number and destination may be used. Raises `InsufficientBalance`, with nothing written."""
     call = Call(
         id=new_id(),
-        organization_id=session.info["organization_id"],
+        organization_id=session.organization_id,
         agent_id=agent.id,
         phone_number_id=number.id,
         direction="outbound",
@@ -136,9 +133,9 @@ async def begin(
     return call
 
 
-async def claim_room(session: AsyncSession) -> int:
+async def claim_room(session: TenantSession) -> int:
     """How many more calls the organization's policy allows. Until the transaction ends nobody else is told, so that the answer holds."""
-    organization_id = session.info["organization_id"]
+    organization_id = session.organization_id
     await session.exec(select(func.pg_advisory_xact_lock(func.hashtextextended(f"calls of {organization_id}", 0))))
     running = (
         select(func.count())
@@ -149,7 +146,7 @@ async def claim_room(session: AsyncSession) -> int:
     return (await policy_of(session, organization_id)).max_concurrent_calls - count
 
 
-async def _agent(session: AsyncSession, agent_id: str) -> Agent:
+async def _agent(session: TenantSession, agent_id: str) -> Agent:
     key = parse_id(agent_id)
     agent = await agents.find(session, key) if key else None
     if agent is None:

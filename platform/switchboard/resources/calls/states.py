@@ -4,10 +4,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Literal
 
-from sqlmodel.ext.asyncio.session import AsyncSession
-
 from switchboard.engine.conversation.call import CallUsage, EndedReason
-from switchboard.foundation.database import now
+from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.events.catalog import CallCompleted, CallEvent, CallFailed, CallRinging, CallStarted
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics
@@ -45,7 +43,7 @@ def accept(call: Call) -> None:
         call.watch_at = now() + RINGING_PATIENCE
 
 
-async def ring(session: AsyncSession, call: Call) -> None:
+async def ring(session: TenantSession, call: Call) -> None:
     """The destination rings. Told late or twice, it changes nothing."""
     if call.status == "queued":
         call.status, call.watch_at = "ringing", now() + RINGING_PATIENCE
@@ -53,7 +51,7 @@ async def ring(session: AsyncSession, call: Call) -> None:
             await publish(session, event_data(CallRinging, call), depth=call.cause_depth)
 
 
-async def start(session: AsyncSession, call: Call) -> None:
+async def start(session: TenantSession, call: Call) -> None:
     """The call is connected. Told twice, it changes nothing."""
     if call.status in ("queued", "ringing"):
         call.status, call.started_at, call.watch_at = "in-progress", now(), now() + MEDIA_PATIENCE
@@ -61,7 +59,7 @@ async def start(session: AsyncSession, call: Call) -> None:
 
 
 async def finish(
-    session: AsyncSession,
+    session: TenantSession,
     call: Call,
     status: FinalStatus,
     *,
@@ -84,7 +82,7 @@ async def finish(
     )
 
 
-async def _charge(session: AsyncSession, call: Call) -> None:
+async def _charge(session: TenantSession, call: Call) -> None:
     """Charge what the call has cost; one that nobody has added up, forwarded or cut by a crash, costs its minutes."""
     if call.duration_seconds and not call.cost_parts:
         prices = (await policy_of(session, call.organization_id)).prices

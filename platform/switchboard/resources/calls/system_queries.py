@@ -5,22 +5,21 @@ from datetime import datetime
 from uuid import UUID
 
 from sqlmodel import col, select, update
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import now
+from switchboard.foundation.database import SystemSession, now
 from switchboard.resources.calls.models import Call
 from switchboard.resources.identity.models import Organization
 
 BATCH = 100
 
 
-async def unattended(session: AsyncSession) -> list[Call]:
+async def unattended(session: SystemSession) -> list[Call]:
     """Calls to which nothing has happened for longer than it may take."""
     rows = await session.exec(select(Call).where(col(Call.watch_at) < now()).order_by(col(Call.watch_at)).limit(BATCH))
     return list(rows.all())
 
 
-async def unanalysed(session: AsyncSession) -> list[tuple[UUID, UUID]]:
+async def unanalysed(session: SystemSession) -> list[tuple[UUID, UUID]]:
     """Organization and id of each call whose analysis is due."""
     rows = await session.exec(
         select(Call.organization_id, Call.id).where(col(Call.analysis_due_at) < now()).limit(BATCH)
@@ -28,14 +27,14 @@ async def unanalysed(session: AsyncSession) -> list[tuple[UUID, UUID]]:
     return list(rows.all())
 
 
-async def prolong(session: AsyncSession, call_ids: Collection[UUID], until: datetime) -> None:
+async def prolong(session: SystemSession, call_ids: Collection[UUID], until: datetime) -> None:
     """Say that a process still holds these calls."""
     await session.exec(
         update(Call).where(col(Call.id).in_(call_ids), col(Call.watch_at).is_not(None)).values(watch_at=until)
     )
 
 
-async def prepaid(session: AsyncSession, call_ids: Collection[UUID]) -> list[tuple[UUID, UUID, datetime]]:
+async def prepaid(session: SystemSession, call_ids: Collection[UUID]) -> list[tuple[UUID, UUID, datetime]]:
     """Organization, id and start of those of these calls whose organization pays beforehand."""
     organizations = select(Organization.id).where(col(Organization.policy)["billing_mode"].astext == "prepaid")
     rows = select(Call.organization_id, Call.id, Call.started_at).where(

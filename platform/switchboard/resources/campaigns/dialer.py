@@ -12,9 +12,8 @@ from uuid import UUID
 import structlog
 from sqlalchemy import func, update
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import now
+from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.events.triggers import act_at_depth
 from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.resources.agents import service as agents
@@ -51,9 +50,9 @@ async def fill(runtime: Runtime, organization_id: UUID) -> None:
                 waiting.popleft()
 
 
-async def _under_way(session: AsyncSession) -> list[UUID]:
+async def _under_way(session: TenantSession) -> list[UUID]:
     """The campaigns that dial now, those with the fewest calls in flight first; the scheduled whose time has come among them."""
-    mine = col(Campaign.organization_id) == session.info["organization_id"]
+    mine = session.owns(Campaign)
     come = update(Campaign).where(mine, col(Campaign.status) == "scheduled", col(Campaign.scheduled_at) <= now())
     await session.exec(come.values(status="running", updated_at=now()))
     flying = func.count(col(CampaignContact.id))
@@ -75,13 +74,13 @@ async def _under_way(session: AsyncSession) -> list[UUID]:
 class _Dialler:
     """Dials for one campaign in one transaction."""
 
-    def __init__(self, session: AsyncSession, campaign: Campaign, share: int) -> None:
+    def __init__(self, session: TenantSession, campaign: Campaign, share: int) -> None:
         self._session = session
         self._campaign = campaign
         self._share = share
 
     @classmethod
-    async def of(cls, session: AsyncSession, campaign_id: UUID, *, room: int) -> Self:
+    async def of(cls, session: TenantSession, campaign_id: UUID, *, room: int) -> Self:
         """For a campaign that may have so many more calls, as far as its own limit lets it."""
         campaign = await campaigns.get(session, campaign_id)
         flying = campaigns.contacts(session, campaign_id).where(col(CampaignContact.status).in_(lifecycle.IN_FLIGHT))

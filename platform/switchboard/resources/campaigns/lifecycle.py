@@ -7,10 +7,9 @@ the same order, without the first.
 from uuid import UUID
 
 from sqlalchemy import update
-from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel import col
 
-from switchboard.foundation.database import now
+from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.resources.agents import service as agents
@@ -24,7 +23,7 @@ from switchboard.resources.phone_numbers import service as numbers
 IN_FLIGHT = ("dialing", "in_progress")
 
 
-async def start(session: AsyncSession, campaign_id: UUID) -> Campaign:
+async def start(session: TenantSession, campaign_id: UUID) -> Campaign:
     """Begin, or wait for the campaign's time. Raises `NotFound` and `InvalidState`."""
     campaign = await _locked(session, campaign_id, "draft", to="start")
     await _require_means(session, campaign)
@@ -35,14 +34,14 @@ async def start(session: AsyncSession, campaign_id: UUID) -> Campaign:
     return campaign
 
 
-async def pause(session: AsyncSession, campaign_id: UUID) -> Campaign:
+async def pause(session: TenantSession, campaign_id: UUID) -> Campaign:
     """Dial nobody else. Raises `NotFound` and `InvalidState`."""
     campaign = await _locked(session, campaign_id, "running", to="pause")
     campaign.status, campaign.status_reason, campaign.due_at = "paused", None, None
     return campaign
 
 
-async def resume(session: AsyncSession, campaign_id: UUID) -> Campaign:
+async def resume(session: TenantSession, campaign_id: UUID) -> Campaign:
     """Go on; what failed before is forgiven. Raises `NotFound` and `InvalidState`."""
     campaign = await _locked(session, campaign_id, "paused", to="resume")
     await _require_means(session, campaign)
@@ -51,7 +50,7 @@ async def resume(session: AsyncSession, campaign_id: UUID) -> Campaign:
     return campaign
 
 
-async def cancel(session: AsyncSession, campaign_id: UUID) -> Campaign:
+async def cancel(session: TenantSession, campaign_id: UUID) -> Campaign:
     """End for good: what rings is hung up, who was not reached becomes `canceled`. Raises `NotFound` and `InvalidState`."""
     await calls.claim_room(session)
     _require(await campaigns.get(session, campaign_id), *campaigns.OPEN, to="cancel")
@@ -62,7 +61,7 @@ async def cancel(session: AsyncSession, campaign_id: UUID) -> Campaign:
     return await end(session, campaign, "canceled")
 
 
-async def end(session: AsyncSession, campaign: Campaign, status: str, *, reason: str | None = None) -> Campaign:
+async def end(session: TenantSession, campaign: Campaign, status: str, *, reason: str | None = None) -> Campaign:
     """Leave the undialled contacts of a locked campaign `canceled`."""
     campaign.status, campaign.status_reason, campaign.due_at = status, reason, None
     await session.flush()
@@ -75,7 +74,7 @@ async def end(session: AsyncSession, campaign: Campaign, status: str, *, reason:
     return await campaigns.count(session, campaign.id, canceled=left)
 
 
-async def delete(session: AsyncSession, campaign_id: UUID) -> None:
+async def delete(session: TenantSession, campaign_id: UUID) -> None:
     """Delete a campaign, canceled first where it runs; its calls stay. Raises `NotFound`."""
     await calls.claim_room(session)
     await campaigns.get(session, campaign_id)
@@ -86,7 +85,7 @@ async def delete(session: AsyncSession, campaign_id: UUID) -> None:
     await session.delete(await campaigns.get(session, campaign_id, lock=True))
 
 
-async def unusable(session: AsyncSession, campaign: Campaign) -> tuple[str, str] | None:
+async def unusable(session: TenantSession, campaign: Campaign) -> tuple[str, str] | None:
     """Why a campaign cannot dial, and what becomes of it: (`paused` or `failed`, reason); None where it can."""
     if await numbers.find_active(session, campaign.phone_number_id) is None:
         return "failed", "The campaign's phone number is not active any more."
@@ -98,11 +97,11 @@ async def unusable(session: AsyncSession, campaign: Campaign) -> tuple[str, str]
     return None
 
 
-async def _hang_up(session: AsyncSession, campaign_id: UUID) -> bool:
+async def _hang_up(session: TenantSession, campaign_id: UUID) -> bool:
     """Take back what nobody has answered; whether there was any."""
     ringing = campaigns.contacts(session, campaign_id).where(col(CampaignContact.status) == "dialing")
     call_ids = [contact.call_id for contact in (await session.exec(ringing)).all()]
-    rows = select(Call).where(col(Call.organization_id) == session.info["organization_id"], col(Call.id).in_(call_ids))
+    rows = session.select(Call).where(col(Call.id).in_(call_ids))
     for call in (
         await session.exec(rows.order_by(col(Call.id)).with_for_update().execution_options(populate_existing=True))
     ).all():
@@ -110,7 +109,7 @@ async def _hang_up(session: AsyncSession, campaign_id: UUID) -> bool:
     return bool(call_ids)
 
 
-async def _locked(session: AsyncSession, campaign_id: UUID, status: str, *, to: str) -> Campaign:
+async def _locked(session: TenantSession, campaign_id: UUID, status: str, *, to: str) -> Campaign:
     """The campaign, which nobody dials for until the transaction ends."""
     await calls.claim_room(session)
     campaign = await campaigns.get(session, campaign_id, lock=True)
@@ -124,11 +123,11 @@ def _require(campaign: Campaign, *statuses: str, to: str) -> None:
         raise InvalidState(f"The campaign is {campaign.status}: {to} needs one that is {' or '.join(statuses)}.")
 
 
-async def _require_means(session: AsyncSession, campaign: Campaign) -> None:
+async def _require_means(session: TenantSession, campaign: Campaign) -> None:
     found = await unusable(session, campaign)
     if found is not None:
         raise InvalidState(found[1])
 
 
-def _dial(session: AsyncSession) -> None:
-    wake(session, "dial_campaigns", organization_id=str(session.info["organization_id"]))
+def _dial(session: TenantSession) -> None:
+    wake(session, "dial_campaigns", organization_id=str(session.organization_id))

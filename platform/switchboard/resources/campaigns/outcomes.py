@@ -5,10 +5,9 @@ from uuid import UUID
 
 from pydantic import JsonValue
 from sqlmodel import col
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.engine.conversation.call import EndedReason
-from switchboard.foundation.database import now
+from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.events.catalog import CallCompleted, CallFailed, CallStarted, EventData
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.schemas import parse_id
@@ -45,7 +44,7 @@ def marks(campaign_id: UUID, contact_id: UUID, name: str | None) -> dict[str, Js
     return {"campaign_id": str(campaign_id), "campaign_contact_id": str(contact_id), "name": name or ""}
 
 
-async def follow(session: AsyncSession, data: EventData) -> None:
+async def follow(session: TenantSession, data: EventData) -> None:
     """Take an event of a call over into its campaign; those of other calls change nothing."""
     if not isinstance(data, CallStarted | CallCompleted | CallFailed):
         return
@@ -69,7 +68,7 @@ def _outcome(call: Call) -> Outcome:
     return BY_REASON.get(call.ended_reason or "") or BY_STATUS[call.status]
 
 
-async def _contact_of(session: AsyncSession, call_id: UUID, contact_id: JsonValue) -> CampaignContact | None:
+async def _contact_of(session: TenantSession, call_id: UUID, contact_id: JsonValue) -> CampaignContact | None:
     key = parse_id(contact_id) if isinstance(contact_id, str) else None
     if key is None:
         return None
@@ -79,7 +78,7 @@ async def _contact_of(session: AsyncSession, call_id: UUID, contact_id: JsonValu
     return (await session.exec(rows.with_for_update().execution_options(populate_existing=True))).one_or_none()
 
 
-async def _settle(session: AsyncSession, contact: CampaignContact, outcome: Outcome) -> None:
+async def _settle(session: TenantSession, contact: CampaignContact, outcome: Outcome) -> None:
     campaign = await _note_call(session, contact.campaign_id, failed=outcome == "failed")
     retry = Retry.model_validate(campaign.retry) if campaign.retry else None
     if (
@@ -96,7 +95,7 @@ async def _settle(session: AsyncSession, contact: CampaignContact, outcome: Outc
         _break_circuit(campaign, contact.error)
 
 
-async def _note_call(session: AsyncSession, campaign_id: UUID, *, failed: bool) -> Campaign:
+async def _note_call(session: TenantSession, campaign_id: UUID, *, failed: bool) -> Campaign:
     """Remember whether a call failed; the campaign, locked from now on and due to be looked at where it runs."""
     campaign = await campaigns.get(session, campaign_id, lock=True)
     campaign.recent = (campaign.recent + ("f" if failed else "-"))[-LAST_CALLS:]

@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from quart import Blueprint
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import page
@@ -23,14 +23,14 @@ blueprint = Blueprint("campaigns", __name__)
 
 @blueprint.get("/v1/campaigns")
 @endpoint(scope="campaigns:read", query=PageQuery, answer=Page[CampaignOut])
-async def list_campaigns(session: AsyncSession, query: PageQuery) -> Page[CampaignOut]:
+async def list_campaigns(session: TenantSession, query: PageQuery) -> Page[CampaignOut]:
     """List campaigns."""
     return await page(session, campaigns.listed(session), CampaignOut.of, query)
 
 
 @blueprint.post("/v1/campaigns")
 @endpoint(scope="campaigns:write", body=CampaignCreate, answer=CampaignOut, status=201)
-async def create_campaign(session: AsyncSession, data: CampaignCreate) -> CampaignOut:
+async def create_campaign(session: TenantSession, data: CampaignCreate) -> CampaignOut:
     """Create a campaign.
 
     A draft with its list; nobody is called before it is started. A number that is in the list twice is called once: the second contact is `skipped`.
@@ -40,14 +40,14 @@ async def create_campaign(session: AsyncSession, data: CampaignCreate) -> Campai
 
 @blueprint.get("/v1/campaigns/<campaign_id>")
 @endpoint(scope="campaigns:read", answer=CampaignOut)
-async def get_campaign(session: AsyncSession, campaign_id: UUID) -> CampaignOut:
+async def get_campaign(session: TenantSession, campaign_id: UUID) -> CampaignOut:
     """Get a campaign."""
     return CampaignOut.of(await campaigns.get(session, campaign_id))
 
 
 @blueprint.delete("/v1/campaigns/<campaign_id>")
 @endpoint(scope="campaigns:write", answer=None, status=204)
-async def delete_campaign(session: AsyncSession, campaign_id: UUID) -> None:
+async def delete_campaign(session: TenantSession, campaign_id: UUID) -> None:
     """Delete a campaign.
 
     One that runs is canceled first. Its calls stay.
@@ -58,7 +58,7 @@ async def delete_campaign(session: AsyncSession, campaign_id: UUID) -> None:
 @blueprint.get("/v1/campaigns/<campaign_id>/contacts")
 @endpoint(scope="campaigns:read", query=CampaignContactQuery, answer=Page[CampaignContactOut])
 async def list_campaign_contacts(
-    session: AsyncSession, campaign_id: UUID, query: CampaignContactQuery
+    session: TenantSession, campaign_id: UUID, query: CampaignContactQuery
 ) -> Page[CampaignContactOut]:
     """List a campaign's contacts."""
     await campaigns.get(session, campaign_id)
@@ -69,7 +69,7 @@ async def list_campaign_contacts(
 
 @blueprint.post("/v1/campaigns/<campaign_id>/start")
 @endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState])
-async def start_campaign(session: AsyncSession, campaign_id: UUID) -> CampaignOut:
+async def start_campaign(session: TenantSession, campaign_id: UUID) -> CampaignOut:
     """Start a campaign.
 
     A draft begins to dial, or is scheduled where its `scheduled_at` lies ahead.
@@ -79,7 +79,7 @@ async def start_campaign(session: AsyncSession, campaign_id: UUID) -> CampaignOu
 
 @blueprint.post("/v1/campaigns/<campaign_id>/pause")
 @endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState])
-async def pause_campaign(session: AsyncSession, campaign_id: UUID) -> CampaignOut:
+async def pause_campaign(session: TenantSession, campaign_id: UUID) -> CampaignOut:
     """Pause a campaign.
 
     Nobody else is dialled; calls that run end by themselves.
@@ -89,14 +89,14 @@ async def pause_campaign(session: AsyncSession, campaign_id: UUID) -> CampaignOu
 
 @blueprint.post("/v1/campaigns/<campaign_id>/resume")
 @endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState])
-async def resume_campaign(session: AsyncSession, campaign_id: UUID) -> CampaignOut:
+async def resume_campaign(session: TenantSession, campaign_id: UUID) -> CampaignOut:
     """Resume a paused campaign."""
     return CampaignOut.of(await lifecycle.resume(session, campaign_id))
 
 
 @blueprint.post("/v1/campaigns/<campaign_id>/cancel")
 @endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState])
-async def cancel_campaign(session: AsyncSession, campaign_id: UUID) -> CampaignOut:
+async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> CampaignOut:
     """Cancel a campaign for good.
 
     What only rings is hung up, what is being spoken goes on to its end; contacts who were not reached by then become `canceled`.

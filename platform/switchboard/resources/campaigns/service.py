@@ -8,10 +8,9 @@ import sqlalchemy
 from sqlalchemy import ARRAY, Integer, Text, Uuid, func, insert, literal, update
 from sqlalchemy.types import TypeEngine
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import new_id, now
+from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.triggers import cause_depth
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
@@ -26,18 +25,18 @@ COUNTERS = ("completed", "failed", "skipped", "canceled")
 LISTED_TWICE = "The number is in the list already."
 
 
-def listed(session: AsyncSession) -> SelectOfScalar[Campaign]:
+def listed(session: TenantSession) -> SelectOfScalar[Campaign]:
     """The organization's campaigns."""
-    return select(Campaign).where(col(Campaign.organization_id) == session.info["organization_id"])
+    return session.select(Campaign)
 
 
-async def still_open(session: AsyncSession) -> list[Campaign]:
+async def still_open(session: TenantSession) -> list[Campaign]:
     """The campaigns to which people can be added, by name."""
     rows = listed(session).where(col(Campaign.status).in_(OPEN))
     return list((await session.exec(rows.order_by(func.lower(Campaign.name), col(Campaign.id)))).all())
 
 
-async def get(session: AsyncSession, campaign_id: UUID, *, lock: bool = False) -> Campaign:
+async def get(session: TenantSession, campaign_id: UUID, *, lock: bool = False) -> Campaign:
     """Raises `NotFound`. Locked, it is as it is now, and only its own transaction changes it."""
     rows = listed(session).where(col(Campaign.id) == campaign_id)
     if lock:
@@ -48,26 +47,28 @@ async def get(session: AsyncSession, campaign_id: UUID, *, lock: bool = False) -
     return campaign
 
 
-def any_contacts(session: AsyncSession) -> SelectOfScalar[CampaignContact]:
+def any_contacts(session: TenantSession) -> SelectOfScalar[CampaignContact]:
     """Whom the organization's campaigns call."""
-    return select(CampaignContact).where(col(CampaignContact.organization_id) == session.info["organization_id"])
+    return session.select(CampaignContact)
 
 
-def contacts(session: AsyncSession, campaign_id: UUID, *, status: str | None = None) -> SelectOfScalar[CampaignContact]:
+def contacts(
+    session: TenantSession, campaign_id: UUID, *, status: str | None = None
+) -> SelectOfScalar[CampaignContact]:
     """Whom a campaign calls."""
     rows = any_contacts(session).where(col(CampaignContact.campaign_id) == campaign_id)
     return rows if status is None else rows.where(col(CampaignContact.status) == status)
 
 
-async def create(session: AsyncSession, data: CampaignCreate) -> Campaign:
+async def create(session: TenantSession, data: CampaignCreate) -> Campaign:
     """Make a draft with its list. Raises `ValidationFailed` for an agent or number that the organization does not have."""
-    campaign = Campaign(id=new_id(), organization_id=session.info["organization_id"], **await _settings(session, data))
+    campaign = Campaign(id=new_id(), organization_id=session.organization_id, **await _settings(session, data))
     session.add(campaign)
     await session.flush()
     return await _write(session, campaign, data.contacts)
 
 
-async def change(session: AsyncSession, campaign_id: UUID, data: CampaignFields) -> Campaign:
+async def change(session: TenantSession, campaign_id: UUID, data: CampaignFields) -> Campaign:
     """Give a campaign that does not dial at the moment other settings; those called already stay called.
 
     Raises `NotFound`, `InvalidState` for one that is neither a draft nor paused, and what `create` raises.
@@ -83,7 +84,7 @@ async def change(session: AsyncSession, campaign_id: UUID, data: CampaignFields)
     return campaign
 
 
-async def _settings(session: AsyncSession, data: CampaignFields) -> dict[str, Any]:
+async def _settings(session: TenantSession, data: CampaignFields) -> dict[str, Any]:
     agent_id = parse_id(data.agent_id)
     agent = await agents.find(session, agent_id) if agent_id else None
     if agent is None:
@@ -99,13 +100,13 @@ async def _settings(session: AsyncSession, data: CampaignFields) -> dict[str, An
     }
 
 
-async def in_flight(session: AsyncSession, campaign_id: UUID) -> int:
+async def in_flight(session: TenantSession, campaign_id: UUID) -> int:
     """How many of a campaign's contacts are being called."""
     rows = contacts(session, campaign_id).where(col(CampaignContact.status).in_(("dialing", "in_progress")))
     return (await session.exec(select(func.count()).select_from(rows.subquery()))).one()
 
 
-async def add_contacts(session: AsyncSession, campaign_id: UUID, people: Sequence[ContactToCall]) -> Campaign:
+async def add_contacts(session: TenantSession, campaign_id: UUID, people: Sequence[ContactToCall]) -> Campaign:
     """Add people to a list; whoever is in it already stays as they are.
 
     Raises `NotFound`, and `InvalidState` for a campaign that is over or would have more than 100 000 contacts.
@@ -125,12 +126,10 @@ async def add_contacts(session: AsyncSession, campaign_id: UUID, people: Sequenc
     return campaign
 
 
-async def count(session: AsyncSession, campaign_id: UUID, **more: int) -> Campaign:
+async def count(session: TenantSession, campaign_id: UUID, **more: int) -> Campaign:
     """Add to a campaign's counters; one whose contacts are all done with is completed. The campaign, locked from now on."""
     changes = {name: getattr(Campaign, name) + number for name, number in more.items()}
-    rows = update(Campaign).where(
-        col(Campaign.organization_id) == session.info["organization_id"], col(Campaign.id) == campaign_id
-    )
+    rows = update(Campaign).where(session.owns(Campaign), col(Campaign.id) == campaign_id)
     changed = rows.values(**changes, updated_at=now()).returning(Campaign)
     campaign: Campaign = (await session.exec(changed, execution_options={"populate_existing": True})).scalar_one()
     if campaign.status in ("running", "paused") and campaign.total_contacts == sum(
@@ -140,7 +139,7 @@ async def count(session: AsyncSession, campaign_id: UUID, **more: int) -> Campai
     return campaign
 
 
-async def _write(session: AsyncSession, campaign: Campaign, people: Sequence[ContactToCall]) -> Campaign:
+async def _write(session: TenantSession, campaign: Campaign, people: Sequence[ContactToCall]) -> Campaign:
     repeated = list(_repeated(person.phone_number for person in people))
     # One statement for any number of rows: PostgreSQL refuses COPY into a table with row-level security.
     columns: dict[str, tuple[Sequence[object], TypeEngine[Any]]] = {

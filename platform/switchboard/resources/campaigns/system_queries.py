@@ -5,15 +5,14 @@ from uuid import UUID
 
 from sqlalchemy import update
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import now
+from switchboard.foundation.database import SystemSession, now
 from switchboard.resources.campaigns.models import Campaign
 
 BATCH = 100
 
 
-async def claim_due(session: AsyncSession, *, lease: timedelta) -> set[UUID]:
+async def claim_due(session: SystemSession, *, lease: timedelta) -> set[UUID]:
     """Organizations with campaigns that are due; nobody else is told of these campaigns for the time of the lease."""
     due = (
         select(Campaign.id)

@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from quart import Blueprint
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import Conflict
 from switchboard.foundation.web.paging import page
@@ -17,7 +17,7 @@ blueprint = Blueprint("contacts", __name__)
 
 @blueprint.get("/v1/contacts")
 @endpoint(scope="contacts:read", query=ContactQuery, answer=Page[ContactOut])
-async def list_contacts(session: AsyncSession, query: ContactQuery) -> Page[ContactOut]:
+async def list_contacts(session: TenantSession, query: ContactQuery) -> Page[ContactOut]:
     """List contacts.
 
     `search` ignores case and accents, and takes a part of a word or number for the whole.
@@ -31,7 +31,7 @@ async def list_contacts(session: AsyncSession, query: ContactQuery) -> Page[Cont
 
 @blueprint.post("/v1/contacts")
 @endpoint(scope="contacts:write", body=ContactCreate, answer=ContactOut, status=201, errors=[Conflict])
-async def create_contact(session: AsyncSession, data: ContactCreate) -> ContactOut:
+async def create_contact(session: TenantSession, data: ContactCreate) -> ContactOut:
     """Create a contact.
 
     An organization has one contact for each phone number.
@@ -41,14 +41,14 @@ async def create_contact(session: AsyncSession, data: ContactCreate) -> ContactO
 
 @blueprint.get("/v1/contacts/<contact_id>")
 @endpoint(scope="contacts:read", answer=ContactOut)
-async def get_contact(session: AsyncSession, contact_id: UUID) -> ContactOut:
+async def get_contact(session: TenantSession, contact_id: UUID) -> ContactOut:
     """Get a contact."""
     return ContactOut.of(await contacts.get(session, contact_id))
 
 
 @blueprint.patch("/v1/contacts/<contact_id>")
 @endpoint(scope="contacts:write", body=ContactUpdate, answer=ContactOut, errors=[Conflict])
-async def update_contact(session: AsyncSession, contact_id: UUID, data: ContactUpdate) -> ContactOut:
+async def update_contact(session: TenantSession, contact_id: UUID, data: ContactUpdate) -> ContactOut:
     """Update a contact.
 
     Only the given fields change; null clears a text.
@@ -58,7 +58,7 @@ async def update_contact(session: AsyncSession, contact_id: UUID, data: ContactU
 
 @blueprint.delete("/v1/contacts/<contact_id>")
 @endpoint(scope="contacts:write", answer=None, status=204)
-async def delete_contact(session: AsyncSession, contact_id: UUID) -> None:
+async def delete_contact(session: TenantSession, contact_id: UUID) -> None:
     """Delete a contact.
 
     This cannot be undone. Calls and texts with the number stay.

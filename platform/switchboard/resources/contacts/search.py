@@ -5,8 +5,8 @@ import unicodedata
 
 from sqlalchemy import ARRAY, Uuid, any_, func, literal, or_
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.contacts.models import Contact, ContactSearch
 
@@ -34,14 +34,14 @@ def compared(contact: Contact) -> dict[str, str]:
 
 
 async def find(
-    session: AsyncSession, wanted: list[str], *, phone_number: str | None, query: PageQuery
+    session: TenantSession, wanted: list[str], *, phone_number: str | None, query: PageQuery
 ) -> tuple[list[Contact], int]:
     """A part of the contacts that hold all of the words, newest first, and how many there are in all.
 
     The pass that counts also notes which of the newest contacts matched. Where many match the part is among them, so that not all have to be
     sorted; where few match a second pass is cheap.
     """
-    organization_id = session.info["organization_id"]
+    organization_id = session.organization_id
     ours, newest = (
         col(Contact.organization_id) == organization_id,
         (col(Contact.created_at).desc(), col(Contact.id).desc()),
@@ -79,7 +79,7 @@ async def find(
     return list((await session.exec(rows.order_by(*newest).offset(offset).limit(query.limit))).all()), total
 
 
-async def _show_only(session: AsyncSession, text: str) -> None:
+async def _show_only(session: TenantSession, text: str) -> None:
     """Have the table's policy hide what cannot match.
 
     Row-level security lets no condition of a query into an index of letters, because it might tell about rows that are not shown; a

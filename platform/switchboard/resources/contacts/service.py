@@ -7,28 +7,27 @@ from sqlalchemy import update as update_rows
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import new_id, now
+from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.web.errors import Conflict, NotFound
 from switchboard.resources.contacts import search
 from switchboard.resources.contacts.models import Contact, ContactSearch
 from switchboard.resources.contacts.schemas import ContactCreate, ContactQuery, ContactUpdate
 
 
-def listed(session: AsyncSession, *, phone_number: str | None = None) -> SelectOfScalar[Contact]:
+def listed(session: TenantSession, *, phone_number: str | None = None) -> SelectOfScalar[Contact]:
     """The organization's contacts."""
-    rows = select(Contact).where(col(Contact.organization_id) == session.info["organization_id"])
+    rows = session.select(Contact)
     return rows if phone_number is None else rows.where(col(Contact.phone_number) == phone_number)
 
 
-async def found(session: AsyncSession, query: ContactQuery) -> tuple[list[Contact], int]:
+async def found(session: TenantSession, query: ContactQuery) -> tuple[list[Contact], int]:
     """A part of the contacts that a search finds, newest first, and how many there are in all."""
     return await search.find(session, search.words(query.search), phone_number=query.phone, query=query)
 
 
-async def get(session: AsyncSession, contact_id: UUID, *, lock: bool = False) -> Contact:
+async def get(session: TenantSession, contact_id: UUID, *, lock: bool = False) -> Contact:
     """Raises `NotFound`."""
     rows = listed(session).where(col(Contact.id) == contact_id)
     contact = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
@@ -37,29 +36,27 @@ async def get(session: AsyncSession, contact_id: UUID, *, lock: bool = False) ->
     return contact
 
 
-async def find_by_number(session: AsyncSession, phone_number: str) -> Contact | None:
+async def find_by_number(session: TenantSession, phone_number: str) -> Contact | None:
     """The contact of an E.164 number, None where there is none."""
     return (await session.exec(listed(session, phone_number=phone_number))).one_or_none()
 
 
-async def name_of(session: AsyncSession, phone_number: str) -> str | None:
+async def name_of(session: TenantSession, phone_number: str) -> str | None:
     """The name of whoever has an E.164 number, None where nobody is known by it."""
     contact = await find_by_number(session, phone_number)
     return (contact.name or None) if contact else None
 
 
-async def names_of(session: AsyncSession, phone_numbers: Collection[str]) -> dict[str, str]:
+async def names_of(session: TenantSession, phone_numbers: Collection[str]) -> dict[str, str]:
     """The name of each of these E.164 numbers that somebody is known by."""
-    rows = select(Contact.phone_number, Contact.name).where(
-        col(Contact.organization_id) == session.info["organization_id"]
-    )
+    rows = select(Contact.phone_number, Contact.name).where(session.owns(Contact))
     found = await session.exec(rows.where(col(Contact.phone_number).in_(phone_numbers)))
     return {number: name for number, name in found.all() if name}
 
 
-async def create(session: AsyncSession, data: ContactCreate) -> Contact:
+async def create(session: TenantSession, data: ContactCreate) -> Contact:
     """Make a contact. Raises `Conflict` where the number has one."""
-    contact = Contact(id=new_id(), organization_id=session.info["organization_id"], **data.model_dump())
+    contact = Contact(id=new_id(), organization_id=session.organization_id, **data.model_dump())
     session.add(contact)
     await _flush(session)
     row = ContactSearch(
@@ -72,9 +69,9 @@ async def create(session: AsyncSession, data: ContactCreate) -> Contact:
     return contact
 
 
-async def of_number(session: AsyncSession, phone_number: str) -> tuple[Contact, bool]:
+async def of_number(session: TenantSession, phone_number: str) -> tuple[Contact, bool]:
     """The contact of an E.164 number, locked, and whether it was made for this; two that ask at once get the same one."""
-    fresh = Contact(id=new_id(), organization_id=session.info["organization_id"], phone_number=phone_number)
+    fresh = Contact(id=new_id(), organization_id=session.organization_id, phone_number=phone_number)
     made = (
         insert(Contact)
         .values(fresh.model_dump())
@@ -89,7 +86,7 @@ async def of_number(session: AsyncSession, phone_number: str) -> tuple[Contact, 
     return (await session.exec(listed(session, phone_number=phone_number).with_for_update())).one(), created
 
 
-async def update(session: AsyncSession, contact_id: UUID, data: ContactUpdate) -> Contact:
+async def update(session: TenantSession, contact_id: UUID, data: ContactUpdate) -> Contact:
     """Change the given fields. Raises `NotFound`, and `Conflict` where the new number has a contact already."""
     contact = await get(session, contact_id, lock=True)
     before = search.compared(contact)
@@ -105,12 +102,12 @@ async def update(session: AsyncSession, contact_id: UUID, data: ContactUpdate) -
     return contact
 
 
-async def delete(session: AsyncSession, contact_id: UUID) -> None:
+async def delete(session: TenantSession, contact_id: UUID) -> None:
     """Delete a contact for good; calls and texts stay. Raises `NotFound`."""
     await session.delete(await get(session, contact_id))
 
 
-async def _flush(session: AsyncSession) -> None:
+async def _flush(session: TenantSession) -> None:
     try:
         await session.flush()
     except IntegrityError:

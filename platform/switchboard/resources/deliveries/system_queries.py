@@ -11,8 +11,8 @@ from uuid import UUID
 
 from sqlalchemy import ARRAY, Boolean, Float, Integer, Text, Uuid, bindparam, text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import SystemSession
 from switchboard.resources.deliveries.sender import Claimed, Result
 
 MAX_FAILURES = 20
@@ -156,7 +156,7 @@ class Waiting:
     next: UUID | None
 
 
-async def waiting(session: AsyncSession, *, after: UUID, visits: int) -> Waiting:
+async def waiting(session: SystemSession, *, after: UUID, visits: int) -> Waiting:
     """Look at up to `visits` targets behind `after` in the order of their ids."""
     connection = await session.connection()
     rows = (await connection.execute(_WAITING, {"after": after, "visits": visits})).all()
@@ -165,19 +165,19 @@ async def waiting(session: AsyncSession, *, after: UUID, visits: int) -> Waiting
     return Waiting(ready, soonest, rows[-1].target_id if len(rows) == visits else None)
 
 
-async def claim(session: AsyncSession, rooms: Mapping[UUID, int], *, token: UUID, lease: float) -> list[Claimed]:
+async def claim(session: SystemSession, rooms: Mapping[UUID, int], *, token: UUID, lease: float) -> list[Claimed]:
     """Take up to so many due deliveries of each target for `lease` seconds, oldest first; what others hold is left alone."""
     values = {"targets": list(rooms), "rooms": list(rooms.values()), "token": token, "lease": lease}
     connection = await session.connection()
     return [Claimed(*row) for row in (await connection.execute(_CLAIM, values)).all()]
 
 
-async def hand_back(session: AsyncSession, tokens: Sequence[UUID]) -> None:
+async def hand_back(session: SystemSession, tokens: Sequence[UUID]) -> None:
     """Give up leases: what was claimed under them and has no result is due at once."""
     await (await session.connection()).execute(_HAND_BACK, {"tokens": list(tokens)})
 
 
-async def record(session: AsyncSession, results: Sequence[Result]) -> list[tuple[UUID, UUID]]:
+async def record(session: SystemSession, results: Sequence[Result]) -> list[tuple[UUID, UUID]]:
     """Write results down, each only where its lease still holds, and count them for their endpoints.
 
     Answers id and organization of each endpoint that was disabled by it.
@@ -200,7 +200,7 @@ async def record(session: AsyncSession, results: Sequence[Result]) -> list[tuple
     return await _count(session, [(row.target_id, row.status == "delivered") for row in ended])
 
 
-async def _count(session: AsyncSession, ended: Sequence[tuple[UUID, bool]]) -> list[tuple[UUID, UUID]]:
+async def _count(session: SystemSession, ended: Sequence[tuple[UUID, bool]]) -> list[tuple[UUID, UUID]]:
     """Carry the consecutive failures on, in the order in which deliveries ended."""
     runs: dict[UUID, tuple[bool, int]] = {}
     for target, delivered in ended:
@@ -224,16 +224,16 @@ async def _count(session: AsyncSession, ended: Sequence[tuple[UUID, bool]]) -> l
     ]
 
 
-async def expire(session: AsyncSession, *, seconds: float) -> None:
+async def expire(session: SystemSession, *, seconds: float) -> None:
     """Fail what has waited this long, which only a disabled target makes it do."""
     await (await session.connection()).execute(_EXPIRE, {"seconds": seconds, "error": "the endpoint stayed disabled"})
 
 
-async def forget(session: AsyncSession, *, seconds: float, most: int) -> int:
+async def forget(session: SystemSession, *, seconds: float, most: int) -> int:
     """Delete up to `most` deliveries that have ended and are this old, with their attempts; how many there were."""
     return (await (await session.connection()).execute(_FORGET, {"seconds": seconds, "most": most})).rowcount
 
 
-async def queue_age(session: AsyncSession) -> float:
+async def queue_age(session: SystemSession) -> float:
     """Seconds for which the oldest due delivery has been waiting for a worker."""
     return float((await (await session.connection()).execute(_QUEUE_AGE)).scalar_one())

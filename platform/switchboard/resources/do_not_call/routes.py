@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from quart import Blueprint
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.paging import page
 from switchboard.foundation.web.schemas import Page
@@ -16,7 +16,7 @@ blueprint = Blueprint("do_not_call", __name__)
 
 @blueprint.get("/v1/do-not-call")
 @endpoint(scope="contacts:read", query=DoNotCallQuery, answer=Page[DoNotCallOut])
-async def list_do_not_call_entries(session: AsyncSession, query: DoNotCallQuery) -> Page[DoNotCallOut]:
+async def list_do_not_call_entries(session: TenantSession, query: DoNotCallQuery) -> Page[DoNotCallOut]:
     """List the numbers that are not called.
 
     An addition to the specification, as are its two neighbours.
@@ -26,7 +26,7 @@ async def list_do_not_call_entries(session: AsyncSession, query: DoNotCallQuery)
 
 @blueprint.post("/v1/do-not-call")
 @endpoint(scope="contacts:write", body=DoNotCallCreate, answer=DoNotCallOut, status=201)
-async def create_do_not_call_entry(session: AsyncSession, data: DoNotCallCreate) -> DoNotCallOut:
+async def create_do_not_call_entry(session: TenantSession, data: DoNotCallCreate) -> DoNotCallOut:
     """Have a number not called any more.
 
     Calls and texts to it are refused from now on, and those that wait end `failed`; calls from it are answered. A number that is listed
@@ -37,6 +37,6 @@ async def create_do_not_call_entry(session: AsyncSession, data: DoNotCallCreate)
 
 @blueprint.delete("/v1/do-not-call/<entry_id>")
 @endpoint(scope="contacts:write", answer=None, status=204)
-async def delete_do_not_call_entry(session: AsyncSession, entry_id: UUID) -> None:
+async def delete_do_not_call_entry(session: TenantSession, entry_id: UUID) -> None:
     """Allow a number to be called again."""
     await do_not_call.delete(session, entry_id)

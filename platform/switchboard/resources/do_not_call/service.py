@@ -6,25 +6,23 @@ from uuid import UUID
 from sqlalchemy import ARRAY, Text, any_, literal
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.do_not_call.models import DoNotCallEntry
 from switchboard.resources.do_not_call.schemas import Source
 
 
-def listed(session: AsyncSession, *, phone_number: str | None = None) -> SelectOfScalar[DoNotCallEntry]:
+def listed(session: TenantSession, *, phone_number: str | None = None) -> SelectOfScalar[DoNotCallEntry]:
     """The organization's entries."""
-    rows = select(DoNotCallEntry).where(col(DoNotCallEntry.organization_id) == session.info["organization_id"])
+    rows = session.select(DoNotCallEntry)
     return rows if phone_number is None else rows.where(col(DoNotCallEntry.phone_number) == phone_number)
 
 
-async def add(session: AsyncSession, phone_number: str, *, source: Source, note: str = "") -> DoNotCallEntry:
+async def add(session: TenantSession, phone_number: str, *, source: Source, note: str = "") -> DoNotCallEntry:
     """List an E.164 number. One that is listed already stays as it is, also when two add it at once."""
-    entry = DoNotCallEntry(
-        organization_id=session.info["organization_id"], phone_number=phone_number, source=source, note=note
-    )
+    entry = DoNotCallEntry(organization_id=session.organization_id, phone_number=phone_number, source=source, note=note)
     statement = insert(DoNotCallEntry).values(**entry.model_dump())
     # An update that changes nothing, because only a row that was written is returned.
     kept = statement.on_conflict_do_update(
@@ -34,31 +32,31 @@ async def add(session: AsyncSession, phone_number: str, *, source: Source, note:
     return written
 
 
-async def remove(session: AsyncSession, phone_number: str) -> None:
+async def remove(session: TenantSession, phone_number: str) -> None:
     """Take a number off the list. Raises `NotFound`."""
     await _delete(session, listed(session, phone_number=phone_number))
 
 
-async def delete(session: AsyncSession, entry_id: UUID) -> None:
+async def delete(session: TenantSession, entry_id: UUID) -> None:
     """Take an entry off the list. Raises `NotFound`."""
     await _delete(session, listed(session).where(col(DoNotCallEntry.id) == entry_id))
 
 
-async def is_listed(session: AsyncSession, phone_number: str) -> bool:
+async def is_listed(session: TenantSession, phone_number: str) -> bool:
     """Whether the organization must not call the number."""
     return bool(await listed_among(session, [phone_number]))
 
 
-async def listed_among(session: AsyncSession, phone_numbers: Collection[str]) -> set[str]:
+async def listed_among(session: TenantSession, phone_numbers: Collection[str]) -> set[str]:
     """Those of the numbers (as many as you like) that the organization must not call."""
     rows = select(DoNotCallEntry.phone_number).where(
-        col(DoNotCallEntry.organization_id) == session.info["organization_id"],
+        session.owns(DoNotCallEntry),
         col(DoNotCallEntry.phone_number) == any_(literal(list(phone_numbers), ARRAY(Text))),
     )
     return set((await session.exec(rows)).all())
 
 
-async def _delete(session: AsyncSession, rows: SelectOfScalar[DoNotCallEntry]) -> None:
+async def _delete(session: TenantSession, rows: SelectOfScalar[DoNotCallEntry]) -> None:
     entry = (await session.exec(rows.with_for_update())).one_or_none()
     if entry is None:
         raise NotFound

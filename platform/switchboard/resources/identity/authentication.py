@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import UUID
 
-from sqlmodel.ext.asyncio.session import AsyncSession
-
-from switchboard.foundation.database import Database
+from switchboard.foundation.database import Database, SystemSession
 from switchboard.foundation.web.principal import Limit, Principal
 from switchboard.resources.identity.credentials import digest, prefix_of
 from switchboard.resources.identity.models import Organization
@@ -19,7 +17,7 @@ CACHE_SECONDS = 5.0
 CACHE_SIZE = 10_000
 
 
-Find: TypeAlias = Callable[[AsyncSession, bytes], Awaitable[Principal | None]]
+Find: TypeAlias = Callable[[SystemSession, bytes], Awaitable[Principal | None]]
 """Whose credential has this hash? Asked under the system role."""
 
 
@@ -54,7 +52,7 @@ class Authenticator:
         return principal
 
 
-async def find_api_key(session: AsyncSession, key_hash: bytes) -> Principal | None:
+async def find_api_key(session: SystemSession, key_hash: bytes) -> Principal | None:
     """The principal of an API key."""
     found = await find_key(session, key_hash)
     if found is None:

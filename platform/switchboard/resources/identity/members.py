@@ -10,9 +10,8 @@ from typing import Literal
 from uuid import UUID
 
 from sqlmodel import col, func, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import Database, now
+from switchboard.foundation.database import Database, SystemSession, TenantSession, now
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.identity import system_queries
 from switchboard.resources.identity.credentials import digest
@@ -51,17 +50,15 @@ async def members(database: Database, organization_id: UUID) -> list[Member]:
         return [Member(*row) for row in found]
 
 
-async def invitations(session: AsyncSession) -> list[Invitation]:
+async def invitations(session: TenantSession) -> list[Invitation]:
     """The organization's invitations that are still open, newest first."""
-    mine = select(Invitation).where(
-        col(Invitation.organization_id) == session.info["organization_id"], col(Invitation.expires_at) > now()
-    )
+    mine = session.select(Invitation).where(col(Invitation.expires_at) > now())
     return list((await session.exec(mine.order_by(col(Invitation.created_at).desc()))).all())
 
 
-async def invite(session: AsyncSession, *, email: str, role: Role) -> tuple[Invitation, str]:
+async def invite(session: TenantSession, *, email: str, role: Role) -> tuple[Invitation, str]:
     """Invite somebody; the link's token is answered once and not kept. An older invitation of theirs stops working. Raises `IdentityError`."""
-    address, organization_id = checked_email(email), session.info["organization_id"]
+    address, organization_id = checked_email(email), session.organization_id
     earlier = select(Invitation).where(
         col(Invitation.organization_id) == organization_id, col(Invitation.email) == address
     )
@@ -76,11 +73,9 @@ async def invite(session: AsyncSession, *, email: str, role: Role) -> tuple[Invi
     return invitation, token
 
 
-async def withdraw(session: AsyncSession, invitation_id: UUID) -> None:
+async def withdraw(session: TenantSession, invitation_id: UUID) -> None:
     """Make an invitation's link worthless. Raises `NotFound`."""
-    mine = select(Invitation).where(
-        col(Invitation.organization_id) == session.info["organization_id"], col(Invitation.id) == invitation_id
-    )
+    mine = session.select(Invitation).where(col(Invitation.id) == invitation_id)
     invitation = (await session.exec(mine)).one_or_none()
     if invitation is None:
         raise NotFound
@@ -140,7 +135,7 @@ async def find_or_admit(database: Database, email: str) -> UUID:
         return user.id
 
 
-async def _join(session: AsyncSession, user: User, invitation: Invitation) -> None:
+async def _join(session: SystemSession, user: User, invitation: Invitation) -> None:
     if await _membership(session, invitation.organization_id, user.id) is None:
         session.add(Membership(organization_id=invitation.organization_id, user_id=user.id, role=invitation.role))
         entry = AuditEntry(
@@ -171,7 +166,7 @@ async def remove(database: Database, organization_id: UUID, user_id: UUID) -> No
         await session.delete(membership)
 
 
-async def _open(session: AsyncSession, token: str) -> Invitation:
+async def _open(session: SystemSession, token: str) -> Invitation:
     rows = select(Invitation).where(col(Invitation.token_hash) == digest(token), col(Invitation.expires_at) > now())
     invitation = (await session.exec(rows.with_for_update())).one_or_none()
     if invitation is None:
@@ -179,14 +174,14 @@ async def _open(session: AsyncSession, token: str) -> Invitation:
     return invitation
 
 
-async def _membership(session: AsyncSession, organization_id: UUID, user_id: UUID) -> Membership | None:
+async def _membership(session: SystemSession, organization_id: UUID, user_id: UUID) -> Membership | None:
     rows = select(Membership).where(
         col(Membership.organization_id) == organization_id, col(Membership.user_id) == user_id
     )
     return (await session.exec(rows)).one_or_none()
 
 
-async def _membership_or_404(session: AsyncSession, organization_id: UUID, user_id: UUID) -> Membership:
+async def _membership_or_404(session: SystemSession, organization_id: UUID, user_id: UUID) -> Membership:
     # The organization's row is the lock: two owners who remove each other must not both succeed. Its key stays free for whoever writes a row of the
     # organization: a token that is being issued would wait for us, and we for its approval, which goes with the membership.
     await session.exec(
@@ -198,7 +193,7 @@ async def _membership_or_404(session: AsyncSession, organization_id: UUID, user_
     return membership
 
 
-async def _refuse_last_owner(session: AsyncSession, organization_id: UUID) -> None:
+async def _refuse_last_owner(session: SystemSession, organization_id: UUID) -> None:
     rows = (
         select(func.count())
         .select_from(Membership)

@@ -10,7 +10,7 @@ from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import now
+from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.web.principal import SCOPES, Principal
 from switchboard.resources.identity import passwords
 from switchboard.resources.identity.credentials import API_KEY, digest, new_credential
@@ -85,7 +85,7 @@ async def create_api_key(
 
 
 async def rotate_api_key(
-    session: AsyncSession, key_id: UUID, *, overlap: timedelta, actor: str = OPERATOR
+    session: TenantSession, key_id: UUID, *, overlap: timedelta, actor: str = OPERATOR
 ) -> tuple[ApiKey, str]:
     """Make a key that may do what another may, which ends after the overlap, so that programs can be changed over without a pause.
 
@@ -119,19 +119,19 @@ async def _locked_key(session: AsyncSession, key_id: UUID) -> ApiKey:
     return key
 
 
-def api_keys(session: AsyncSession) -> SelectOfScalar[ApiKey]:
+def api_keys(session: TenantSession) -> SelectOfScalar[ApiKey]:
     """The organization's keys."""
-    return select(ApiKey).where(col(ApiKey.organization_id) == session.info["organization_id"])
+    return session.select(ApiKey)
 
 
-def audit_entries(session: AsyncSession, *, actor: str = "", action: str = "") -> SelectOfScalar[AuditEntry]:
+def audit_entries(session: TenantSession, *, actor: str = "", action: str = "") -> SelectOfScalar[AuditEntry]:
     """The organization's audit log, of one actor or action where one is named."""
-    rows = select(AuditEntry).where(col(AuditEntry.organization_id) == session.info["organization_id"])
+    rows = session.select(AuditEntry)
     rows = rows.where(col(AuditEntry.actor) == actor) if actor else rows
     return rows.where(col(AuditEntry.action) == action) if action else rows
 
 
-def note_change(session: AsyncSession, principal: Principal, action: str, subject: str) -> None:
+def note_change(session: TenantSession, principal: Principal, action: str, subject: str) -> None:
     """Write into the organization's audit log what a credential did through the API."""
     note_deed(session, principal.organization_id, principal.actor, action, subject)
 

@@ -10,9 +10,8 @@ from datetime import timedelta
 from uuid import UUID
 
 from sqlmodel import col, delete, or_, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import Database, now
+from switchboard.foundation.database import Database, SystemSession, now
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.identity import passwords, system_queries
 from switchboard.resources.identity.credentials import digest
@@ -71,7 +70,7 @@ def _count_failure(user: User) -> None:
         user.locked_until = now() + LOCKED
 
 
-async def begin(session: AsyncSession, user: User, browser: Browser) -> tuple[UserSession, str]:
+async def begin(session: SystemSession, user: User, browser: Browser) -> tuple[UserSession, str]:
     """A fresh session of somebody who has proved who they are, in a transaction of the system role."""
     user.failed_sign_ins, user.locked_until = 0, None
     token = secrets.token_urlsafe(32)
@@ -177,7 +176,7 @@ async def hashed(password: str) -> str:
     return await passwords.hashed(password)
 
 
-async def forget_old(session: AsyncSession) -> None:
+async def forget_old(session: SystemSession) -> None:
     """Delete the sessions that are over."""
     over = or_(col(UserSession.last_seen_at) < now() - IDLE, col(UserSession.created_at) < now() - LONGEST)
     await session.exec(delete(UserSession).where(over))

@@ -4,15 +4,14 @@ from datetime import timedelta
 from uuid import UUID
 
 from sqlmodel import and_, col, or_, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import now
+from switchboard.foundation.database import SystemSession, now
 from switchboard.resources.identity.models import ApiKey, Membership, Organization, User, UserSession
 
 COARSE = timedelta(minutes=1)
 
 
-async def find_key(session: AsyncSession, key_hash: bytes) -> tuple[ApiKey, Organization] | None:
+async def find_key(session: SystemSession, key_hash: bytes) -> tuple[ApiKey, Organization] | None:
     """The key of this hash and its organization; None where there is none, or it has expired or was revoked. Notes its use, to the minute."""
     found = await session.exec(
         select(ApiKey, Organization)
@@ -26,14 +25,14 @@ async def find_key(session: AsyncSession, key_hash: bytes) -> tuple[ApiKey, Orga
     return pair
 
 
-async def find_user(session: AsyncSession, email: str, *, lock: bool = False) -> User | None:
+async def find_user(session: SystemSession, email: str, *, lock: bool = False) -> User | None:
     """Whoever has an e-mail address, in whatever case it is written."""
     rows = select(User).where(col(User.email) == email.strip().lower())
     return (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
 
 
 async def find_session(
-    session: AsyncSession, token_hash: bytes
+    session: SystemSession, token_hash: bytes
 ) -> tuple[UserSession, User, Organization | None, str | None] | None:
     """The browser's session of this hash, its user, the organization that it works in, and the user's role there, None for no member."""
     belongs = and_(
@@ -49,7 +48,7 @@ async def find_session(
     return (await session.exec(rows)).one_or_none()
 
 
-async def organizations_of(session: AsyncSession, user: User, *, most: int = 500) -> list[tuple[Organization, str]]:
+async def organizations_of(session: SystemSession, user: User, *, most: int = 500) -> list[tuple[Organization, str]]:
     """The organizations that somebody may enter, by name, with their roles; a superadmin is everywhere an owner."""
     if user.is_superadmin:
         every = await session.exec(select(Organization).order_by(Organization.name).limit(most))
@@ -62,7 +61,7 @@ async def organizations_of(session: AsyncSession, user: User, *, most: int = 500
     )
 
 
-async def role_in(session: AsyncSession, user: User, organization_id: UUID) -> str | None:
+async def role_in(session: SystemSession, user: User, organization_id: UUID) -> str | None:
     """What somebody is in an organization; None where there is none such, or they are no member."""
     if user.is_superadmin:
         return "owner" if await session.get(Organization, organization_id) else None

@@ -1,8 +1,8 @@
 """The endpoint of the integration."""
 
 from quart import Blueprint
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.resources.integrations import service as integrations
 from switchboard.resources.integrations.schemas import IntegrationOut, IntegrationUpdate
@@ -13,7 +13,7 @@ blueprint = Blueprint("integrations", __name__)
 
 @blueprint.put("/v1/integrations")
 @endpoint(scope="webhooks:write", body=IntegrationUpdate, answer=IntegrationOut)
-async def change_integration(session: AsyncSession, data: IntegrationUpdate) -> IntegrationOut:
+async def change_integration(session: TenantSession, data: IntegrationUpdate) -> IntegrationOut:
     """Set the integration's credentials.
 
     Only the given fields change, null removes one. Secrets are never given back.

@@ -2,9 +2,8 @@
 
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import now
+from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.events.models import EventTarget
 from switchboard.foundation.events.targets import owned_target, secret_label
 from switchboard.foundation.keyring import KeyRing
@@ -14,17 +13,15 @@ from switchboard.resources.integrations.models import Integration
 from switchboard.resources.integrations.schemas import IntegrationOut, IntegrationUpdate
 
 
-async def find(session: AsyncSession) -> IntegrationOut | None:
+async def find(session: TenantSession) -> IntegrationOut | None:
     """The integration; None where nobody has set it up yet."""
     both = select(Integration, EventTarget).join(EventTarget, col(EventTarget.id) == col(Integration.id))
-    found = (
-        await session.exec(both.where(col(Integration.organization_id) == session.info["organization_id"]))
-    ).one_or_none()
+    found = (await session.exec(both.where(session.owns(Integration)))).one_or_none()
     return _out(*found) if found else None
 
 
 async def change(
-    session: AsyncSession, data: IntegrationUpdate, *, keyring: KeyRing, outbound: OutboundClient
+    session: TenantSession, data: IntegrationUpdate, *, keyring: KeyRing, outbound: OutboundClient
 ) -> IntegrationOut:
     """Change the given fields. Raises `ValidationFailed` for an address that is not public."""
     integration = await _own(session)
@@ -53,8 +50,8 @@ def _out(integration: Integration, target: EventTarget) -> IntegrationOut:
     )
 
 
-async def _own(session: AsyncSession) -> Integration:
-    organization_id = session.info["organization_id"]
+async def _own(session: TenantSession) -> Integration:
+    organization_id = session.organization_id
     moment = now()
     fresh = {"id": organization_id, "organization_id": organization_id, "created_at": moment, "updated_at": moment}
     await session.exec(insert(Integration).values(**fresh).on_conflict_do_nothing())

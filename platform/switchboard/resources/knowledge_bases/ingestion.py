@@ -6,9 +6,8 @@ from contextlib import closing
 from uuid import UUID
 
 from sqlmodel import col
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import new_id, now
+from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.idempotency import KEPT_FOR
 from switchboard.resources.billing import ledger
@@ -80,7 +79,7 @@ async def _handed_over(
 
 
 async def _known_or_written(
-    session: AsyncSession, base_id: UUID, data: DocumentCreate, extracted: Extracted, *, request_key: bytes | None
+    session: TenantSession, base_id: UUID, data: DocumentCreate, extracted: Extracted, *, request_key: bytes | None
 ) -> KnowledgeDocument:
     if request_key is not None:
         rows = knowledge.documents(session).where(col(KnowledgeDocument.request_key) == request_key)
@@ -95,11 +94,11 @@ async def _known_or_written(
     return document
 
 
-async def _written(session: AsyncSession, base_id: UUID, filename: str, extracted: Extracted) -> KnowledgeDocument:
+async def _written(session: TenantSession, base_id: UUID, filename: str, extracted: Extracted) -> KnowledgeDocument:
     """A document that anybody may go on with."""
     document = KnowledgeDocument(
         id=new_id(),
-        organization_id=session.info["organization_id"],
+        organization_id=session.organization_id,
         knowledge_base_id=base_id,
         filename=filename,
         content_type=extracted.content_type,

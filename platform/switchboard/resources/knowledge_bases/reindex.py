@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from sqlmodel import col, delete
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import now
+from switchboard.foundation.database import TenantSession, now
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.knowledge_bases import indexing
 from switchboard.resources.knowledge_bases import service as knowledge
@@ -88,7 +87,7 @@ async def _rest_or_change_over(
     return rest
 
 
-async def _change_over(session: AsyncSession, base: KnowledgeBase, model: EmbeddingModel) -> None:
+async def _change_over(session: TenantSession, base: KnowledgeBase, model: EmbeddingModel) -> None:
     old = model_of(base)
     base.embedding_provider, base.embedding_model, base.embedding_dimension = (
         model.provider,

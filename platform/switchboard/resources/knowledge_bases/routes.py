@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from quart import Blueprint, request
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, ProviderFailed
 from switchboard.foundation.web.paging import page
@@ -30,14 +30,14 @@ blueprint = Blueprint("knowledge_bases", __name__)
 
 @blueprint.get("/v1/knowledge-bases")
 @endpoint(scope="agents:read", query=PageQuery, answer=Page[KnowledgeBaseOut])
-async def list_knowledge_bases(session: AsyncSession, query: PageQuery) -> Page[KnowledgeBaseOut]:
+async def list_knowledge_bases(session: TenantSession, query: PageQuery) -> Page[KnowledgeBaseOut]:
     """List knowledge bases."""
     return await page(session, knowledge.listed(session), KnowledgeBaseOut.of, query)
 
 
 @blueprint.post("/v1/knowledge-bases")
 @endpoint(scope="agents:write", body=KnowledgeBaseCreate, answer=KnowledgeBaseOut, status=201)
-async def create_knowledge_base(session: AsyncSession, data: KnowledgeBaseCreate) -> KnowledgeBaseOut:
+async def create_knowledge_base(session: TenantSession, data: KnowledgeBaseCreate) -> KnowledgeBaseOut:
     """Create a knowledge base."""
     return KnowledgeBaseOut.of(await knowledge.create(session, data))
 
@@ -64,14 +64,14 @@ async def search_knowledge_bases(principal: Principal, data: KnowledgeSearch) ->
 
 @blueprint.get("/v1/knowledge-bases/<uuid:kb_id>")
 @endpoint(scope="agents:read", answer=KnowledgeBaseOut)
-async def get_knowledge_base(session: AsyncSession, kb_id: UUID) -> KnowledgeBaseOut:
+async def get_knowledge_base(session: TenantSession, kb_id: UUID) -> KnowledgeBaseOut:
     """Get a knowledge base."""
     return KnowledgeBaseOut.of(await knowledge.get(session, kb_id))
 
 
 @blueprint.delete("/v1/knowledge-bases/<uuid:kb_id>")
 @endpoint(scope="agents:write", answer=None, status=204)
-async def delete_knowledge_base(session: AsyncSession, kb_id: UUID) -> None:
+async def delete_knowledge_base(session: TenantSession, kb_id: UUID) -> None:
     """Delete a knowledge base with its documents.
 
     This cannot be undone.
@@ -81,7 +81,7 @@ async def delete_knowledge_base(session: AsyncSession, kb_id: UUID) -> None:
 
 @blueprint.get("/v1/knowledge-bases/<uuid:kb_id>/documents")
 @endpoint(scope="agents:read", query=PageQuery, answer=Page[DocumentOut])
-async def list_documents(session: AsyncSession, kb_id: UUID, query: PageQuery) -> Page[DocumentOut]:
+async def list_documents(session: TenantSession, kb_id: UUID, query: PageQuery) -> Page[DocumentOut]:
     """List a knowledge base's documents."""
     base = await knowledge.get(session, kb_id)
     return await page(session, knowledge.documents(session, base.id), DocumentOut.of, query)
@@ -102,14 +102,14 @@ async def create_document(principal: Principal, kb_id: UUID, data: DocumentCreat
 
 @blueprint.get("/v1/documents/<doc_id>")
 @endpoint(scope="agents:read", answer=DocumentOut)
-async def get_document(session: AsyncSession, doc_id: UUID) -> DocumentOut:
+async def get_document(session: TenantSession, doc_id: UUID) -> DocumentOut:
     """Get a document."""
     return DocumentOut.of(await knowledge.get_document(session, doc_id))
 
 
 @blueprint.delete("/v1/documents/<doc_id>")
 @endpoint(scope="agents:write", answer=None, status=204)
-async def delete_document(session: AsyncSession, doc_id: UUID) -> None:
+async def delete_document(session: TenantSession, doc_id: UUID) -> None:
     """Delete a document.
 
     No search finds it from then on; its vectors are deleted right after.

@@ -8,10 +8,9 @@ from uuid import UUID
 from sqlalchemy import func
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import new_id, now
+from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
@@ -38,18 +37,18 @@ class Holding:
     failed: int
 
 
-def listed(session: AsyncSession) -> SelectOfScalar[KnowledgeBase]:
+def listed(session: TenantSession) -> SelectOfScalar[KnowledgeBase]:
     """The organization's knowledge bases."""
-    return select(KnowledgeBase).where(col(KnowledgeBase.organization_id) == session.info["organization_id"])
+    return session.select(KnowledgeBase)
 
 
-async def using(session: AsyncSession, embedding_provider: str) -> list[KnowledgeBase]:
+async def using(session: TenantSession, embedding_provider: str) -> list[KnowledgeBase]:
     """The organization's knowledge bases whose vectors a provider has made."""
     rows = listed(session).where(col(KnowledgeBase.embedding_provider) == embedding_provider)
     return list((await session.exec(rows.order_by(col(KnowledgeBase.created_at)))).all())
 
 
-async def get(session: AsyncSession, base_id: UUID, *, lock: bool = False) -> KnowledgeBase:
+async def get(session: TenantSession, base_id: UUID, *, lock: bool = False) -> KnowledgeBase:
     """Raises `NotFound`."""
     rows = listed(session).where(col(KnowledgeBase.id) == base_id)
     base = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
@@ -58,7 +57,7 @@ async def get(session: AsyncSession, base_id: UUID, *, lock: bool = False) -> Kn
     return base
 
 
-async def chosen(session: AsyncSession, ids: Iterable[str] | None) -> list[KnowledgeBase]:
+async def chosen(session: TenantSession, ids: Iterable[str] | None) -> list[KnowledgeBase]:
     """Those that a request names, or all by name. Raises `ValidationFailed` for an id that is not one of the organization's knowledge bases."""
     bases = list(
         (await session.exec(listed(session).order_by(func.lower(KnowledgeBase.name), col(KnowledgeBase.id)))).all()
@@ -75,34 +74,34 @@ async def chosen(session: AsyncSession, ids: Iterable[str] | None) -> list[Knowl
     return list(wanted.values())
 
 
-async def create(session: AsyncSession, data: KnowledgeBaseCreate) -> KnowledgeBase:
+async def create(session: TenantSession, data: KnowledgeBaseCreate) -> KnowledgeBase:
     """Make a knowledge base. The first document decides which model its vectors are made by."""
-    base = KnowledgeBase(id=new_id(), organization_id=session.info["organization_id"], **data.model_dump())
+    base = KnowledgeBase(id=new_id(), organization_id=session.organization_id, **data.model_dump())
     session.add(base)
     return base
 
 
-async def rename(session: AsyncSession, base_id: UUID, data: KnowledgeBaseCreate) -> KnowledgeBase:
+async def rename(session: TenantSession, base_id: UUID, data: KnowledgeBaseCreate) -> KnowledgeBase:
     """Give a knowledge base another name and description. Raises `NotFound`."""
     base = await get(session, base_id, lock=True)
     base.name, base.description, base.updated_at = data.name, data.description, now()
     return base
 
 
-async def delete(session: AsyncSession, base_id: UUID) -> None:
+async def delete(session: TenantSession, base_id: UUID) -> None:
     """Delete a knowledge base with its documents, and have their vectors deleted. Raises `NotFound`."""
     base = await get(session, base_id, lock=True)
     await session.delete(base)
     delete_vectors(session, base_id)
 
 
-def documents(session: AsyncSession, base_id: UUID | None = None) -> SelectOfScalar[KnowledgeDocument]:
+def documents(session: TenantSession, base_id: UUID | None = None) -> SelectOfScalar[KnowledgeDocument]:
     """The organization's documents, or one knowledge base's."""
-    rows = select(KnowledgeDocument).where(col(KnowledgeDocument.organization_id) == session.info["organization_id"])
+    rows = session.select(KnowledgeDocument)
     return rows if base_id is None else rows.where(col(KnowledgeDocument.knowledge_base_id) == base_id)
 
 
-async def get_document(session: AsyncSession, document_id: UUID, *, lock: bool = False) -> KnowledgeDocument:
+async def get_document(session: TenantSession, document_id: UUID, *, lock: bool = False) -> KnowledgeDocument:
     """Raises `NotFound`."""
     rows = documents(session).where(col(KnowledgeDocument.id) == document_id)
     document = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
@@ -111,22 +110,22 @@ async def get_document(session: AsyncSession, document_id: UUID, *, lock: bool =
     return document
 
 
-async def holdings(session: AsyncSession) -> dict[UUID, Holding]:
+async def holdings(session: TenantSession) -> dict[UUID, Holding]:
     """What each of the organization's knowledge bases holds; those without a document are not in it."""
-    ours = col(KnowledgeDocument.organization_id) == session.info["organization_id"]
+    ours = session.owns(KnowledgeDocument)
     base, passages = col(KnowledgeDocument.knowledge_base_id), func.coalesce(func.sum(KnowledgeDocument.chunk_count), 0)
     failed = func.count().filter(col(KnowledgeDocument.status) == "failed")
     rows = await session.exec(select(base, func.count(), passages, failed).where(ours).group_by(base))
     return {base_id: Holding(documents, cut, broken) for base_id, documents, cut, broken in rows}
 
 
-async def text_of(session: AsyncSession, document_id: UUID) -> str:
+async def text_of(session: TenantSession, document_id: UUID) -> str:
     """A document's text, as it was read. Raises `NotFound`."""
     document = await get_document(session, document_id)
     return (await session.get_one(KnowledgeText, document.id)).content
 
 
-async def retry_document(session: AsyncSession, document_id: UUID) -> KnowledgeDocument:
+async def retry_document(session: TenantSession, document_id: UUID) -> KnowledgeDocument:
     """Have a worker embed a document that failed once more. Raises `NotFound`, `InvalidState`."""
     document = await get_document(session, document_id, lock=True)
     if document.status != "failed":
@@ -136,13 +135,13 @@ async def retry_document(session: AsyncSession, document_id: UUID) -> KnowledgeD
     return document
 
 
-def wake_processing(session: AsyncSession, document: KnowledgeDocument) -> None:
+def wake_processing(session: TenantSession, document: KnowledgeDocument) -> None:
     """Have a worker go on with a document once the transaction has been committed."""
     whose, which = str(document.organization_id), str(document.id)
     wake(session, "process_document", timeout_seconds=LONG_SECONDS, organization_id=whose, document_id=which)
 
 
-async def delete_document(session: AsyncSession, document_id: UUID) -> None:
+async def delete_document(session: TenantSession, document_id: UUID) -> None:
     """Delete a document, and have its vectors deleted. Raises `NotFound`."""
     document = await get_document(session, document_id, lock=True)
     await session.delete(document)
@@ -150,19 +149,19 @@ async def delete_document(session: AsyncSession, document_id: UUID) -> None:
 
 
 def delete_vectors(
-    session: AsyncSession, base_id: UUID, *, document_id: UUID | None = None, model: str | None = None
+    session: TenantSession, base_id: UUID, *, document_id: UUID | None = None, model: str | None = None
 ) -> None:
     """Have vectors deleted once the transaction is committed."""
-    organization_id: UUID = session.info["organization_id"]
+    organization_id = session.organization_id
     session.add(
         VectorDeletion(organization_id=organization_id, knowledge_base_id=base_id, document_id=document_id, model=model)
     )
     wake(session, "delete_vectors", organization_id=str(organization_id))
 
 
-async def vectors_changed(session: AsyncSession) -> None:
+async def vectors_changed(session: TenantSession) -> None:
     """Have the organization's vectors compacted and indexed in a while."""
-    organization_id = session.info["organization_id"]
+    organization_id = session.organization_id
     moment = now()
     fresh = {
         "id": organization_id,

@@ -9,9 +9,8 @@ from uuid import UUID
 
 import structlog
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import Database
+from switchboard.foundation.database import Database, SystemSession
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.identity.credentials import digest
@@ -89,7 +88,7 @@ async def remove(database: Database, limiter: RateLimiter, client: UUID) -> None
         await limiter.tell_revoked(str(grant))
 
 
-async def authenticated(session: AsyncSession, client_id: str, secret: str | None) -> OAuthClient:
+async def authenticated(session: SystemSession, client_id: str, secret: str | None) -> OAuthClient:
     """The application that these credentials are of. Raises `ClientRefused`, the same and after the same work for an unknown application
     and a wrong secret."""
     client = (await session.exec(select(OAuthClient).where(col(OAuthClient.client_id) == client_id))).one_or_none()
@@ -102,7 +101,7 @@ async def authenticated(session: AsyncSession, client_id: str, secret: str | Non
     return client
 
 
-async def _get(session: AsyncSession, client: UUID) -> OAuthClient:
+async def _get(session: SystemSession, client: UUID) -> OAuthClient:
     found = (
         await session.exec(select(OAuthClient).where(col(OAuthClient.id) == client).with_for_update())
     ).one_or_none()

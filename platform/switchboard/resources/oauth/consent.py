@@ -13,9 +13,8 @@ from uuid import UUID
 from authlib.oauth2 import OAuth2Error
 from sqlalchemy.orm import Session
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import Database
+from switchboard.foundation.database import Database, SystemSession
 from switchboard.resources.identity.models import Membership, Organization, User
 from switchboard.resources.oauth.parameters import checked
 from switchboard.resources.oauth.server import Request, Server
@@ -73,7 +72,7 @@ async def decline(database: Database, issuer: str, parameters: Parameters) -> st
         return await session.run_sync(_decide, issuer, parameters, None)
 
 
-async def _approval(session: AsyncSession, user_id: UUID, organization_id: UUID) -> Approval:
+async def _approval(session: SystemSession, user_id: UUID, organization_id: UUID) -> Approval:
     mine = select(Membership).where(
         col(Membership.user_id) == user_id, col(Membership.organization_id) == organization_id
     )

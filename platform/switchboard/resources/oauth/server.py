@@ -1,6 +1,6 @@
 """The authorization server: Authlib's, over our tables.
 
-Authlib is synchronous, so it runs within `AsyncSession.run_sync`, in its caller's transaction. That is committed whatever the answer is: a refused
+Authlib is synchronous, so it runs within `TenantSession.run_sync`, in its caller's transaction. That is committed whatever the answer is: a refused
 replay has ended something.
 """
 

@@ -4,9 +4,8 @@ from datetime import timedelta
 
 from sqlalchemy import delete
 from sqlmodel import col, or_, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import now
+from switchboard.foundation.database import SystemSession, now
 from switchboard.foundation.web.principal import OWNERS_SCOPES, Principal
 from switchboard.resources.identity.authentication import principal_of
 from switchboard.resources.identity.models import Organization, User
@@ -16,7 +15,7 @@ from switchboard.resources.oauth.models import OAuthClient, OAuthGrant, OAuthTok
 COARSE = timedelta(minutes=1)
 
 
-async def find_access_token(session: AsyncSession, token_hash: bytes) -> Principal | None:
+async def find_access_token(session: SystemSession, token_hash: bytes) -> Principal | None:
     """Who acts by an access token: a user, through an application, with what the user may still do. Notes its use, to the minute."""
     live = (
         select(OAuthGrant, OAuthToken.scopes, OAuthClient.client_id, Organization)
@@ -49,7 +48,7 @@ async def find_access_token(session: AsyncSession, token_hash: bytes) -> Princip
     )
 
 
-async def forget_expired(session: AsyncSession) -> None:
+async def forget_expired(session: SystemSession) -> None:
     """Delete approvals of which nothing can be used any more, and refresh tokens so old that a replay would be refused anyway."""
     await session.exec(delete(OAuthToken).where(col(OAuthToken.expires_at) < now()))
     await session.exec(delete(OAuthGrant).where(col(OAuthGrant.expires_at) < now()))

@@ -4,21 +4,19 @@ from datetime import datetime
 from decimal import Decimal
 from uuid import UUID, uuid5
 
-from sqlmodel.ext.asyncio.session import AsyncSession
-
-from switchboard.foundation.database import now
+from switchboard.foundation.database import TenantSession, now
 from switchboard.resources.billing import ledger
 from switchboard.resources.identity.service import policy_of
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schedule import next_period_end
 
 
-async def price(session: AsyncSession) -> Decimal:
+async def price(session: TenantSession) -> Decimal:
     """A month of a number."""
-    return Decimal(str((await policy_of(session, session.info["organization_id"])).prices.number_month))
+    return Decimal(str((await policy_of(session, session.organization_id)).prices.number_month))
 
 
-async def charge_due(session: AsyncSession, number: PhoneNumber) -> None:
+async def charge_due(session: TenantSession, number: PhoneNumber) -> None:
     """Charge the months that have begun since the last one charged. Rent is owed, so it may take a prepaid balance below zero."""
     while number.billed_until is not None and number.billed_until <= now():
         await ledger.settle(session, "number", month_reference(number.id, number.billed_until), await price(session))

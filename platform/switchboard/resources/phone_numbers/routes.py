@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from quart import Blueprint
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import Conflict, InsufficientBalance, InvalidState, ProviderFailed
 from switchboard.foundation.web.paging import page
@@ -27,7 +27,7 @@ blueprint = Blueprint("phone_numbers", __name__)
 
 @blueprint.get("/v1/phone-numbers")
 @endpoint(scope="phone-numbers:read", query=PageQuery, answer=Page[PhoneNumberOut])
-async def list_phone_numbers(session: AsyncSession, query: PageQuery) -> Page[PhoneNumberOut]:
+async def list_phone_numbers(session: TenantSession, query: PageQuery) -> Page[PhoneNumberOut]:
     """List phone numbers.
 
     Those that are active, those that are about to be released among them.
@@ -61,7 +61,7 @@ async def search_phone_numbers(principal: Principal, data: NumberSearch) -> Avai
 
 @blueprint.put("/v1/phone-numbers/<uuid:number_id>")
 @endpoint(scope="phone-numbers:write", body=PhoneNumberUpdate, answer=PhoneNumberOut)
-async def update_phone_number(session: AsyncSession, number_id: UUID, data: PhoneNumberUpdate) -> PhoneNumberOut:
+async def update_phone_number(session: TenantSession, number_id: UUID, data: PhoneNumberUpdate) -> PhoneNumberOut:
     """Update a phone number.
 
     Only the given fields change; null clears one.
@@ -73,7 +73,7 @@ async def update_phone_number(session: AsyncSession, number_id: UUID, data: Phon
 
 @blueprint.delete("/v1/phone-numbers/<uuid:number_id>")
 @endpoint(scope="phone-numbers:write", answer=PhoneNumberOut, errors=[InvalidState])
-async def release_phone_number(session: AsyncSession, number_id: UUID) -> PhoneNumberOut:
+async def release_phone_number(session: TenantSession, number_id: UUID) -> PhoneNumberOut:
     """Give a phone number up.
 
     It works until the end of its billing period (a month, counted from the purchase) and is then released.

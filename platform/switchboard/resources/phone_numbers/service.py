@@ -6,11 +6,10 @@ from decimal import Decimal
 from uuid import UUID
 
 from sqlalchemy.exc import IntegrityError
-from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import new_id, now
+from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.outbound.fields import public_url
@@ -26,13 +25,13 @@ from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy, PhoneNum
 OURS = ("active", "pending_release")
 
 
-def listed(session: AsyncSession) -> SelectOfScalar[PhoneNumber]:
+def listed(session: TenantSession) -> SelectOfScalar[PhoneNumber]:
     """The numbers that the organization has."""
-    rows = select(PhoneNumber).where(col(PhoneNumber.organization_id) == session.info["organization_id"])
+    rows = session.select(PhoneNumber)
     return rows.where(col(PhoneNumber.status).in_(OURS))
 
 
-async def get(session: AsyncSession, number_id: UUID) -> PhoneNumber:
+async def get(session: TenantSession, number_id: UUID) -> PhoneNumber:
     """A number of the organization. Raises `NotFound`."""
     number = (await session.exec(listed(session).where(col(PhoneNumber.id) == number_id))).one_or_none()
     if number is None:
@@ -40,18 +39,18 @@ async def get(session: AsyncSession, number_id: UUID) -> PhoneNumber:
     return number
 
 
-async def find_by_number(session: AsyncSession, phone_number: str) -> PhoneNumber | None:
+async def find_by_number(session: TenantSession, phone_number: str) -> PhoneNumber | None:
     """The organization's own number, None where it is not its own."""
     return (await session.exec(listed(session).where(col(PhoneNumber.phone_number) == phone_number))).one_or_none()
 
 
-async def at_carrier(session: AsyncSession, carrier: str) -> list[PhoneNumber]:
+async def at_carrier(session: TenantSession, carrier: str) -> list[PhoneNumber]:
     """The organization's active numbers at a carrier, the oldest first."""
     rows = listed(session).where(col(PhoneNumber.carrier) == carrier, col(PhoneNumber.status) == "active")
     return list((await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id)))).all())
 
 
-async def answered_by(session: AsyncSession, agent_ids: Collection[UUID]) -> dict[UUID, list[PhoneNumber]]:
+async def answered_by(session: TenantSession, agent_ids: Collection[UUID]) -> dict[UUID, list[PhoneNumber]]:
     """The numbers that each of these agents answers, the oldest first."""
     rows = listed(session).where(col(PhoneNumber.inbound_agent_id).in_(agent_ids)).order_by(col(PhoneNumber.created_at))
     found: dict[UUID, list[PhoneNumber]] = {agent_id: [] for agent_id in agent_ids}
@@ -61,26 +60,26 @@ async def answered_by(session: AsyncSession, agent_ids: Collection[UUID]) -> dic
     return found
 
 
-async def active(session: AsyncSession) -> list[PhoneNumber]:
+async def active(session: TenantSession) -> list[PhoneNumber]:
     """The organization's numbers that can be used, in their order."""
     rows = listed(session).where(col(PhoneNumber.status) == "active")
     return list((await session.exec(rows.order_by(col(PhoneNumber.phone_number)))).all())
 
 
-async def of_agent(session: AsyncSession, agent_id: UUID) -> PhoneNumber | None:
+async def of_agent(session: TenantSession, agent_id: UUID) -> PhoneNumber | None:
     """The first number that an agent answers, None where it answers none."""
     rows = listed(session).where(col(PhoneNumber.inbound_agent_id) == agent_id, col(PhoneNumber.status) == "active")
     return (await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id)).limit(1))).one_or_none()
 
 
-async def find_active(session: AsyncSession, number_id: UUID) -> PhoneNumber | None:
+async def find_active(session: TenantSession, number_id: UUID) -> PhoneNumber | None:
     """The organization's number that can be used, None where it has no such one."""
     return (
         await session.exec(listed(session).where(col(PhoneNumber.id) == number_id, col(PhoneNumber.status) == "active"))
     ).one_or_none()
 
 
-async def require(session: AsyncSession, number_id: str, *, field: str) -> PhoneNumber:
+async def require(session: TenantSession, number_id: str, *, field: str) -> PhoneNumber:
     """A number that a body names. Raises `ValidationFailed`: an unknown one and another organization's answer alike."""
     key = parse_id(number_id)
     number = await find_active(session, key) if key else None
@@ -89,14 +88,14 @@ async def require(session: AsyncSession, number_id: str, *, field: str) -> Phone
     return number
 
 
-async def begin_purchase(session: AsyncSession, data: PhoneNumberBuy, *, carrier: str) -> PhoneNumber:
+async def begin_purchase(session: TenantSession, data: PhoneNumberBuy, *, carrier: str) -> PhoneNumber:
     """Write down the intent to buy, before the carrier is asked, so that a purchase is never forgotten.
 
     Raises `ValidationFailed` for an unknown agent, `Conflict` for a number that is in use here, and `InsufficientBalance`.
     """
     number = PhoneNumber(
         id=new_id(),
-        organization_id=session.info["organization_id"],
+        organization_id=session.organization_id,
         phone_number=data.phone_number,
         friendly_name=data.friendly_name or data.phone_number,
         inbound_agent_id=await _agent_id(session, data.inbound_agent_id),
@@ -111,7 +110,7 @@ async def begin_purchase(session: AsyncSession, data: PhoneNumberBuy, *, carrier
     return number
 
 
-async def finish_purchase(session: AsyncSession, number_id: UUID, *, carrier_number_id: str, sms: bool) -> PhoneNumber:
+async def finish_purchase(session: TenantSession, number_id: UUID, *, carrier_number_id: str, sms: bool) -> PhoneNumber:
     """The carrier has sold it."""
     number = await session.get_one(PhoneNumber, number_id, with_for_update=True)
     number.status, number.carrier_number_id, number.sms_active = "active", carrier_number_id, sms
@@ -121,7 +120,7 @@ async def finish_purchase(session: AsyncSession, number_id: UUID, *, carrier_num
     return number
 
 
-async def fail_purchase(session: AsyncSession, number_id: UUID) -> None:
+async def fail_purchase(session: TenantSession, number_id: UUID) -> None:
     """The carrier has refused."""
     number = await session.get_one(PhoneNumber, number_id, with_for_update=True)
     number.status = "failed"
@@ -129,7 +128,7 @@ async def fail_purchase(session: AsyncSession, number_id: UUID) -> None:
 
 
 async def update(
-    session: AsyncSession, number_id: UUID, data: PhoneNumberUpdate, *, keyring: KeyRing, outbound: OutboundClient
+    session: TenantSession, number_id: UUID, data: PhoneNumberUpdate, *, keyring: KeyRing, outbound: OutboundClient
 ) -> tuple[PhoneNumber, str | None]:
     """Change the given fields; answers the number and, where a webhook URL was set, the new secret that signs requests to it.
 
@@ -153,7 +152,7 @@ async def update(
     return number, secret
 
 
-async def schedule_release(session: AsyncSession, number_id: UUID) -> PhoneNumber:
+async def schedule_release(session: TenantSession, number_id: UUID) -> PhoneNumber:
     """Give a number up at the end of its billing period; until then it works. Raises `NotFound`, `InvalidState`."""
     number = await get(session, number_id)
     if number.status != "active":
@@ -177,7 +176,7 @@ def _set_webhook(number: PhoneNumber, url: str | None, *, keyring: KeyRing, outb
     return secret
 
 
-async def _agent_id(session: AsyncSession, text: str | None) -> UUID | None:
+async def _agent_id(session: TenantSession, text: str | None) -> UUID | None:
     if text is None:
         return None
     key = parse_id(text)

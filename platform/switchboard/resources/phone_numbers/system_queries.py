@@ -4,16 +4,15 @@ from datetime import timedelta
 from uuid import UUID
 
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import now
+from switchboard.foundation.database import SystemSession, now
 from switchboard.resources.phone_numbers.models import PhoneNumber
 
 PURCHASE_PATIENCE = timedelta(minutes=1)
 BATCH = 50
 
 
-async def unfinished_purchases(session: AsyncSession) -> list[tuple[UUID, UUID]]:
+async def unfinished_purchases(session: SystemSession) -> list[tuple[UUID, UUID]]:
     """Organization and id of each number whose purchase was begun long enough ago that nobody can still be at it."""
     rows = await session.exec(
         select(PhoneNumber.organization_id, PhoneNumber.id)
@@ -23,7 +22,7 @@ async def unfinished_purchases(session: AsyncSession) -> list[tuple[UUID, UUID]]
     return list(rows.all())
 
 
-async def due_releases(session: AsyncSession) -> list[tuple[UUID, UUID]]:
+async def due_releases(session: SystemSession) -> list[tuple[UUID, UUID]]:
     """Organization and id of each number whose billing period is over."""
     rows = await session.exec(
         select(PhoneNumber.organization_id, PhoneNumber.id)
@@ -33,7 +32,7 @@ async def due_releases(session: AsyncSession) -> list[tuple[UUID, UUID]]:
     return list(rows.all())
 
 
-async def due_rents(session: AsyncSession) -> list[tuple[UUID, UUID]]:
+async def due_rents(session: SystemSession) -> list[tuple[UUID, UUID]]:
     """Organization and id of each number of which a month has begun that is not charged."""
     rows = select(PhoneNumber.organization_id, PhoneNumber.id).where(
         col(PhoneNumber.status) == "active", col(PhoneNumber.billed_until) <= now()
@@ -41,7 +40,7 @@ async def due_rents(session: AsyncSession) -> list[tuple[UUID, UUID]]:
     return list((await session.exec(rows.limit(BATCH))).all())
 
 
-async def owner(session: AsyncSession, phone_number: str) -> PhoneNumber | None:
+async def owner(session: SystemSession, phone_number: str) -> PhoneNumber | None:
     """The number in use, whoever's it is."""
     in_use = ("provisioning", "active", "pending_release")
     rows = select(PhoneNumber).where(col(PhoneNumber.phone_number) == phone_number, col(PhoneNumber.status).in_(in_use))

@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from quart import Blueprint
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, InvalidState
 from switchboard.foundation.web.paging import page
@@ -19,7 +19,7 @@ blueprint = Blueprint("simulations", __name__)
 
 @blueprint.get("/v1/agents/<agent_id>/simulations")
 @endpoint(scope="agents:read", query=PageQuery, answer=Page[SimulationOut])
-async def list_simulations(session: AsyncSession, agent_id: UUID, query: PageQuery) -> Page[SimulationOut]:
+async def list_simulations(session: TenantSession, agent_id: UUID, query: PageQuery) -> Page[SimulationOut]:
     """List an agent's simulations.
 
     An addition to the specification.
@@ -36,7 +36,7 @@ async def list_simulations(session: AsyncSession, agent_id: UUID, query: PageQue
     status=201,
     errors=[InsufficientBalance, InvalidState],
 )
-async def create_simulation(session: AsyncSession, agent_id: UUID, data: SimulationCreate) -> SimulationOut:
+async def create_simulation(session: TenantSession, agent_id: UUID, data: SimulationCreate) -> SimulationOut:
     """Simulate a conversation with an agent.
 
     A played caller speaks with it, and assertions say whether it did well; `simulation.completed` tells the result. An addition to the specification.
@@ -46,7 +46,7 @@ async def create_simulation(session: AsyncSession, agent_id: UUID, data: Simulat
 
 @blueprint.get("/v1/agents/<agent_id>/simulations/<simulation_id>")
 @endpoint(scope="agents:read", answer=SimulationOut)
-async def get_simulation(session: AsyncSession, agent_id: UUID, simulation_id: UUID) -> SimulationOut:
+async def get_simulation(session: TenantSession, agent_id: UUID, simulation_id: UUID) -> SimulationOut:
     """Get a simulation.
 
     An addition to the specification.

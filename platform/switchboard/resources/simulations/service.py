@@ -2,11 +2,10 @@
 
 from uuid import UUID
 
-from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import new_id, now
+from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.plugin_sdk import SimulatedCarrier
@@ -22,14 +21,12 @@ JOB_SECONDS = 660
 """After which a worker's job is cancelled; the conversation itself may take ten minutes."""
 
 
-def listed(session: AsyncSession, agent_id: UUID) -> SelectOfScalar[Simulation]:
+def listed(session: TenantSession, agent_id: UUID) -> SelectOfScalar[Simulation]:
     """An agent's simulations."""
-    return select(Simulation).where(
-        col(Simulation.organization_id) == session.info["organization_id"], col(Simulation.agent_id) == agent_id
-    )
+    return session.select(Simulation).where(col(Simulation.agent_id) == agent_id)
 
 
-async def get(session: AsyncSession, agent_id: UUID, simulation_id: UUID, *, lock: bool = False) -> Simulation:
+async def get(session: TenantSession, agent_id: UUID, simulation_id: UUID, *, lock: bool = False) -> Simulation:
     """Raises `NotFound`. Locked, it is as it is now, and only its own transaction changes it."""
     rows = listed(session, agent_id).where(col(Simulation.id) == simulation_id)
     if lock:
@@ -40,7 +37,7 @@ async def get(session: AsyncSession, agent_id: UUID, simulation_id: UUID, *, loc
     return simulation
 
 
-async def create(session: AsyncSession, registry: Registry, agent_id: UUID, data: SimulationCreate) -> Simulation:
+async def create(session: TenantSession, registry: Registry, agent_id: UUID, data: SimulationCreate) -> Simulation:
     """Write a simulation down; a worker runs it.
 
     Raises `NotFound`, `ValidationFailed`, `InsufficientBalance`, and `InvalidState` for mode `audio` where the agent answers no number that a played
@@ -63,7 +60,7 @@ async def create(session: AsyncSession, registry: Registry, agent_id: UUID, data
     return simulation
 
 
-def wake_runner(session: AsyncSession, simulation: Simulation, *, delay_seconds: int = 0) -> None:
+def wake_runner(session: TenantSession, simulation: Simulation, *, delay_seconds: int = 0) -> None:
     """Have a worker look at a simulation once the transaction has been committed, or that much later."""
     whose, agent, which = str(simulation.organization_id), str(simulation.agent_id), str(simulation.id)
     wake(
@@ -77,7 +74,7 @@ def wake_runner(session: AsyncSession, simulation: Simulation, *, delay_seconds:
     )
 
 
-async def simulated_number(session: AsyncSession, registry: Registry, agent_id: UUID) -> PhoneNumber | None:
+async def simulated_number(session: TenantSession, registry: Registry, agent_id: UUID) -> PhoneNumber | None:
     """A number that the agent answers and that a played caller can ring."""
     rows = numbers.listed(session).where(
         col(PhoneNumber.inbound_agent_id) == agent_id, col(PhoneNumber.status) == "active"

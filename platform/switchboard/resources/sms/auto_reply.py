@@ -16,7 +16,6 @@ from uuid import UUID
 import structlog
 from sqlalchemy import func
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.engine.conversation.call import Tool
 from switchboard.engine.conversation.knowledge import PATIENT_SECONDS, SearchKnowledge, recalled
@@ -25,7 +24,7 @@ from switchboard.engine.conversation.text_response import Writer
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.tools import OptOut
 from switchboard.engine.providers.conversation import agent_model
-from switchboard.foundation.database import now
+from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.events.triggers import act_at_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InsufficientBalance, NotFound
@@ -76,7 +75,7 @@ class _Claim:
     depth: int = 0
 
 
-def owe_answer(session: AsyncSession, conversation: SmsConversation) -> None:
+def owe_answer(session: TenantSession, conversation: SmsConversation) -> None:
     """A text came in to which the agent may have an answer; whether it has is decided when the answer is due."""
     if conversation.status != "open":
         return
@@ -119,7 +118,7 @@ async def _take(runtime: Runtime, organization_id: UUID, conversation_id: UUID) 
         return claim
 
 
-async def _answerer(session: AsyncSession, conversation: SmsConversation) -> tuple[PhoneNumber, Agent] | None:
+async def _answerer(session: TenantSession, conversation: SmsConversation) -> tuple[PhoneNumber, Agent] | None:
     """Who answers: the number's agent, where it is active, the number open for texts, and the contact somebody who can be texted."""
     try:
         number = await numbers.get(session, conversation.phone_number_id)
@@ -140,7 +139,7 @@ async def _answerer(session: AsyncSession, conversation: SmsConversation) -> tup
     return number, agent
 
 
-async def _recent(session: AsyncSession, conversation: SmsConversation) -> list[SmsMessage]:
+async def _recent(session: TenantSession, conversation: SmsConversation) -> list[SmsMessage]:
     rows = sms.messages(session, conversation.id).where(
         col(SmsMessage.author) != "platform", col(SmsMessage.status) != "failed"
     )

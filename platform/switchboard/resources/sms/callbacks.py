@@ -4,8 +4,8 @@ from uuid import UUID
 
 import structlog
 from sqlmodel import col
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.plugin_sdk import TextStatus
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsMessage
@@ -32,7 +32,7 @@ async def apply(
 
 
 async def _find(
-    session: AsyncSession, carrier: str, carrier_text_id: str, message_id: UUID | None
+    session: TenantSession, carrier: str, carrier_text_id: str, message_id: UUID | None
 ) -> SmsMessage | None:
     rows = sms.messages(session).where(col(SmsMessage.carrier) == carrier, col(SmsMessage.direction) == "outbound")
     named = (

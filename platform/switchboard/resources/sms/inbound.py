@@ -5,9 +5,8 @@ from uuid import UUID
 
 import structlog
 from sqlmodel import col
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import new_id, now
+from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.catalog import SmsReceived
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.events.triggers import act_at_depth
@@ -53,14 +52,14 @@ async def receive(runtime: Runtime, organization_id: UUID, carrier: str, incomin
             owe_answer(session, conversation)
 
 
-async def _is_known(session: AsyncSession, carrier: str, carrier_text_id: str) -> bool:
+async def _is_known(session: TenantSession, carrier: str, carrier_text_id: str) -> bool:
     rows = sms.messages(session).where(
         col(SmsMessage.carrier) == carrier, col(SmsMessage.carrier_text_id) == carrier_text_id
     )
     return (await session.exec(rows)).one_or_none() is not None
 
 
-async def _cause_depth(session: AsyncSession, incoming: TextReceived) -> int:
+async def _cause_depth(session: TenantSession, incoming: TextReceived) -> int:
     """What one of our own numbers has sent goes on where it left off, so that automations cannot chase each other over the carrier."""
     if await numbers.find_by_number(session, incoming.from_number) is None:
         return 0

@@ -5,8 +5,8 @@ from uuid import UUID
 
 from sqlalchemy.orm import aliased
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.row_counts import total
 from switchboard.foundation.web.schemas import PageQuery
@@ -16,7 +16,7 @@ from switchboard.resources.sms.models import SmsConversation, SmsMessage
 
 
 async def latest(
-    session: AsyncSession, query: PageQuery, *, contact_number: str | None = None
+    session: TenantSession, query: PageQuery, *, contact_number: str | None = None
 ) -> tuple[list[SmsConversation], int]:
     """A part of the conversations, or of those with a number, the one with the latest text first, and how many there are in all."""
     rows = sms.conversations(session)
@@ -30,11 +30,11 @@ async def latest(
     return list((await session.exec(part)).all()), await total(session, rows)
 
 
-async def last_texts(session: AsyncSession, conversations: Sequence[SmsConversation]) -> dict[UUID, SmsMessage]:
+async def last_texts(session: TenantSession, conversations: Sequence[SmsConversation]) -> dict[UUID, SmsMessage]:
     """The last text of each conversation that has one."""
     text = aliased(SmsMessage)
     own = select(text.id).where(
-        text.organization_id == session.info["organization_id"], text.conversation_id == col(SmsConversation.id)
+        text.organization_id == session.organization_id, text.conversation_id == col(SmsConversation.id)
     )
     newest = (
         own.order_by(col(text.created_at).desc(), col(text.id).desc())
@@ -49,7 +49,7 @@ async def last_texts(session: AsyncSession, conversations: Sequence[SmsConversat
     return {message.conversation_id: message for message in found.all()}
 
 
-async def reply(session: AsyncSession, conversation_id: UUID, body: str) -> SmsMessage:
+async def reply(session: TenantSession, conversation_id: UUID, body: str) -> SmsMessage:
     """Write down a person's answer to be sent; what the agent owed is paid with it.
 
     Raises `NotFound`, `InvalidState` for a conversation whose number is not in use any more, and what `sms.compose` raises.

@@ -8,8 +8,8 @@ opens the conversation that it is said in and lifts what a STOP has listed, but 
 from typing import Literal
 
 from sqlmodel import col
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.do_not_call.models import DoNotCallEntry
 from switchboard.resources.identity.service import find_organization
@@ -53,7 +53,7 @@ def keyword(body: str) -> Keyword | None:
 
 
 async def obey(
-    session: AsyncSession, conversation: SmsConversation, number: PhoneNumber, said: Keyword, *, answered: bool
+    session: TenantSession, conversation: SmsConversation, number: PhoneNumber, said: Keyword, *, answered: bool
 ) -> bool:
     """Do what a keyword asks for; answers False where it means nothing here. `answered`: the carrier has confirmed it to the contact itself."""
     listing = await _own_listing(session, conversation)
@@ -76,7 +76,7 @@ async def obey(
     return True
 
 
-async def _own_listing(session: AsyncSession, conversation: SmsConversation) -> DoNotCallEntry | None:
+async def _own_listing(session: TenantSession, conversation: SmsConversation) -> DoNotCallEntry | None:
     """The contact's entry in the do-not-call list, where a text of theirs made it: others are not theirs to lift."""
     rows = do_not_call.listed(session, phone_number=conversation.contact_number).where(
         col(DoNotCallEntry.source) == "text"

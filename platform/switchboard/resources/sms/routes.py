@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from quart import Blueprint
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, InvalidState, RecipientOptedOut
 from switchboard.foundation.web.paging import page
@@ -23,7 +23,7 @@ blueprint = Blueprint("sms", __name__)
     status=201,
     errors=[InsufficientBalance, InvalidState, RecipientOptedOut],
 )
-async def send_sms(session: AsyncSession, data: SmsCreate) -> SmsMessageOut:
+async def send_sms(session: TenantSession, data: SmsCreate) -> SmsMessageOut:
     """Send a text.
 
     The answer comes at once, with the text `queued`; what becomes of it is told by events and by its conversation.
@@ -33,7 +33,7 @@ async def send_sms(session: AsyncSession, data: SmsCreate) -> SmsMessageOut:
 
 @blueprint.get("/v1/sms/conversations")
 @endpoint(scope="sms:read", query=PageQuery, answer=Page[SmsConversationOut])
-async def list_sms_conversations(session: AsyncSession, query: PageQuery) -> Page[SmsConversationOut]:
+async def list_sms_conversations(session: TenantSession, query: PageQuery) -> Page[SmsConversationOut]:
     """List text conversations."""
     return await page(session, sms.conversations(session), SmsConversationOut.of, query)
 
@@ -41,7 +41,7 @@ async def list_sms_conversations(session: AsyncSession, query: PageQuery) -> Pag
 @blueprint.get("/v1/sms/conversations/<conversation_id>/messages")
 @endpoint(scope="sms:read", query=SmsMessageQuery, answer=Page[SmsMessageOut])
 async def list_sms_messages(
-    session: AsyncSession, conversation_id: UUID, query: SmsMessageQuery
+    session: TenantSession, conversation_id: UUID, query: SmsMessageQuery
 ) -> Page[SmsMessageOut]:
     """List the texts of a conversation."""
     await sms.get_conversation(session, conversation_id)

@@ -6,9 +6,8 @@ from uuid import UUID
 
 import structlog
 from sqlmodel import col
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import now
+from switchboard.foundation.database import TenantSession, now
 from switchboard.plugin_sdk import CallbackUrls, OutcomeUnknown, ProviderError, RecipientOptedOut, TextOrder
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms import service as sms
@@ -102,6 +101,6 @@ async def _settle(
             await advance(session, message, "failed", error=error)
 
 
-async def _locked(session: AsyncSession, message_id: UUID) -> SmsMessage | None:
+async def _locked(session: TenantSession, message_id: UUID) -> SmsMessage | None:
     rows = sms.messages(session).where(col(SmsMessage.id) == message_id, col(SmsMessage.direction) == "outbound")
     return (await session.exec(rows.with_for_update())).one_or_none()

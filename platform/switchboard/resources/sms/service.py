@@ -6,11 +6,10 @@ from typing import Literal
 from uuid import UUID
 
 from sqlalchemy.dialects.postgresql import insert
-from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import new_id, now
+from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.triggers import cause_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState, NotFound, RecipientOptedOut, ValidationFailed
@@ -28,18 +27,18 @@ Author = Literal["api", "agent", "automation", "person", "platform"]
 QUEUE_PATIENCE = timedelta(seconds=3)
 
 
-def conversations(session: AsyncSession) -> SelectOfScalar[SmsConversation]:
+def conversations(session: TenantSession) -> SelectOfScalar[SmsConversation]:
     """The organization's conversations."""
-    return select(SmsConversation).where(col(SmsConversation.organization_id) == session.info["organization_id"])
+    return session.select(SmsConversation)
 
 
-def messages(session: AsyncSession, conversation_id: UUID | None = None) -> SelectOfScalar[SmsMessage]:
+def messages(session: TenantSession, conversation_id: UUID | None = None) -> SelectOfScalar[SmsMessage]:
     """The organization's texts, or those of one conversation."""
-    rows = select(SmsMessage).where(col(SmsMessage.organization_id) == session.info["organization_id"])
+    rows = session.select(SmsMessage)
     return rows if conversation_id is None else rows.where(col(SmsMessage.conversation_id) == conversation_id)
 
 
-async def get_conversation(session: AsyncSession, conversation_id: UUID, *, lock: bool = False) -> SmsConversation:
+async def get_conversation(session: TenantSession, conversation_id: UUID, *, lock: bool = False) -> SmsConversation:
     """Raises `NotFound`."""
     rows = conversations(session).where(col(SmsConversation.id) == conversation_id)
     found = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
@@ -48,11 +47,11 @@ async def get_conversation(session: AsyncSession, conversation_id: UUID, *, lock
     return found
 
 
-async def conversation_with(session: AsyncSession, number: PhoneNumber, contact_number: str) -> SmsConversation:
+async def conversation_with(session: TenantSession, number: PhoneNumber, contact_number: str) -> SmsConversation:
     """The conversation of one of our numbers with a contact, made where there is none; locked, so that its texts happen one after the other."""
     fresh = SmsConversation(
         id=new_id(),
-        organization_id=session.info["organization_id"],
+        organization_id=session.organization_id,
         phone_number_id=number.id,
         contact_number=contact_number,
     )
@@ -63,7 +62,7 @@ async def conversation_with(session: AsyncSession, number: PhoneNumber, contact_
     return (await session.exec(rows.with_for_update())).one()
 
 
-async def send(session: AsyncSession, data: SmsCreate, *, author: Author = "api") -> SmsMessage:
+async def send(session: TenantSession, data: SmsCreate, *, author: Author = "api") -> SmsMessage:
     """Write a text down to be sent. Raises `ValidationFailed` for a number that cannot be used, and what `compose` raises."""
     number = await numbers.require(session, data.from_number_id, field="from_number_id")
     if data.to_number == number.phone_number:
@@ -72,7 +71,7 @@ async def send(session: AsyncSession, data: SmsCreate, *, author: Author = "api"
 
 
 async def compose(
-    session: AsyncSession, number: PhoneNumber, to_number: str, body: str, *, author: Author
+    session: TenantSession, number: PhoneNumber, to_number: str, body: str, *, author: Author
 ) -> SmsMessage:
     """Write a text down to be sent from one of our numbers.
 
@@ -87,7 +86,7 @@ async def compose(
 
 
 async def write(
-    session: AsyncSession,
+    session: TenantSession,
     conversation: SmsConversation,
     number: PhoneNumber,
     body: str,
@@ -125,7 +124,7 @@ async def write(
     return message
 
 
-async def has_opted_out(session: AsyncSession, conversation: SmsConversation) -> bool:
+async def has_opted_out(session: TenantSession, conversation: SmsConversation) -> bool:
     """Whether the contact does not want to be texted: by STOP, or by a wish heard elsewhere."""
     return conversation.status == "closed" or await do_not_call.is_listed(session, conversation.contact_number)
 

@@ -2,8 +2,7 @@
 
 from typing import Literal
 
-from sqlmodel.ext.asyncio.session import AsyncSession
-
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.catalog import SmsSent, TextEvent
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics
@@ -18,7 +17,7 @@ ORDER = {"queued": 0, "sending": 1, "sent": 2, "delivered": 3, "undelivered": 3,
 TAKEN = ("sent", "delivered", "undelivered")
 
 
-async def advance(session: AsyncSession, message: SmsMessage, status: Status, *, error: str | None = None) -> None:
+async def advance(session: TenantSession, message: SmsMessage, status: Status, *, error: str | None = None) -> None:
     """Take a (locked) text to a state, forward only: told late, twice or in any order, it changes nothing.
 
     A failure that we assumed, the carrier never having named the text, gives way to the carrier's word.
@@ -39,14 +38,14 @@ async def advance(session: AsyncSession, message: SmsMessage, status: Status, *,
         await publish(session, await event_data(session, SmsSent, message), depth=message.cause_depth)
 
 
-async def _charge(session: AsyncSession, message: SmsMessage) -> None:
+async def _charge(session: TenantSession, message: SmsMessage) -> None:
     """The carrier has taken the text: it costs from now on, once."""
     prices = (await policy_of(session, message.organization_id)).prices
     message.cost += text_cost(prices, message.segments)
     await ledger.settle(session, "text", message.id, message.cost)
 
 
-async def event_data(session: AsyncSession, kind: type[TextEvent], message: SmsMessage) -> TextEvent:
+async def event_data(session: TenantSession, kind: type[TextEvent], message: SmsMessage) -> TextEvent:
     """An event about the text as it is now."""
     fields = {
         name: getattr(message, name) for name in TextEvent.model_fields if name not in ("message_id", "contact_name")

@@ -1,8 +1,8 @@
 """Endpoints of usage."""
 
 from quart import Blueprint
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.resources.usage import service as usage
 from switchboard.resources.usage.schemas import HistoryQuery, UsageHistoryOut, UsageOut
@@ -12,7 +12,7 @@ blueprint = Blueprint("usage", __name__)
 
 @blueprint.get("/v1/usage")
 @endpoint(scope="billing:read", answer=UsageOut)
-async def get_usage(session: AsyncSession) -> UsageOut:
+async def get_usage(session: TenantSession) -> UsageOut:
     """Get the current month's usage.
 
     Months begin and end in the organization's time zone. `cost` is everything charged: calls, texts and numbers.
@@ -22,7 +22,7 @@ async def get_usage(session: AsyncSession) -> UsageOut:
 
 @blueprint.get("/v1/usage/history")
 @endpoint(scope="billing:read", query=HistoryQuery, answer=UsageHistoryOut)
-async def get_usage_history(session: AsyncSession, query: HistoryQuery) -> UsageHistoryOut:
+async def get_usage_history(session: TenantSession, query: HistoryQuery) -> UsageHistoryOut:
     """Get usage by month.
 
     Newest first; months without anything are zeros.

@@ -4,9 +4,8 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import text
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import now
+from switchboard.foundation.database import TenantSession, now
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.usage.schemas import UsageOut
 
@@ -31,9 +30,9 @@ _TOTALS = text(
 )
 
 
-async def months(session: AsyncSession, count: int) -> list[UsageOut]:
+async def months(session: TenantSession, count: int) -> list[UsageOut]:
     """The last so many months, the current one first; those without anything are zeros."""
-    organization = await session.get_one(Organization, session.info["organization_id"])
+    organization = await session.get_one(Organization, session.organization_id)
     zone = ZoneInfo(organization.timezone)
     starts = _starts(now().astimezone(zone), count)
     values = {"organization": organization.id, "zone": organization.timezone, "since": starts[-1]}

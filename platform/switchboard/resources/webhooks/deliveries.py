@@ -6,10 +6,9 @@ from uuid import UUID
 
 from pydantic import JsonValue
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import new_id, now
+from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.catalog import CallCompleted
 from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
 from switchboard.foundation.events.outbox import enqueue, frozen_body
@@ -23,10 +22,10 @@ SAMPLE_METADATA: dict[str, JsonValue] = {"test": True}
 
 
 def listed(
-    session: AsyncSession, query: DeliveryQuery | None = None, *, target_id: UUID | None = None
+    session: TenantSession, query: DeliveryQuery | None = None, *, target_id: UUID | None = None
 ) -> SelectOfScalar[Delivery]:
     """The organization's deliveries, filtered."""
-    rows = select(Delivery).where(col(Delivery.organization_id) == session.info["organization_id"])
+    rows = session.select(Delivery)
     if target_id is not None:
         rows = rows.where(col(Delivery.target_id) == target_id)
     if query is not None and query.status is not None:
@@ -36,7 +35,7 @@ def listed(
     return rows
 
 
-async def get(session: AsyncSession, delivery_id: UUID) -> Delivery:
+async def get(session: TenantSession, delivery_id: UUID) -> Delivery:
     """Raises `NotFound`."""
     delivery = (await session.exec(listed(session).where(col(Delivery.id) == delivery_id))).one_or_none()
     if delivery is None:
@@ -44,7 +43,7 @@ async def get(session: AsyncSession, delivery_id: UUID) -> Delivery:
     return delivery
 
 
-async def attempts(session: AsyncSession, delivery_id: UUID) -> list[DeliveryAttempt]:
+async def attempts(session: TenantSession, delivery_id: UUID) -> list[DeliveryAttempt]:
     """A delivery's attempts, in order. Raises `NotFound`."""
     delivery = await get(session, delivery_id)
     rows = select(DeliveryAttempt).where(
@@ -54,7 +53,7 @@ async def attempts(session: AsyncSession, delivery_id: UUID) -> list[DeliveryAtt
     return list((await session.exec(rows.order_by(col(DeliveryAttempt.number)))).all())
 
 
-async def replay(session: AsyncSession, delivery_id: UUID) -> Delivery:
+async def replay(session: TenantSession, delivery_id: UUID) -> Delivery:
     """Deliver the same bytes once more, under an id of its own. Raises `NotFound`, `InvalidState` where nobody would receive it."""
     original = await get(session, delivery_id)
     rows = select(EventTarget).where(
@@ -67,7 +66,7 @@ async def replay(session: AsyncSession, delivery_id: UUID) -> Delivery:
     return enqueue(session, target, original.event_type, original.body, replayed_from_id=original.id)
 
 
-async def send_sample(session: AsyncSession, endpoint_id: UUID) -> Delivery:
+async def send_sample(session: TenantSession, endpoint_id: UUID) -> Delivery:
     """Deliver a made-up `call.completed`, whatever the endpoint subscribes to. Raises `NotFound`, `InvalidState` for one that is disabled."""
     endpoint = await endpoints.get(session, endpoint_id)
     _refuse_disabled(endpoint)

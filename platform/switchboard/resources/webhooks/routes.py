@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from quart import Blueprint
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState
@@ -34,7 +34,7 @@ blueprint = Blueprint("webhooks", __name__)
 
 @blueprint.get("/v1/webhook-endpoints")
 @endpoint(scope="webhooks:read", answer=list[EndpointOut])
-async def list_webhook_endpoints(session: AsyncSession) -> list[EndpointOut]:
+async def list_webhook_endpoints(session: TenantSession) -> list[EndpointOut]:
     """List webhook endpoints.
 
     All of them, newest first; there are at most ten.
@@ -44,7 +44,7 @@ async def list_webhook_endpoints(session: AsyncSession) -> list[EndpointOut]:
 
 @blueprint.post("/v1/webhook-endpoints")
 @endpoint(scope="webhooks:write", body=EndpointCreate, answer=EndpointCreated, status=201, errors=[InvalidState])
-async def create_webhook_endpoint(session: AsyncSession, data: EndpointCreate) -> EndpointCreated:
+async def create_webhook_endpoint(session: TenantSession, data: EndpointCreate) -> EndpointCreated:
     """Create a webhook endpoint.
 
     The answer holds its signing secret, which is not shown again. The address must be public; private, loopback and reserved ones are refused.
@@ -56,14 +56,14 @@ async def create_webhook_endpoint(session: AsyncSession, data: EndpointCreate) -
 
 @blueprint.get("/v1/webhook-endpoints/<endpoint_id>")
 @endpoint(scope="webhooks:read", answer=EndpointOut)
-async def get_webhook_endpoint(session: AsyncSession, endpoint_id: UUID) -> EndpointOut:
+async def get_webhook_endpoint(session: TenantSession, endpoint_id: UUID) -> EndpointOut:
     """Get a webhook endpoint."""
     return EndpointOut.of(await webhooks.get(session, endpoint_id))
 
 
 @blueprint.patch("/v1/webhook-endpoints/<endpoint_id>")
 @endpoint(scope="webhooks:write", body=EndpointUpdate, answer=EndpointOut)
-async def update_webhook_endpoint(session: AsyncSession, endpoint_id: UUID, data: EndpointUpdate) -> EndpointOut:
+async def update_webhook_endpoint(session: TenantSession, endpoint_id: UUID, data: EndpointUpdate) -> EndpointOut:
     """Update a webhook endpoint.
 
     Only the given fields change. A disabled endpoint gets no new deliveries and its pending ones wait; enabled again, they go on.
@@ -73,7 +73,7 @@ async def update_webhook_endpoint(session: AsyncSession, endpoint_id: UUID, data
 
 @blueprint.delete("/v1/webhook-endpoints/<endpoint_id>")
 @endpoint(scope="webhooks:write", answer=None, status=204)
-async def delete_webhook_endpoint(session: AsyncSession, endpoint_id: UUID) -> None:
+async def delete_webhook_endpoint(session: TenantSession, endpoint_id: UUID) -> None:
     """Delete a webhook endpoint.
 
     What was on its way to it is not delivered any more.
@@ -84,7 +84,7 @@ async def delete_webhook_endpoint(session: AsyncSession, endpoint_id: UUID) -> N
 @blueprint.get("/v1/webhook-endpoints/<endpoint_id>/deliveries")
 @endpoint(scope="webhooks:read", query=DeliveryQuery, answer=Page[DeliveryOut])
 async def list_webhook_endpoint_deliveries(
-    session: AsyncSession, endpoint_id: UUID, query: DeliveryQuery
+    session: TenantSession, endpoint_id: UUID, query: DeliveryQuery
 ) -> Page[DeliveryOut]:
     """List an endpoint's deliveries."""
     await webhooks.get(session, endpoint_id)
@@ -93,7 +93,7 @@ async def list_webhook_endpoint_deliveries(
 
 @blueprint.post("/v1/webhook-endpoints/<endpoint_id>/rotate-secret")
 @endpoint(scope="webhooks:write", query=RotateQuery, answer=RotatedSecret)
-async def rotate_webhook_secret(session: AsyncSession, endpoint_id: UUID, query: RotateQuery) -> RotatedSecret:
+async def rotate_webhook_secret(session: TenantSession, endpoint_id: UUID, query: RotateQuery) -> RotatedSecret:
     """Rotate an endpoint's secret.
 
     With grace each delivery is signed by both secrets for 24 hours; a secret from a rotation before that ends at once.
@@ -106,7 +106,7 @@ async def rotate_webhook_secret(session: AsyncSession, endpoint_id: UUID, query:
 
 @blueprint.post("/v1/webhook-endpoints/<endpoint_id>/test")
 @endpoint(scope="webhooks:write", answer=DeliveryOut, status=201, errors=[InvalidState])
-async def send_test_event(session: AsyncSession, endpoint_id: UUID) -> DeliveryOut:
+async def send_test_event(session: TenantSession, endpoint_id: UUID) -> DeliveryOut:
     """Send a test event.
 
     A made-up `call.completed` with `"metadata": {"test": true}`, whatever the endpoint subscribes to; an addition to the specification.
@@ -116,7 +116,7 @@ async def send_test_event(session: AsyncSession, endpoint_id: UUID) -> DeliveryO
 
 @blueprint.get("/v1/webhook-deliveries")
 @endpoint(scope="webhooks:read", query=AllDeliveriesQuery, answer=Page[DeliveryOut])
-async def list_webhook_deliveries(session: AsyncSession, query: AllDeliveriesQuery) -> Page[DeliveryOut]:
+async def list_webhook_deliveries(session: TenantSession, query: AllDeliveriesQuery) -> Page[DeliveryOut]:
     """List all deliveries.
 
     Those to the webhooks of agents and of the integration too; an addition to the specification.
@@ -126,7 +126,7 @@ async def list_webhook_deliveries(session: AsyncSession, query: AllDeliveriesQue
 
 @blueprint.get("/v1/webhook-deliveries/<delivery_id>")
 @endpoint(scope="webhooks:read", answer=DeliveryOut)
-async def get_webhook_delivery(session: AsyncSession, delivery_id: UUID) -> DeliveryOut:
+async def get_webhook_delivery(session: TenantSession, delivery_id: UUID) -> DeliveryOut:
     """Get a delivery.
 
     An addition to the specification.
@@ -136,7 +136,7 @@ async def get_webhook_delivery(session: AsyncSession, delivery_id: UUID) -> Deli
 
 @blueprint.get("/v1/webhook-deliveries/<delivery_id>/attempts")
 @endpoint(scope="webhooks:read", answer=AttemptsOut)
-async def list_delivery_attempts(session: AsyncSession, delivery_id: UUID) -> AttemptsOut:
+async def list_delivery_attempts(session: TenantSession, delivery_id: UUID) -> AttemptsOut:
     """List a delivery's attempts.
 
     In order, at most six; an addition to the specification.
@@ -146,7 +146,7 @@ async def list_delivery_attempts(session: AsyncSession, delivery_id: UUID) -> At
 
 @blueprint.post("/v1/webhook-deliveries/<delivery_id>/replay")
 @endpoint(scope="webhooks:write", answer=DeliveryOut, status=201, errors=[InvalidState])
-async def replay_delivery(session: AsyncSession, delivery_id: UUID) -> DeliveryOut:
+async def replay_delivery(session: TenantSession, delivery_id: UUID) -> DeliveryOut:
     """Replay a delivery.
 
     Makes a new delivery of the same body to the same endpoint, with an id of its own and `replayed_from_id`.

@@ -6,10 +6,9 @@ from uuid import UUID
 
 from sqlalchemy import func
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import new_id, now
+from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.models import EventTarget
 from switchboard.foundation.events.targets import remove_target, secret_label
 from switchboard.foundation.jobs import wake
@@ -23,20 +22,18 @@ MOST_ENDPOINTS = 10
 GRACE = timedelta(hours=24)
 
 
-def listed(session: AsyncSession) -> SelectOfScalar[EventTarget]:
+def listed(session: TenantSession) -> SelectOfScalar[EventTarget]:
     """The organization's endpoints."""
-    return select(EventTarget).where(
-        col(EventTarget.organization_id) == session.info["organization_id"], col(EventTarget.kind) == "endpoint"
-    )
+    return session.select(EventTarget).where(col(EventTarget.kind) == "endpoint")
 
 
-async def all_of_them(session: AsyncSession) -> list[EventTarget]:
+async def all_of_them(session: TenantSession) -> list[EventTarget]:
     """The organization's endpoints, newest first."""
     rows = listed(session).order_by(col(EventTarget.created_at).desc(), col(EventTarget.id).desc())
     return list((await session.exec(rows)).all())
 
 
-async def get(session: AsyncSession, endpoint_id: UUID, *, lock: bool = False) -> EventTarget:
+async def get(session: TenantSession, endpoint_id: UUID, *, lock: bool = False) -> EventTarget:
     """Raises `NotFound`."""
     rows = listed(session).where(col(EventTarget.id) == endpoint_id)
     endpoint = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
@@ -46,10 +43,10 @@ async def get(session: AsyncSession, endpoint_id: UUID, *, lock: bool = False) -
 
 
 async def create(
-    session: AsyncSession, data: EndpointCreate, *, keyring: KeyRing, outbound: OutboundClient
+    session: TenantSession, data: EndpointCreate, *, keyring: KeyRing, outbound: OutboundClient
 ) -> tuple[EventTarget, str]:
     """Make an endpoint; its secret is answered once. Raises `ValidationFailed` for an address, `InvalidState` for the eleventh."""
-    organization_id: UUID = session.info["organization_id"]
+    organization_id = session.organization_id
     # Two that are created at once must count each other.
     await session.exec(
         select(func.pg_advisory_xact_lock(func.hashtextextended(f"webhook endpoints {organization_id}", 0)))
@@ -70,7 +67,7 @@ async def create(
 
 
 async def update(
-    session: AsyncSession, endpoint_id: UUID, data: EndpointUpdate, *, outbound: OutboundClient
+    session: TenantSession, endpoint_id: UUID, data: EndpointUpdate, *, outbound: OutboundClient
 ) -> EventTarget:
     """Change the given fields. Raises `NotFound` and `ValidationFailed`."""
     endpoint = await get(session, endpoint_id, lock=True)
@@ -90,14 +87,14 @@ async def update(
     return endpoint
 
 
-async def delete(session: AsyncSession, endpoint_id: UUID) -> None:
+async def delete(session: TenantSession, endpoint_id: UUID) -> None:
     """Delete an endpoint; what was on its way to it fails. Raises `NotFound`."""
     endpoint = await get(session, endpoint_id)
     await remove_target(session, endpoint.id)
 
 
 async def rotate_secret(
-    session: AsyncSession, endpoint_id: UUID, *, grace: bool, keyring: KeyRing
+    session: TenantSession, endpoint_id: UUID, *, grace: bool, keyring: KeyRing
 ) -> tuple[EventTarget, str]:
     """Make a new secret. With grace the one before signs too for 24 hours, and one before that does not any more. Raises `NotFound`."""
     endpoint = await get(session, endpoint_id, lock=True)

@@ -6,7 +6,6 @@ from uuid import UUID
 
 from pydantic import JsonValue
 from quart import Response, request, url_for
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
@@ -16,6 +15,7 @@ from switchboard.apps.dashboard.pages.campaigns import choices as campaign_choic
 from switchboard.apps.dashboard.ui.live_parts import live
 from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
 from switchboard.apps.dashboard.visitor import Visitor, check_form
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.schemas import PageQuery
@@ -42,7 +42,7 @@ class RunsQuery(PageQuery):
 
 @dashboard.get("/dashboard/automations")
 @page(query=PageQuery)
-async def automations_page(session: AsyncSession, query: PageQuery) -> str:
+async def automations_page(session: TenantSession, query: PageQuery) -> str:
     """Every automation, with a switch."""
     titles = {kind.name: kind.title for kind in current_runtime().registry.actions}
     return await render(
@@ -54,14 +54,14 @@ async def automations_page(session: AsyncSession, query: PageQuery) -> str:
 
 @dashboard.get("/dashboard/automations/new")
 @page()
-async def new_automation_page(session: AsyncSession, form: Form) -> str:
+async def new_automation_page(session: TenantSession, form: Form) -> str:
     """The builder of a new automation."""
     return await _builder(session, _again(form) if form.was_sent else form.starting_with(BEGINNING), None)
 
 
 @dashboard.get("/dashboard/automations/<automation_id>")
 @page()
-async def automation_page(session: AsyncSession, automation_id: UUID, form: Form) -> str:
+async def automation_page(session: TenantSession, automation_id: UUID, form: Form) -> str:
     """The builder of one automation."""
     automation = await automations.get(session, automation_id)
     kept = forms.shown(automation, await _kinds(session))
@@ -78,7 +78,7 @@ def _again(form: Form) -> Form:
 
 @dashboard.post("/dashboard/automations/new/draft")
 @page()
-async def draft_new_automation(session: AsyncSession, visitor: Visitor) -> str:
+async def draft_new_automation(session: TenantSession, visitor: Visitor) -> str:
     """The builder after one of its rows was added, moved or taken away. Nothing is kept."""
     await check_form(visitor)
     return await _builder(session, Form(forms.changed(nested(await request.form))), None)
@@ -86,14 +86,14 @@ async def draft_new_automation(session: AsyncSession, visitor: Visitor) -> str:
 
 @dashboard.post("/dashboard/automations/<automation_id>/draft")
 @page()
-async def draft_automation(session: AsyncSession, visitor: Visitor, automation_id: UUID) -> str:
+async def draft_automation(session: TenantSession, visitor: Visitor, automation_id: UUID) -> str:
     """The same for an automation that there is."""
     await check_form(visitor)
     await automations.get(session, automation_id)
     return await _builder(session, Form(forms.changed(nested(await request.form))), automation_id)
 
 
-async def _builder(session: AsyncSession, form: Form, automation_id: UUID | None) -> str:
+async def _builder(session: TenantSession, form: Form, automation_id: UUID | None) -> str:
     automation = await automations.get(session, automation_id) if automation_id else None
     return await render(
         "dashboard/automations/builder.html",
@@ -106,7 +106,7 @@ async def _builder(session: AsyncSession, form: Form, automation_id: UUID | None
     )
 
 
-async def _kinds(session: AsyncSession) -> forms.Kinds:
+async def _kinds(session: TenantSession) -> forms.Kinds:
     found = await campaign_choices(session)
     own_numbers = [(str(value), text) for value, text in found["numbers"]]
     named = {
@@ -120,7 +120,7 @@ async def _kinds(session: AsyncSession) -> forms.Kinds:
 
 @dashboard.post("/dashboard/automations/new")
 @action(invalid=new_automation_page)
-async def add_automation(session: AsyncSession) -> Next:
+async def add_automation(session: TenantSession) -> Next:
     """Make an automation."""
     runtime, data = current_runtime(), await _read(session)
     made = await automations.create(session, data, registry=runtime.registry, outbound=runtime.outbound)
@@ -129,7 +129,7 @@ async def add_automation(session: AsyncSession) -> Next:
 
 @dashboard.post("/dashboard/automations/<automation_id>")
 @action(invalid=automation_page)
-async def save_automation(session: AsyncSession, automation_id: UUID) -> Next:
+async def save_automation(session: TenantSession, automation_id: UUID) -> Next:
     """Change an automation; runs that have begun go on as they were."""
     runtime, data = current_runtime(), await _read(session)
     whole = AutomationUpdate.model_validate(data.model_dump(mode="json"))
@@ -137,13 +137,13 @@ async def save_automation(session: AsyncSession, automation_id: UUID) -> Next:
     return Next(url_for("dashboard.automation_page", automation_id=automation_id), "Saved.")
 
 
-async def _read(session: AsyncSession) -> AutomationCreate:
+async def _read(session: TenantSession) -> AutomationCreate:
     return forms.read(forms.rows_of(nested(await request.form)), await _kinds(session))
 
 
 @dashboard.post("/dashboard/automations/<automation_id>/enabled")
 @action(form=AutomationUpdate)
-async def switch_automation(session: AsyncSession, automation_id: UUID, data: AutomationUpdate) -> Next:
+async def switch_automation(session: TenantSession, automation_id: UUID, data: AutomationUpdate) -> Next:
     """Switch an automation on or off."""
     if data.model_fields_set != {"enabled"}:
         raise ValidationFailed("Only the switch can be changed here.")
@@ -156,7 +156,7 @@ async def switch_automation(session: AsyncSession, automation_id: UUID, data: Au
 
 @dashboard.post("/dashboard/automations/<automation_id>/delete")
 @action()
-async def delete_automation(session: AsyncSession, automation_id: UUID) -> Next:
+async def delete_automation(session: TenantSession, automation_id: UUID) -> Next:
     """Delete an automation with its runs."""
     await automations.delete(session, automation_id)
     return Next(url_for("dashboard.automations_page"), "The automation was deleted.")
@@ -164,7 +164,7 @@ async def delete_automation(session: AsyncSession, automation_id: UUID) -> Next:
 
 @dashboard.get("/dashboard/automations/<automation_id>/runs")
 @page(query=RunsQuery)
-async def automation_runs_page(session: AsyncSession, automation_id: UUID, query: RunsQuery) -> str:
+async def automation_runs_page(session: TenantSession, automation_id: UUID, query: RunsQuery) -> str:
     """What events have made an automation do."""
     automation = await automations.get(session, automation_id)
     found = await rows(session, await automations.runs(session, automation_id, status=query.status), query)
@@ -173,14 +173,14 @@ async def automation_runs_page(session: AsyncSession, automation_id: UUID, query
 
 @dashboard.get("/dashboard/automations/<automation_id>/runs/<run_id>")
 @page()
-async def automation_run_page(session: AsyncSession, automation_id: UUID, run_id: UUID) -> str:
+async def automation_run_page(session: TenantSession, automation_id: UUID, run_id: UUID) -> str:
     """One run: the event, and each action with what came of it, as it happens."""
     return await render("dashboard/automations/run.html", **await _run(session, automation_id, run_id))
 
 
 @dashboard.post("/dashboard/automations/<automation_id>/runs/<run_id>/retry")
 @action()
-async def retry_automation_run(session: AsyncSession, automation_id: UUID, run_id: UUID) -> Next:
+async def retry_automation_run(session: TenantSession, automation_id: UUID, run_id: UUID) -> Next:
     """Take a failed run up again where it failed."""
     await automations.retry_run(session, automation_id, run_id)
     return Next(
@@ -196,13 +196,13 @@ async def automation_run_live(visitor: Visitor, automation_id: UUID, run_id: UUI
     async with current_runtime().database.tenant(visitor.organization_id) as session:
         await automations.get_run(session, automation_id, run_id)
 
-    async def show(session: AsyncSession) -> str:
+    async def show(session: TenantSession) -> str:
         return await render_part("dashboard/automations/actions.html", **await _run(session, automation_id, run_id))
 
     return await live(visitor, show)
 
 
-async def _run(session: AsyncSession, automation_id: UUID, run_id: UUID) -> dict[str, object]:
+async def _run(session: TenantSession, automation_id: UUID, run_id: UUID) -> dict[str, object]:
     run = await automations.get_run(session, automation_id, run_id)
     titles = {kind.name: kind.title for kind in current_runtime().registry.actions}
     return {

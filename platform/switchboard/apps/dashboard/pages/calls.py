@@ -6,7 +6,6 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue
 from quart import Response, url_for
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
@@ -18,6 +17,7 @@ from switchboard.apps.dashboard.ui.live_parts import Last, live
 from switchboard.apps.dashboard.ui.rendering import dollars, number_name, render, render_part, rows
 from switchboard.apps.dashboard.ui.turn_latencies import STEPS, turns
 from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import Query
 from switchboard.resources.agents import service as agents
@@ -57,7 +57,7 @@ class Line:
 
 @dashboard.get("/dashboard/calls")
 @page(query=CallsQuery)
-async def calls_page(session: AsyncSession, query: CallsQuery) -> str:
+async def calls_page(session: TenantSession, query: CallsQuery) -> str:
     """The calls, the latest first."""
     wanted = calls.listed(session, query)
     found = await rows(session, calls.with_number(wanted, query.number) if query.number else wanted, query)
@@ -75,7 +75,7 @@ async def calls_page(session: AsyncSession, query: CallsQuery) -> str:
 
 @dashboard.get("/dashboard/calls/new")
 @page(query=NewCallQuery)
-async def new_call_page(session: AsyncSession, query: NewCallQuery, form: Form) -> str:
+async def new_call_page(session: TenantSession, query: NewCallQuery, form: Form) -> str:
     """The form of a new call."""
     form.starting_with(query.model_dump())
     own = await numbers.active(session)
@@ -89,7 +89,7 @@ async def new_call_page(session: AsyncSession, query: NewCallQuery, form: Form) 
 
 @dashboard.post("/dashboard/calls/new")
 @action(form=CallCreate, invalid=new_call_page)
-async def place_call(session: AsyncSession, data: CallCreate) -> Next:
+async def place_call(session: TenantSession, data: CallCreate) -> Next:
     """Have an agent call somebody."""
     call = await calls.place(session, data)
     return Next(url_for("dashboard.call_page", call_id=call.id))
@@ -97,7 +97,7 @@ async def place_call(session: AsyncSession, data: CallCreate) -> Next:
 
 @dashboard.get("/dashboard/calls/<call_id>")
 @page()
-async def call_page(session: AsyncSession, call_id: UUID) -> str:
+async def call_page(session: TenantSession, call_id: UUID) -> str:
     """One call."""
     call = await calls.get(session, call_id)
     return await render("dashboard/calls/call.html", **(await _talk(session, call) | await _about(session, call)))
@@ -105,11 +105,11 @@ async def call_page(session: AsyncSession, call_id: UUID) -> str:
 
 @dashboard.get("/dashboard/calls/<call_id>/talk")
 @page()
-async def call_talk(visitor: Visitor, session: AsyncSession, call_id: UUID) -> Response:
+async def call_talk(visitor: Visitor, session: TenantSession, call_id: UUID) -> Response:
     """What is said in a call, while it goes on; at its end, with its recording."""
     await calls.get(session, call_id)
 
-    async def show(session: AsyncSession) -> str:
+    async def show(session: TenantSession) -> str:
         call = await calls.get(session, call_id)
         shown = await render_part("dashboard/calls/talk.html", **await _talk(session, call))
         return Last(shown) if is_over(call) else shown
@@ -119,11 +119,11 @@ async def call_talk(visitor: Visitor, session: AsyncSession, call_id: UUID) -> R
 
 @dashboard.get("/dashboard/calls/<call_id>/about")
 @page()
-async def call_about(visitor: Visitor, session: AsyncSession, call_id: UUID) -> Response:
+async def call_about(visitor: Visitor, session: TenantSession, call_id: UUID) -> Response:
     """What is known of a call, while it goes on and until it is analysed."""
     await calls.get(session, call_id)
 
-    async def show(session: AsyncSession) -> str:
+    async def show(session: TenantSession) -> str:
         call = await calls.get(session, call_id)
         shown = await render_part("dashboard/calls/about.html", **await _about(session, call))
         return shown if _changes(call) else Last(shown)
@@ -133,14 +133,14 @@ async def call_about(visitor: Visitor, session: AsyncSession, call_id: UUID) -> 
 
 @dashboard.get("/dashboard/calls/<call_id>/recording")
 @page()
-async def call_recording(session: AsyncSession, call_id: UUID) -> Response:
+async def call_recording(session: TenantSession, call_id: UUID) -> Response:
     """A call's recording, for the player: the same as the API's, ranges included."""
     return await recordings.stream(current_runtime(), await calls.get(session, call_id))
 
 
 @dashboard.get("/dashboard/calls/<call_id>/waveform")
 @page()
-async def call_waveform(session: AsyncSession, call_id: UUID) -> str:
+async def call_waveform(session: TenantSession, call_id: UUID) -> str:
     """The drawing of a recording of our own."""
     path = recordings.own_file(current_runtime().settings, await calls.get(session, call_id))
     if path is None:
@@ -154,7 +154,7 @@ def _changes(call: Call) -> bool:
     return not is_over(call) or call.analysis_due_at is not None
 
 
-async def _talk(session: AsyncSession, call: Call) -> dict[str, object]:
+async def _talk(session: TenantSession, call: Call) -> dict[str, object]:
     own = recordings.own_file(current_runtime().settings, call)
     return {
         "call": call,
@@ -165,7 +165,7 @@ async def _talk(session: AsyncSession, call: Call) -> dict[str, object]:
     }
 
 
-async def _about(session: AsyncSession, call: Call) -> dict[str, object]:
+async def _about(session: TenantSession, call: Call) -> dict[str, object]:
     other = call.from_number if call.direction == "inbound" else call.to_number
     names = await agents.names(session)
     parts = sorted(
@@ -188,7 +188,7 @@ async def _about(session: AsyncSession, call: Call) -> dict[str, object]:
     }
 
 
-async def said(session: AsyncSession, call_id: UUID) -> list[Line]:
+async def said(session: TenantSession, call_id: UUID) -> list[Line]:
     """A call's transcript, for `calls/lines.html`. Raises `NotFound`."""
     return [_tool(entry) if entry.role == "tool" else Line(entry) for entry in await calls.transcript(session, call_id)]
 

@@ -8,7 +8,6 @@ from zoneinfo import ZoneInfo
 
 from pydantic import JsonValue
 from quart import request, url_for
-from sqlmodel.ext.asyncio.session import AsyncSession
 from werkzeug.datastructures import FileStorage
 
 from switchboard.apps.dashboard.blueprint import dashboard
@@ -17,6 +16,7 @@ from switchboard.apps.dashboard.forms.form import Form, nested, parse
 from switchboard.apps.dashboard.pages.campaigns import DELAYS, choices, hours_of
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.visitor import Visitor, check_form
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import FieldError, InvalidState, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.campaigns import service as campaigns
@@ -32,7 +32,7 @@ ENCODINGS = ("utf-8-sig", "cp1252")
 
 @dashboard.get("/dashboard/campaigns/new")
 @page()
-async def new_campaign_page(session: AsyncSession, visitor: Visitor, form: Form) -> str:
+async def new_campaign_page(session: TenantSession, visitor: Visitor, form: Form) -> str:
     """The form of a new campaign."""
     beginning: Values = {
         "max_concurrent": 5,
@@ -46,14 +46,14 @@ async def new_campaign_page(session: AsyncSession, visitor: Visitor, form: Form)
 
 @dashboard.post("/dashboard/campaigns/new/preview")
 @page()
-async def preview_campaign(session: AsyncSession, visitor: Visitor) -> str:
+async def preview_campaign(session: TenantSession, visitor: Visitor) -> str:
     """The same form with what its list holds. Nothing is kept."""
     await check_form(visitor)
     values, faults = await _typed()
     return await _show_form(session, visitor, Form(values, errors=faults), people=await _people(session, values))
 
 
-async def _show_form(session: AsyncSession, visitor: Visitor, form: Form, *, people: PeopleList | None) -> str:
+async def _show_form(session: TenantSession, visitor: Visitor, form: Form, *, people: PeopleList | None) -> str:
     return await render(
         "dashboard/campaigns/new.html",
         form=form,
@@ -66,7 +66,7 @@ async def _show_form(session: AsyncSession, visitor: Visitor, form: Form, *, peo
 
 @dashboard.post("/dashboard/campaigns/new")
 @action(invalid=new_campaign_page)
-async def add_campaign(session: AsyncSession, visitor: Visitor) -> Next:
+async def add_campaign(session: TenantSession, visitor: Visitor) -> Next:
     """Make a campaign of what was previewed; a draft, which calls nobody yet."""
     values, faults = await _typed()
     settings = _settings(values, visitor)
@@ -80,7 +80,7 @@ async def add_campaign(session: AsyncSession, visitor: Visitor) -> Next:
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/edit")
 @page()
-async def edit_campaign_page(session: AsyncSession, visitor: Visitor, campaign_id: UUID, form: Form) -> str:
+async def edit_campaign_page(session: TenantSession, visitor: Visitor, campaign_id: UUID, form: Form) -> str:
     """A campaign's settings."""
     campaign = await campaigns.get(session, campaign_id)
     kept = {
@@ -100,7 +100,7 @@ async def edit_campaign_page(session: AsyncSession, visitor: Visitor, campaign_i
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/edit")
 @action(invalid=edit_campaign_page)
-async def save_campaign(session: AsyncSession, visitor: Visitor, campaign_id: UUID) -> Next:
+async def save_campaign(session: TenantSession, visitor: Visitor, campaign_id: UUID) -> Next:
     """Change a draft's or a paused campaign's settings."""
     await campaigns.change(session, campaign_id, parse(CampaignFields, _settings(nested(await request.form), visitor)))
     return Next(url_for("dashboard.campaign_page", campaign_id=campaign_id), "Saved.")
@@ -108,7 +108,7 @@ async def save_campaign(session: AsyncSession, visitor: Visitor, campaign_id: UU
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/people")
 @page()
-async def campaign_people_page(session: AsyncSession, campaign_id: UUID, form: Form) -> str:
+async def campaign_people_page(session: TenantSession, campaign_id: UUID, form: Form) -> str:
     """The form that adds people to a campaign."""
     campaign = await _open_campaign(session, campaign_id)
     found = None
@@ -120,7 +120,7 @@ async def campaign_people_page(session: AsyncSession, campaign_id: UUID, form: F
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/people/preview")
 @page()
-async def preview_campaign_people(session: AsyncSession, visitor: Visitor, campaign_id: UUID) -> str:
+async def preview_campaign_people(session: TenantSession, visitor: Visitor, campaign_id: UUID) -> str:
     """What a list to be added holds. Nothing is kept."""
     await check_form(visitor)
     campaign, (values, faults) = await _open_campaign(session, campaign_id), await _typed()
@@ -132,7 +132,7 @@ async def preview_campaign_people(session: AsyncSession, visitor: Visitor, campa
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/people")
 @action(invalid=campaign_people_page)
-async def add_campaign_people(session: AsyncSession, campaign_id: UUID) -> Next:
+async def add_campaign_people(session: TenantSession, campaign_id: UUID) -> Next:
     """Add what was previewed to a campaign's list."""
     campaign, (values, faults) = await _open_campaign(session, campaign_id), await _typed()
     before = campaign.total_contacts
@@ -143,7 +143,7 @@ async def add_campaign_people(session: AsyncSession, campaign_id: UUID) -> Next:
     return Next(url_for("dashboard.campaign_page", campaign_id=campaign_id), told)
 
 
-async def _open_campaign(session: AsyncSession, campaign_id: UUID) -> Campaign:
+async def _open_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
     campaign = await campaigns.get(session, campaign_id)
     if campaign.status not in campaigns.OPEN:
         raise InvalidState(f"The campaign is {campaign.status}. Nobody can be added to it.")
@@ -187,7 +187,7 @@ def _again(form: Form, values: Values) -> Form:
 
 
 async def _people(
-    session: AsyncSession, values: Mapping[str, JsonValue], campaign: Campaign | None = None
+    session: TenantSession, values: Mapping[str, JsonValue], campaign: Campaign | None = None
 ) -> PeopleList:
     """The list, read in a thread: a hundred thousand lines take seconds, and live calls need not wait."""
     number_id = campaign.phone_number_id if campaign else parse_id(str(values.get("phone_number_id")))

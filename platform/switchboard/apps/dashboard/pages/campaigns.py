@@ -4,13 +4,13 @@ from uuid import UUID
 
 from pydantic import JsonValue
 from quart import Response, url_for
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.ui.live_parts import live
 from switchboard.apps.dashboard.ui.rendering import number_name, render, render_part, rows
 from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.agents import service as agents
 from switchboard.resources.campaigns import lifecycle
@@ -30,7 +30,7 @@ LIVE = ("scheduled", "running", "paused")
 
 @dashboard.get("/dashboard/campaigns")
 @page(query=PageQuery)
-async def campaigns_page(session: AsyncSession, query: PageQuery) -> str:
+async def campaigns_page(session: TenantSession, query: PageQuery) -> str:
     """Every campaign with how far it is."""
     return await render(
         "dashboard/campaigns/list.html", campaigns=await rows(session, campaigns.listed(session), query)
@@ -39,7 +39,9 @@ async def campaigns_page(session: AsyncSession, query: PageQuery) -> str:
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>")
 @page(query=CampaignContactQuery)
-async def campaign_page(session: AsyncSession, visitor: Visitor, campaign_id: UUID, query: CampaignContactQuery) -> str:
+async def campaign_page(
+    session: TenantSession, visitor: Visitor, campaign_id: UUID, query: CampaignContactQuery
+) -> str:
     """One campaign: its progress and whom it calls, both as they change."""
     campaign = await campaigns.get(session, campaign_id)
     return await render(
@@ -57,7 +59,7 @@ async def campaign_page(session: AsyncSession, visitor: Visitor, campaign_id: UU
     )
 
 
-async def _progress(session: AsyncSession, campaign: Campaign) -> dict[str, object]:
+async def _progress(session: TenantSession, campaign: Campaign) -> dict[str, object]:
     calling = await campaigns.in_flight(session, campaign.id)
     done = sum(getattr(campaign, counter) for counter in campaigns.COUNTERS)
     return {"campaign": campaign, "calling": calling, "done": done, "waiting": campaign.total_contacts - done - calling}
@@ -74,7 +76,7 @@ async def campaign_live(visitor: Visitor, campaign_id: UUID) -> Response:
     """A campaign's progress as it changes."""
     await _require(visitor, campaign_id)
 
-    async def show(session: AsyncSession) -> str:
+    async def show(session: TenantSession) -> str:
         return await render_part(
             "dashboard/campaigns/progress.html", **await _progress(session, await campaigns.get(session, campaign_id))
         )
@@ -88,7 +90,7 @@ async def campaign_contacts_live(visitor: Visitor, campaign_id: UUID, query: Cam
     """Whom a campaign calls, as their states change."""
     await _require(visitor, campaign_id)
 
-    async def show(session: AsyncSession) -> str:
+    async def show(session: TenantSession) -> str:
         found = await rows(session, campaigns.contacts(session, campaign_id, status=query.status), query)
         return await render_part("dashboard/campaigns/contacts.html", contacts=found, query=query)
 
@@ -103,7 +105,7 @@ async def _require(visitor: Visitor, campaign_id: UUID) -> None:
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/start")
 @action()
-async def start_campaign(session: AsyncSession, campaign_id: UUID) -> Next:
+async def start_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     """Begin to dial, or wait for the campaign's time."""
     await lifecycle.start(session, campaign_id)
     return _back(campaign_id)
@@ -111,7 +113,7 @@ async def start_campaign(session: AsyncSession, campaign_id: UUID) -> Next:
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/pause")
 @action()
-async def pause_campaign(session: AsyncSession, campaign_id: UUID) -> Next:
+async def pause_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     """Dial nobody else; calls that run end by themselves."""
     await lifecycle.pause(session, campaign_id)
     return _back(campaign_id)
@@ -119,7 +121,7 @@ async def pause_campaign(session: AsyncSession, campaign_id: UUID) -> Next:
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/resume")
 @action()
-async def resume_campaign(session: AsyncSession, campaign_id: UUID) -> Next:
+async def resume_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     """Go on dialling."""
     await lifecycle.resume(session, campaign_id)
     return _back(campaign_id)
@@ -127,7 +129,7 @@ async def resume_campaign(session: AsyncSession, campaign_id: UUID) -> Next:
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/cancel")
 @action()
-async def cancel_campaign(session: AsyncSession, campaign_id: UUID) -> Next:
+async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     """End a campaign for good."""
     await lifecycle.cancel(session, campaign_id)
     return _back(campaign_id)
@@ -135,7 +137,7 @@ async def cancel_campaign(session: AsyncSession, campaign_id: UUID) -> Next:
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/delete")
 @action()
-async def delete_campaign(session: AsyncSession, campaign_id: UUID) -> Next:
+async def delete_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     """Delete a campaign, canceled first where it runs; its calls stay."""
     await lifecycle.delete(session, campaign_id)
     return Next(url_for("dashboard.campaigns_page"), "The campaign was deleted. Its calls are still among the calls.")
@@ -145,7 +147,7 @@ def _back(campaign_id: UUID) -> Next:
     return Next(url_for("dashboard.campaign_page", campaign_id=campaign_id))
 
 
-async def choices(session: AsyncSession) -> dict[str, list[tuple[JsonValue, str]]]:
+async def choices(session: TenantSession) -> dict[str, list[tuple[JsonValue, str]]]:
     """The agents and numbers that a campaign may have."""
     found, paused = await agents.names(session), await agents.names(session, status="paused")
     return {

@@ -3,12 +3,12 @@
 from uuid import UUID
 
 from quart import url_for
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render, rows
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import Page
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.models import Contact
@@ -18,7 +18,7 @@ from switchboard.resources.do_not_call import service as do_not_call
 
 @dashboard.get("/dashboard/contacts")
 @page(query=ContactQuery)
-async def contacts_page(session: AsyncSession, query: ContactQuery) -> str:
+async def contacts_page(session: TenantSession, query: ContactQuery) -> str:
     """Whom the organization talks to."""
     if query.search:
         part, total = await contacts.found(session, query)
@@ -37,7 +37,7 @@ async def new_contact_page(form: Form) -> str:
 
 @dashboard.post("/dashboard/contacts/new")
 @action(form=ContactCreate, invalid=new_contact_page)
-async def add_contact(session: AsyncSession, data: ContactCreate) -> Next:
+async def add_contact(session: TenantSession, data: ContactCreate) -> Next:
     """Make a contact."""
     contact = await contacts.create(session, data)
     return Next(url_for("dashboard.contacts_page"), f"{contact.name or contact.phone_number} was added.")
@@ -45,7 +45,7 @@ async def add_contact(session: AsyncSession, data: ContactCreate) -> Next:
 
 @dashboard.get("/dashboard/contacts/<contact_id>")
 @page()
-async def contact_page(session: AsyncSession, contact_id: UUID, form: Form) -> str:
+async def contact_page(session: TenantSession, contact_id: UUID, form: Form) -> str:
     """One contact, to be read and edited."""
     contact = await contacts.get(session, contact_id)
     return await render(
@@ -58,7 +58,7 @@ async def contact_page(session: AsyncSession, contact_id: UUID, form: Form) -> s
 
 @dashboard.post("/dashboard/contacts/<contact_id>")
 @action(form=ContactUpdate, invalid=contact_page)
-async def save_contact(session: AsyncSession, contact_id: UUID, data: ContactUpdate) -> Next:
+async def save_contact(session: TenantSession, contact_id: UUID, data: ContactUpdate) -> Next:
     """Change a contact."""
     await contacts.update(session, contact_id, data)
     return Next(url_for("dashboard.contact_page", contact_id=contact_id), "Saved.")
@@ -66,7 +66,7 @@ async def save_contact(session: AsyncSession, contact_id: UUID, data: ContactUpd
 
 @dashboard.post("/dashboard/contacts/<contact_id>/delete")
 @action()
-async def delete_contact(session: AsyncSession, contact_id: UUID) -> Next:
+async def delete_contact(session: TenantSession, contact_id: UUID) -> Next:
     """Delete a contact for good; its calls and texts stay."""
     await contacts.delete(session, contact_id)
     return Next(url_for("dashboard.contacts_page"), "The contact was deleted.")

@@ -3,13 +3,13 @@
 from uuid import UUID
 
 from quart import url_for
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
 from switchboard.apps.dashboard.ui.rendering import phone, render, rows
+from switchboard.foundation.database import TenantSession
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.do_not_call.schemas import DoNotCallCreate, DoNotCallQuery
@@ -27,7 +27,7 @@ HEARD = {"api": "entered here or by a program", "text": "in a text", "call": "in
 
 @dashboard.get("/dashboard/contacts/do-not-call")
 @page(query=ListQuery)
-async def do_not_call_page(session: AsyncSession, query: ListQuery, form: Form) -> str:
+async def do_not_call_page(session: TenantSession, query: ListQuery, form: Form) -> str:
     """The numbers, the latest first."""
     found = await rows(session, do_not_call.listed(session, phone_number=query.phone_number), query)
     names = await contacts.names_of(session, {entry.phone_number for entry in found.items})
@@ -38,7 +38,7 @@ async def do_not_call_page(session: AsyncSession, query: ListQuery, form: Form) 
 
 @dashboard.post("/dashboard/contacts/do-not-call")
 @action(form=DoNotCallCreate, invalid=do_not_call_page)
-async def forbid_calling(session: AsyncSession, data: DoNotCallCreate) -> Next:
+async def forbid_calling(session: TenantSession, data: DoNotCallCreate) -> Next:
     """Have a number not called or texted any more."""
     entry = await do_not_call.add(session, data.phone_number, source="api", note=data.note)
     return Next(url_for("dashboard.do_not_call_page"), f"{phone(entry.phone_number)} is not called any more.")
@@ -46,7 +46,7 @@ async def forbid_calling(session: AsyncSession, data: DoNotCallCreate) -> Next:
 
 @dashboard.post("/dashboard/contacts/do-not-call/<entry_id>/remove")
 @action()
-async def allow_calling(session: AsyncSession, entry_id: UUID) -> Next:
+async def allow_calling(session: TenantSession, entry_id: UUID) -> Next:
     """Take a number off the list."""
     await do_not_call.delete(session, entry_id)
     return Next(url_for("dashboard.do_not_call_page"), "The number may be called again.")

@@ -4,12 +4,12 @@ from typing import Literal
 
 from pydantic import JsonValue
 from quart import url_for
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import RequestBody
 from switchboard.resources.integrations import service as integrations
 from switchboard.resources.integrations.schemas import IntegrationUpdate
@@ -26,7 +26,7 @@ class Forgotten(RequestBody):
 
 @dashboard.get("/dashboard/webhooks/integration")
 @page(role="owner")
-async def integration_page(session: AsyncSession, form: Form) -> str:
+async def integration_page(session: TenantSession, form: Form) -> str:
     """What is set up."""
     kept = await integrations.find(session)
     values: dict[str, JsonValue] = {"webhook_url": kept.webhook_url if kept else None}
@@ -35,7 +35,7 @@ async def integration_page(session: AsyncSession, form: Form) -> str:
 
 @dashboard.post("/dashboard/webhooks/integration")
 @action(role="owner", form=IntegrationUpdate, invalid=integration_page)
-async def save_integration(session: AsyncSession, data: IntegrationUpdate) -> Next:
+async def save_integration(session: TenantSession, data: IntegrationUpdate) -> Next:
     """Change what was filled in: a secret that was left empty stays."""
     data.model_fields_set.difference_update([name for name in SECRETS if getattr(data, name) is None])
     return await _changed(session, data, "Saved.")
@@ -43,12 +43,12 @@ async def save_integration(session: AsyncSession, data: IntegrationUpdate) -> Ne
 
 @dashboard.post("/dashboard/webhooks/integration/forget")
 @action(role="owner", form=Forgotten)
-async def forget_integration_secret(session: AsyncSession, data: Forgotten) -> Next:
+async def forget_integration_secret(session: TenantSession, data: Forgotten) -> Next:
     """Forget one of the secrets."""
     return await _changed(session, IntegrationUpdate.model_validate({data.secret: None}), "It was forgotten.")
 
 
-async def _changed(session: AsyncSession, data: IntegrationUpdate, told: str) -> Next:
+async def _changed(session: TenantSession, data: IntegrationUpdate, told: str) -> Next:
     runtime = current_runtime()
     await integrations.change(session, data, keyring=runtime.keyring, outbound=runtime.outbound)
     return Next(url_for("dashboard.integration_page"), told)

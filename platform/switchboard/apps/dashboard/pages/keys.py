@@ -7,14 +7,13 @@ from uuid import UUID
 
 from pydantic import Field
 from quart import url_for
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render, rows
 from switchboard.apps.dashboard.visitor import Visitor
-from switchboard.foundation.database import after_commit, now
+from switchboard.foundation.database import TenantSession, after_commit, now
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.foundation.web.schemas import Name, PageQuery, RequestBody
 from switchboard.resources.identity import service as identity
@@ -39,7 +38,7 @@ class Rotation(RequestBody):
 
 @dashboard.get("/dashboard/keys")
 @page(role="owner", query=PageQuery)
-async def keys_page(session: AsyncSession, query: PageQuery) -> str:
+async def keys_page(session: TenantSession, query: PageQuery) -> str:
     """The organization's keys, newest first."""
     return await render(
         "dashboard/keys/list.html", keys=await rows(session, identity.api_keys(session), query), overlaps=OVERLAPS
@@ -57,7 +56,7 @@ async def new_key_page(form: Form) -> str:
 
 @dashboard.post("/dashboard/keys/new")
 @action(role="owner", form=NewKey, invalid=new_key_page)
-async def create_key(session: AsyncSession, visitor: Visitor, data: NewKey) -> str:
+async def create_key(session: TenantSession, visitor: Visitor, data: NewKey) -> str:
     """Make a key, and show it this once."""
     expires_at = now() + timedelta(days=data.days) if data.days else None
     key, text = await identity.create_api_key(
@@ -73,7 +72,7 @@ async def create_key(session: AsyncSession, visitor: Visitor, data: NewKey) -> s
 
 @dashboard.post("/dashboard/keys/<key_id>/rotate")
 @action(role="owner", form=Rotation)
-async def rotate_key(session: AsyncSession, visitor: Visitor, key_id: UUID, data: Rotation) -> str:
+async def rotate_key(session: TenantSession, visitor: Visitor, key_id: UUID, data: Rotation) -> str:
     """Make a key that may do the same, and show it this once; the old one ends when it was said."""
     key, text = await identity.rotate_api_key(
         session, key_id, overlap=timedelta(hours=data.hours), actor=visitor.principal.actor
@@ -83,7 +82,7 @@ async def rotate_key(session: AsyncSession, visitor: Visitor, key_id: UUID, data
 
 @dashboard.post("/dashboard/keys/<key_id>/revoke")
 @action(role="owner")
-async def revoke_key(session: AsyncSession, visitor: Visitor, key_id: UUID) -> Next:
+async def revoke_key(session: TenantSession, visitor: Visitor, key_id: UUID) -> Next:
     """Have a key refused from now on, for good."""
     key = await identity.revoke_api_key(session, key_id, actor=visitor.principal.actor)
     after_commit(session, partial(current_runtime().limiter.tell_revoked, str(key.id)))

@@ -4,7 +4,6 @@ from uuid import UUID
 
 from pydantic import Field
 from quart import Response, request, url_for
-from sqlmodel.ext.asyncio.session import AsyncSession
 from werkzeug.datastructures import FileStorage, MultiDict
 
 from switchboard.apps.dashboard.blueprint import dashboard
@@ -13,6 +12,7 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.live_parts import live
 from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
 from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import FieldError, NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.plugin_sdk import ProviderError
@@ -37,7 +37,7 @@ class SearchQuery(Query):
 
 @dashboard.get("/dashboard/knowledge")
 @page(query=PageQuery)
-async def knowledge_page(session: AsyncSession, query: PageQuery) -> str:
+async def knowledge_page(session: TenantSession, query: PageQuery) -> str:
     """The knowledge bases."""
     bases = await rows(session, knowledge.listed(session), query)
     return await render("dashboard/knowledge/list.html", bases=bases, holdings=await knowledge.holdings(session))
@@ -52,7 +52,7 @@ async def new_knowledge_base_page(form: Form) -> str:
 
 @dashboard.post("/dashboard/knowledge/new")
 @action(form=KnowledgeBaseCreate, invalid=new_knowledge_base_page)
-async def add_knowledge_base(session: AsyncSession, data: KnowledgeBaseCreate) -> Next:
+async def add_knowledge_base(session: TenantSession, data: KnowledgeBaseCreate) -> Next:
     """Make a knowledge base."""
     base = await knowledge.create(session, data)
     return Next(_address(base.id), f"{base.name} is ready for its first document.")
@@ -84,7 +84,7 @@ async def search_knowledge_page(visitor: Visitor, query: SearchQuery) -> str:
 
 @dashboard.get("/dashboard/knowledge/<base_id>")
 @page(query=PageQuery)
-async def knowledge_base_page(session: AsyncSession, base_id: UUID, query: PageQuery, form: Form) -> str:
+async def knowledge_base_page(session: TenantSession, base_id: UUID, query: PageQuery, form: Form) -> str:
     """One knowledge base: its documents, and adding to them."""
     base = await knowledge.get(session, base_id)
     return await render(
@@ -103,7 +103,7 @@ async def knowledge_base_page(session: AsyncSession, base_id: UUID, query: PageQ
 async def live_documents(visitor: Visitor, base_id: UUID, query: PageQuery) -> Response:
     """The documents while they are embedded."""
 
-    async def show(session: AsyncSession) -> str:
+    async def show(session: TenantSession) -> str:
         found = await rows(session, knowledge.documents(session, base_id), query)
         return await render_part("dashboard/knowledge/documents.html", documents=found)
 
@@ -148,7 +148,7 @@ async def paste_document(visitor: Visitor, base_id: UUID, data: DocumentCreate) 
 
 @dashboard.get("/dashboard/knowledge/<base_id>/edit")
 @page()
-async def edit_knowledge_base_page(session: AsyncSession, base_id: UUID, form: Form) -> str:
+async def edit_knowledge_base_page(session: TenantSession, base_id: UUID, form: Form) -> str:
     """Name and description."""
     base = await knowledge.get(session, base_id)
     return await render(
@@ -160,7 +160,7 @@ async def edit_knowledge_base_page(session: AsyncSession, base_id: UUID, form: F
 
 @dashboard.post("/dashboard/knowledge/<base_id>/edit")
 @action(form=KnowledgeBaseCreate, invalid=edit_knowledge_base_page)
-async def save_knowledge_base(session: AsyncSession, base_id: UUID, data: KnowledgeBaseCreate) -> Next:
+async def save_knowledge_base(session: TenantSession, base_id: UUID, data: KnowledgeBaseCreate) -> Next:
     """Give it another name or description."""
     await knowledge.rename(session, base_id, data)
     return Next(_address(base_id), "Saved.")
@@ -168,7 +168,7 @@ async def save_knowledge_base(session: AsyncSession, base_id: UUID, data: Knowle
 
 @dashboard.post("/dashboard/knowledge/<base_id>/delete")
 @action()
-async def delete_knowledge_base(session: AsyncSession, base_id: UUID) -> Next:
+async def delete_knowledge_base(session: TenantSession, base_id: UUID) -> Next:
     """Delete a knowledge base with its documents."""
     await knowledge.delete(session, base_id)
     return Next(url_for("dashboard.knowledge_page"), "The knowledge base was deleted.")
@@ -176,7 +176,7 @@ async def delete_knowledge_base(session: AsyncSession, base_id: UUID) -> Next:
 
 @dashboard.get("/dashboard/documents/<document_id>")
 @page()
-async def document_page(session: AsyncSession, document_id: UUID) -> str:
+async def document_page(session: TenantSession, document_id: UUID) -> str:
     """One document with the beginning of its text."""
     document = await knowledge.get_document(session, document_id)
     text = await knowledge.text_of(session, document_id)
@@ -195,7 +195,7 @@ async def document_page(session: AsyncSession, document_id: UUID) -> str:
 async def live_document(visitor: Visitor, document_id: UUID) -> Response:
     """What becomes of a document."""
 
-    async def show(session: AsyncSession) -> str:
+    async def show(session: TenantSession) -> str:
         try:
             document = await knowledge.get_document(session, document_id)
         except NotFound:
@@ -209,14 +209,14 @@ async def live_document(visitor: Visitor, document_id: UUID) -> Response:
 
 @dashboard.get("/dashboard/documents/<document_id>/text")
 @page()
-async def document_text(session: AsyncSession, document_id: UUID) -> Response:
+async def document_text(session: TenantSession, document_id: UUID) -> Response:
     """The whole text, as agents are told it."""
     return Response(await knowledge.text_of(session, document_id), content_type="text/plain; charset=utf-8")
 
 
 @dashboard.post("/dashboard/documents/<document_id>/retry")
 @action()
-async def retry_document(session: AsyncSession, document_id: UUID) -> Next:
+async def retry_document(session: TenantSession, document_id: UUID) -> Next:
     """Embed a document that failed once more."""
     document = await knowledge.retry_document(session, document_id)
     return Next(url_for("dashboard.document_page", document_id=document_id), f"{document.filename} is tried again.")
@@ -224,7 +224,7 @@ async def retry_document(session: AsyncSession, document_id: UUID) -> Next:
 
 @dashboard.post("/dashboard/documents/<document_id>/delete")
 @action()
-async def delete_document(session: AsyncSession, document_id: UUID) -> Next:
+async def delete_document(session: TenantSession, document_id: UUID) -> Next:
     """Delete a document for good."""
     document = await knowledge.get_document(session, document_id)
     await knowledge.delete_document(session, document_id)

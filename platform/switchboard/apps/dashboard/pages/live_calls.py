@@ -4,7 +4,6 @@ import json
 from uuid import UUID
 
 from quart import Response, url_for
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import action, page
@@ -13,6 +12,7 @@ from switchboard.apps.dashboard.ui.live_parts import Last, live
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.visitor import Visitor
 from switchboard.engine.conversation.call import Person
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import InvalidState, Unavailable
 from switchboard.resources.agents import service as agents
 from switchboard.resources.calls import service as calls
@@ -24,7 +24,7 @@ from switchboard.runtime import current_runtime
 
 @dashboard.get("/dashboard/live")
 @page()
-async def live_page(session: AsyncSession) -> str:
+async def live_page(session: TenantSession) -> str:
     """The calls that go on now."""
     return await render("dashboard/live/list.html", **await _ongoing(session))
 
@@ -34,7 +34,7 @@ async def live_page(session: AsyncSession) -> str:
 async def live_calls(visitor: Visitor) -> Response:
     """The calls that go on, as they come and go."""
 
-    async def show(session: AsyncSession) -> str:
+    async def show(session: TenantSession) -> str:
         return await render_part("dashboard/live/calls.html", **await _ongoing(session))
 
     return await live(visitor, show)
@@ -42,7 +42,7 @@ async def live_calls(visitor: Visitor) -> Response:
 
 @dashboard.get("/dashboard/live/<call_id>")
 @page()
-async def live_call_page(session: AsyncSession, call_id: UUID) -> str | Response:
+async def live_call_page(session: TenantSession, call_id: UUID) -> str | Response:
     """One call that goes on; one that does not is shown among the others."""
     call = await calls.get(session, call_id)
     if not _is_on_the_line(call):
@@ -61,11 +61,11 @@ async def live_call_page(session: AsyncSession, call_id: UUID) -> str | Response
 
 @dashboard.get("/dashboard/live/<call_id>/said")
 @page()
-async def live_call_said(visitor: Visitor, session: AsyncSession, call_id: UUID) -> Response:
+async def live_call_said(visitor: Visitor, session: TenantSession, call_id: UUID) -> Response:
     """What is said in a call, until it is over."""
     await calls.get(session, call_id)
 
-    async def show(session: AsyncSession) -> str:
+    async def show(session: TenantSession) -> str:
         call = await calls.get(session, call_id)
         is_over = not _is_on_the_line(call)
         shown = await render_part(
@@ -78,7 +78,7 @@ async def live_call_said(visitor: Visitor, session: AsyncSession, call_id: UUID)
 
 @dashboard.post("/dashboard/live/<call_id>/ticket")
 @action()
-async def follow_call(visitor: Visitor, session: AsyncSession, call_id: UUID) -> Response:
+async def follow_call(visitor: Visitor, session: TenantSession, call_id: UUID) -> Response:
     """A ticket to the call's socket, for the page's script: `{"url": …}`, or why there is none, as text."""
     person = Person(visitor.user.id, visitor.user.email)
     try:
@@ -92,7 +92,7 @@ def _is_on_the_line(call: Call) -> bool:
     return call.status == "in-progress" and call.holder is not None
 
 
-async def _ongoing(session: AsyncSession) -> dict[str, object]:
+async def _ongoing(session: TenantSession) -> dict[str, object]:
     found = await calls.ongoing(session)
     numbers = {number for one in found for number in (one.call.from_number, one.call.to_number)}
     return {"ongoing": found, "names": await contacts.names_of(session, numbers)}

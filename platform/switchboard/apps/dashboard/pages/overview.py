@@ -1,12 +1,11 @@
 """The first page: how the calls of the last days went."""
 
-from sqlmodel.ext.asyncio.session import AsyncSession
-
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import page
 from switchboard.apps.dashboard.ui import charts
 from switchboard.apps.dashboard.ui.charts import Series
 from switchboard.apps.dashboard.ui.rendering import TONES, count, dollars, render, rows
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.analytics import service as analytics
 from switchboard.resources.analytics.schemas import DayOut, DaysQuery, OverviewOut
@@ -24,7 +23,7 @@ STEPS = {
 
 @dashboard.get("/dashboard")
 @page(query=DaysQuery)
-async def overview(session: AsyncSession, query: DaysQuery) -> str:
+async def overview(session: TenantSession, query: DaysQuery) -> str:
     """Figures, charts, and the latest calls."""
     figures = await analytics.overview(session, query.days)
     days = await analytics.calls_over_time(session, query.days)

@@ -4,7 +4,6 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue, field_validator
 from quart import url_for
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
@@ -13,7 +12,7 @@ from switchboard.apps.dashboard.ui.labels import COUNTRIES, OUTSIDE
 from switchboard.apps.dashboard.ui.opening_hours import HOURS, Opening, slots_of, timezones, without_blanks
 from switchboard.apps.dashboard.ui.rendering import day, phone, render, rows
 from switchboard.apps.dashboard.visitor import Visitor
-from switchboard.foundation.database import now
+from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.web.errors import ApiError
 from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.plugin_sdk import AvailableNumber
@@ -49,7 +48,7 @@ class NumberForm(PhoneNumberUpdate):
 
 @dashboard.get("/dashboard/numbers")
 @page(query=PageQuery)
-async def numbers_page(session: AsyncSession, query: PageQuery) -> str:
+async def numbers_page(session: TenantSession, query: PageQuery) -> str:
     """The organization's numbers."""
     found = await rows(session, numbers.listed(session), query)
     moment = now()
@@ -61,7 +60,7 @@ async def numbers_page(session: AsyncSession, query: PageQuery) -> str:
 
 @dashboard.get("/dashboard/numbers/buy")
 @page(role="owner", query=SearchQuery)
-async def search_numbers_page(visitor: Visitor, session: AsyncSession, query: SearchQuery) -> str:
+async def search_numbers_page(visitor: Visitor, session: TenantSession, query: SearchQuery) -> str:
     """Numbers that can be bought."""
     form, found = Form(query.model_dump()), None
     if query.country:
@@ -82,7 +81,7 @@ async def _search(visitor: Visitor, query: SearchQuery) -> tuple[Form, list[Avai
 
 @dashboard.get("/dashboard/numbers/order")
 @page(role="owner", query=OrderQuery)
-async def order_page(session: AsyncSession, query: OrderQuery, form: Form) -> str:
+async def order_page(session: TenantSession, query: OrderQuery, form: Form) -> str:
     """The last question before a number is bought."""
     return await render(
         "dashboard/numbers/order.html",
@@ -103,13 +102,13 @@ async def buy_number(visitor: Visitor, data: PhoneNumberBuy) -> Next:
 
 @dashboard.get("/dashboard/numbers/<number_id>")
 @page()
-async def number_page(visitor: Visitor, session: AsyncSession, number_id: UUID, form: Form) -> str:
+async def number_page(visitor: Visitor, session: TenantSession, number_id: UUID, form: Form) -> str:
     """One number: who answers, when, and what happens otherwise."""
     return await _number_page(visitor, session, await numbers.get(session, number_id), form)
 
 
 async def _number_page(
-    visitor: Visitor, session: AsyncSession, number: PhoneNumber, form: Form, *, secret: str | None = None
+    visitor: Visitor, session: TenantSession, number: PhoneNumber, form: Form, *, secret: str | None = None
 ) -> str:
     moment = now()
     forms = {
@@ -146,7 +145,7 @@ def _kept(visitor: Visitor, number: PhoneNumber) -> dict[str, JsonValue]:
 
 @dashboard.post("/dashboard/numbers/<number_id>")
 @action(form=NumberForm, invalid=number_page)
-async def save_number(session: AsyncSession, number_id: UUID, data: NumberForm) -> Next:
+async def save_number(session: TenantSession, number_id: UUID, data: NumberForm) -> Next:
     """Change a number's name, agent or opening hours."""
     runtime = current_runtime()
     # A new webhook has a new secret, which `save_number_webhook` shows.
@@ -157,7 +156,9 @@ async def save_number(session: AsyncSession, number_id: UUID, data: NumberForm) 
 
 @dashboard.post("/dashboard/numbers/<number_id>/webhook")
 @action(role="owner", form=NumberForm, invalid=number_page)
-async def save_number_webhook(visitor: Visitor, session: AsyncSession, number_id: UUID, data: NumberForm) -> Next | str:
+async def save_number_webhook(
+    visitor: Visitor, session: TenantSession, number_id: UUID, data: NumberForm
+) -> Next | str:
     """Set the webhook that is asked outside opening hours, and show the secret that signs its requests."""
     runtime = current_runtime()
     number, secret = await numbers.update(session, number_id, data, keyring=runtime.keyring, outbound=runtime.outbound)
@@ -168,7 +169,7 @@ async def save_number_webhook(visitor: Visitor, session: AsyncSession, number_id
 
 @dashboard.post("/dashboard/numbers/<number_id>/release")
 @action(role="owner")
-async def release_number(session: AsyncSession, number_id: UUID) -> Next:
+async def release_number(session: TenantSession, number_id: UUID) -> Next:
     """Give a number up at the end of the month that is paid for."""
     number = await numbers.schedule_release(session, number_id)
     return Next(

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 from quart import request, url_for
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
@@ -16,6 +15,7 @@ from switchboard.apps.dashboard.visitor import Visitor
 from switchboard.engine.providers import editing
 from switchboard.engine.providers.configuration import Wanted
 from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
 from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.registry import Capability
@@ -50,7 +50,7 @@ class Part:
 
 @dashboard.get("/dashboard/providers")
 @page(role="owner")
-async def providers_page(session: AsyncSession, visitor: Visitor) -> str:
+async def providers_page(session: TenantSession, visitor: Visitor) -> str:
     """Each capability with its providers."""
     found = await editing.listed(session)
     return await render(
@@ -75,7 +75,7 @@ def _part(capability: Capability, found: list[ProviderConfiguration]) -> Part:
 
 @dashboard.get("/dashboard/providers/<capability>/<name>")
 @page(role="owner")
-async def provider_page(session: AsyncSession, visitor: Visitor, form: Form, capability: str, name: str) -> str:
+async def provider_page(session: TenantSession, visitor: Visitor, form: Form, capability: str, name: str) -> str:
     """A provider's settings, to be given or changed. A secret that is kept is never shown."""
     kind = _kind(capability, name)
     row = await editing.find(session, Capability(capability), name)
@@ -100,7 +100,7 @@ async def provider_page(session: AsyncSession, visitor: Visitor, form: Form, cap
 
 @dashboard.post("/dashboard/providers/<capability>/<name>")
 @action(role="owner", invalid=provider_page)
-async def save_provider(session: AsyncSession, visitor: Visitor, capability: str, name: str) -> Next:
+async def save_provider(session: TenantSession, visitor: Visitor, capability: str, name: str) -> Next:
     """Add a provider, or change its settings."""
     kind = _kind(capability, name)
     _require_no_file(visitor)
@@ -121,7 +121,7 @@ async def save_provider(session: AsyncSession, visitor: Visitor, capability: str
 
 @dashboard.post("/dashboard/providers/<capability>/<name>/up")
 @action(role="owner")
-async def move_provider_up(session: AsyncSession, visitor: Visitor, capability: str, name: str) -> Next:
+async def move_provider_up(session: TenantSession, visitor: Visitor, capability: str, name: str) -> Next:
     """Have a provider tried earlier."""
     _require_no_file(visitor)
     await editing.move_up(session, _capability(capability), name)
@@ -130,7 +130,7 @@ async def move_provider_up(session: AsyncSession, visitor: Visitor, capability: 
 
 @dashboard.post("/dashboard/providers/<capability>/<name>/remove")
 @action(role="owner")
-async def remove_provider(session: AsyncSession, visitor: Visitor, capability: str, name: str) -> Next:
+async def remove_provider(session: TenantSession, visitor: Visitor, capability: str, name: str) -> Next:
     """Take a provider away that nothing names."""
     _require_no_file(visitor)
     if users := await _users(session, _capability(capability), name):
@@ -142,7 +142,7 @@ async def remove_provider(session: AsyncSession, visitor: Visitor, capability: s
     return Next(url_for("dashboard.providers_page"), f"{name} was removed.")
 
 
-async def _users(session: AsyncSession, capability: Capability, name: str) -> list[str]:
+async def _users(session: TenantSession, capability: Capability, name: str) -> list[str]:
     """What names a provider and would not work without it."""
     match capability:
         case Capability.TELEPHONY:

@@ -4,13 +4,13 @@ from uuid import UUID
 
 from pydantic import Field
 from quart import url_for
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import RequestBody
 from switchboard.resources.identity import members
 from switchboard.resources.identity.members import Role
@@ -33,7 +33,7 @@ class RoleChange(RequestBody):
 
 @dashboard.get("/dashboard/team")
 @page()
-async def team_page(session: AsyncSession, visitor: Visitor, form: Form) -> str:
+async def team_page(session: TenantSession, visitor: Visitor, form: Form) -> str:
     """Members and open invitations."""
     people = await members.members(current_runtime().database, visitor.organization_id)
     return await render(
@@ -43,7 +43,7 @@ async def team_page(session: AsyncSession, visitor: Visitor, form: Form) -> str:
 
 @dashboard.post("/dashboard/team")
 @action(role="owner", form=NewInvitation, invalid=team_page)
-async def invite(session: AsyncSession, data: NewInvitation) -> str:
+async def invite(session: TenantSession, data: NewInvitation) -> str:
     """Make an invitation, and show its link this once."""
     invitation, token = await members.invite(session, email=data.email, role=data.role)
     link = current_runtime().settings.base_url + url_for("dashboard.invitation_page", token=token)
@@ -52,7 +52,7 @@ async def invite(session: AsyncSession, data: NewInvitation) -> str:
 
 @dashboard.post("/dashboard/team/invitations/<invitation_id>/withdraw")
 @action(role="owner")
-async def withdraw_invitation(session: AsyncSession, invitation_id: UUID) -> Next:
+async def withdraw_invitation(session: TenantSession, invitation_id: UUID) -> Next:
     """Make an invitation's link worthless."""
     await members.withdraw(session, invitation_id)
     return Next(url_for("dashboard.team_page"), "The invitation was withdrawn.")

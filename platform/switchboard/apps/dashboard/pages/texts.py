@@ -4,7 +4,6 @@ from uuid import UUID
 
 from pydantic import Field
 from quart import Response, url_for
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
@@ -13,6 +12,7 @@ from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
 from switchboard.apps.dashboard.ui.live_parts import live
 from switchboard.apps.dashboard.ui.rendering import number_name, render, render_part, rows
 from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import Page, PageQuery, Query
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.phone_numbers import service as numbers
@@ -36,7 +36,7 @@ class NewTextQuery(Query):
 
 @dashboard.get("/dashboard/texts")
 @page(query=InboxQuery)
-async def texts_page(session: AsyncSession, query: InboxQuery) -> str:
+async def texts_page(session: TenantSession, query: InboxQuery) -> str:
     """The conversations, the one with the latest text first."""
     return await render("dashboard/texts/inbox.html", **await _inbox(session, query))
 
@@ -46,7 +46,7 @@ async def texts_page(session: AsyncSession, query: InboxQuery) -> str:
 async def texts_live(visitor: Visitor, query: InboxQuery) -> Response:
     """The inbox, as texts come and go."""
 
-    async def show(session: AsyncSession) -> str:
+    async def show(session: TenantSession) -> str:
         return await render_part("dashboard/texts/conversations.html", **await _inbox(session, query))
 
     return await live(visitor, show)
@@ -54,7 +54,7 @@ async def texts_live(visitor: Visitor, query: InboxQuery) -> Response:
 
 @dashboard.get("/dashboard/texts/new")
 @page(query=NewTextQuery)
-async def new_text_page(session: AsyncSession, query: NewTextQuery, form: Form) -> str:
+async def new_text_page(session: TenantSession, query: NewTextQuery, form: Form) -> str:
     """The form of a new text."""
     own = [(number.id, number_name(number)) for number in await numbers.active(session) if number.sms_active]
     return await render(
@@ -64,7 +64,7 @@ async def new_text_page(session: AsyncSession, query: NewTextQuery, form: Form) 
 
 @dashboard.post("/dashboard/texts/new")
 @action(form=SmsCreate, invalid=new_text_page)
-async def send_text(session: AsyncSession, data: SmsCreate) -> Next:
+async def send_text(session: TenantSession, data: SmsCreate) -> Next:
     """Text somebody."""
     message = await sms.send(session, data, author="person")
     return Next(url_for("dashboard.conversation_page", conversation_id=message.conversation_id))
@@ -72,7 +72,7 @@ async def send_text(session: AsyncSession, data: SmsCreate) -> Next:
 
 @dashboard.get("/dashboard/texts/<conversation_id>")
 @page(query=SmsMessageQuery)
-async def conversation_page(session: AsyncSession, conversation_id: UUID, query: SmsMessageQuery, form: Form) -> str:
+async def conversation_page(session: TenantSession, conversation_id: UUID, query: SmsMessageQuery, form: Form) -> str:
     """One conversation, and the answer to it."""
     conversation = await sms.get_conversation(session, conversation_id)
     number = await numbers.find_active(session, conversation.phone_number_id)
@@ -90,11 +90,11 @@ async def conversation_page(session: AsyncSession, conversation_id: UUID, query:
 
 @dashboard.get("/dashboard/texts/<conversation_id>/live")
 @page()
-async def conversation_live(visitor: Visitor, session: AsyncSession, conversation_id: UUID) -> Response:
+async def conversation_live(visitor: Visitor, session: TenantSession, conversation_id: UUID) -> Response:
     """A conversation's latest texts, as they come and go."""
     await sms.get_conversation(session, conversation_id)
 
-    async def show(session: AsyncSession) -> str:
+    async def show(session: TenantSession) -> str:
         conversation = await sms.get_conversation(session, conversation_id)
         return await render_part(
             "dashboard/texts/messages.html", **await _messages(session, conversation, SmsMessageQuery())
@@ -105,13 +105,13 @@ async def conversation_live(visitor: Visitor, session: AsyncSession, conversatio
 
 @dashboard.post("/dashboard/texts/<conversation_id>")
 @action(form=Reply, invalid=conversation_page)
-async def reply_to_text(session: AsyncSession, conversation_id: UUID, data: Reply) -> Next:
+async def reply_to_text(session: TenantSession, conversation_id: UUID, data: Reply) -> Next:
     """Answer in a conversation."""
     await inbox.reply(session, conversation_id, data.body)
     return Next(url_for("dashboard.conversation_page", conversation_id=conversation_id))
 
 
-async def _inbox(session: AsyncSession, query: InboxQuery) -> dict[str, object]:
+async def _inbox(session: TenantSession, query: InboxQuery) -> dict[str, object]:
     found, total = await inbox.latest(session, query, contact_number=query.number)
     return {
         "query": query,
@@ -124,7 +124,7 @@ async def _inbox(session: AsyncSession, query: InboxQuery) -> dict[str, object]:
     }
 
 
-async def _messages(session: AsyncSession, conversation: SmsConversation, query: SmsMessageQuery) -> dict[str, object]:
+async def _messages(session: TenantSession, conversation: SmsConversation, query: SmsMessageQuery) -> dict[str, object]:
     return {
         "conversation": conversation,
         "messages": await rows(session, sms.messages(session, conversation.id), query),

@@ -1,12 +1,11 @@
 """What was used and what it cost, month by month; the balance and its entries."""
 
-from sqlmodel.ext.asyncio.session import AsyncSession
-
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import page
 from switchboard.apps.dashboard.ui import charts
 from switchboard.apps.dashboard.ui.rendering import dollars, month, render, rows
 from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.billing import ledger
 from switchboard.resources.identity.service import policy_of
@@ -17,7 +16,7 @@ MONTHS = 12
 
 @dashboard.get("/dashboard/usage")
 @page(query=PageQuery)
-async def usage_page(session: AsyncSession, visitor: Visitor, query: PageQuery) -> str:
+async def usage_page(session: TenantSession, visitor: Visitor, query: PageQuery) -> str:
     """The months, the balance, the ledger."""
     months = await usage.months(session, MONTHS)
     balance, _ = await ledger.balance(session)

@@ -5,7 +5,6 @@ from uuid import UUID
 
 from pydantic import JsonValue
 from quart import Response, url_for
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
@@ -13,6 +12,7 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.live_parts import live
 from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
 from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.events.models import EventTarget
 from switchboard.foundation.web.schemas import PageQuery, RequestBody
@@ -39,7 +39,7 @@ class Rotation(RequestBody):
 
 @dashboard.get("/dashboard/webhooks")
 @page()
-async def webhooks_page(session: AsyncSession) -> str:
+async def webhooks_page(session: TenantSession) -> str:
     """The endpoints."""
     return await render(
         "dashboard/webhooks/list.html", endpoints=await endpoints.all_of_them(session), most=endpoints.MOST_ENDPOINTS
@@ -55,7 +55,7 @@ async def new_webhook_page(form: Form) -> str:
 
 @dashboard.post("/dashboard/webhooks/new")
 @action(role="owner", form=EndpointCreate, invalid=new_webhook_page)
-async def add_webhook(session: AsyncSession, data: EndpointCreate) -> str:
+async def add_webhook(session: TenantSession, data: EndpointCreate) -> str:
     """Make an endpoint and show its secret, this once."""
     runtime = current_runtime()
     endpoint, secret = await endpoints.create(session, data, keyring=runtime.keyring, outbound=runtime.outbound)
@@ -64,7 +64,7 @@ async def add_webhook(session: AsyncSession, data: EndpointCreate) -> str:
 
 @dashboard.get("/dashboard/webhooks/<endpoint_id>")
 @page()
-async def webhook_page(session: AsyncSession, endpoint_id: UUID, form: Form, visitor: Visitor) -> str:
+async def webhook_page(session: TenantSession, endpoint_id: UUID, form: Form, visitor: Visitor) -> str:
     """One endpoint: its settings, its latest deliveries."""
     endpoint = await endpoints.get(session, endpoint_id)
     kept: dict[str, JsonValue] = {
@@ -86,7 +86,7 @@ async def webhook_page(session: AsyncSession, endpoint_id: UUID, form: Form, vis
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>")
 @action(role="owner", form=EndpointUpdate, invalid=webhook_page)
-async def save_webhook(session: AsyncSession, endpoint_id: UUID, data: EndpointUpdate) -> Next:
+async def save_webhook(session: TenantSession, endpoint_id: UUID, data: EndpointUpdate) -> Next:
     """Change an endpoint."""
     await endpoints.update(session, endpoint_id, data, outbound=current_runtime().outbound)
     return Next(url_for("dashboard.webhook_page", endpoint_id=endpoint_id), "Saved.")
@@ -94,7 +94,7 @@ async def save_webhook(session: AsyncSession, endpoint_id: UUID, data: EndpointU
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/enabled")
 @action(role="owner", form=EndpointUpdate)
-async def switch_webhook(session: AsyncSession, endpoint_id: UUID, data: EndpointUpdate) -> Next:
+async def switch_webhook(session: TenantSession, endpoint_id: UUID, data: EndpointUpdate) -> Next:
     """Enable or disable an endpoint."""
     endpoint = await endpoints.update(session, endpoint_id, data, outbound=current_runtime().outbound)
     told = (
@@ -105,7 +105,7 @@ async def switch_webhook(session: AsyncSession, endpoint_id: UUID, data: Endpoin
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/rotate")
 @action(role="owner", form=Rotation)
-async def rotate_webhook_secret(session: AsyncSession, endpoint_id: UUID, data: Rotation) -> str:
+async def rotate_webhook_secret(session: TenantSession, endpoint_id: UUID, data: Rotation) -> str:
     """Make a new secret and show it, this once."""
     endpoint, secret = await endpoints.rotate_secret(
         session, endpoint_id, grace=data.grace, keyring=current_runtime().keyring
@@ -115,7 +115,7 @@ async def rotate_webhook_secret(session: AsyncSession, endpoint_id: UUID, data: 
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/delete")
 @action(role="owner")
-async def delete_webhook(session: AsyncSession, endpoint_id: UUID) -> Next:
+async def delete_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
     """Delete an endpoint; what was on its way to it is not delivered any more."""
     await endpoints.delete(session, endpoint_id)
     return Next(url_for("dashboard.webhooks_page"), "The endpoint was deleted.")
@@ -123,7 +123,7 @@ async def delete_webhook(session: AsyncSession, endpoint_id: UUID) -> Next:
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/test")
 @action()
-async def test_webhook(session: AsyncSession, endpoint_id: UUID) -> Next:
+async def test_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
     """Send a made-up `call.completed` to this endpoint, as any other event is sent."""
     delivery = await deliveries.send_sample(session, endpoint_id)
     return Next(url_for("dashboard.delivery_page", delivery_id=delivery.id), "A test event is on its way.")
@@ -131,7 +131,7 @@ async def test_webhook(session: AsyncSession, endpoint_id: UUID) -> Next:
 
 @dashboard.get("/dashboard/webhooks/deliveries")
 @page(query=DeliveriesQuery)
-async def deliveries_page(session: AsyncSession, query: DeliveriesQuery) -> str:
+async def deliveries_page(session: TenantSession, query: DeliveriesQuery) -> str:
     """Every delivery, filtered."""
     found = await rows(session, deliveries.listed(session, query, target_id=query.endpoint_id), query)
     known = await endpoints.all_of_them(session)
@@ -146,7 +146,7 @@ def _urls(known: list[EventTarget]) -> dict[UUID, str | None]:
 
 @dashboard.get("/dashboard/webhooks/deliveries/<delivery_id>")
 @page()
-async def delivery_page(session: AsyncSession, delivery_id: UUID) -> str:
+async def delivery_page(session: TenantSession, delivery_id: UUID) -> str:
     """One delivery: its attempts as they are made, the body as it is sent."""
     return await render("dashboard/webhooks/delivery.html", **await _delivery(session, delivery_id))
 
@@ -158,13 +158,13 @@ async def delivery_live(visitor: Visitor, delivery_id: UUID) -> Response:
     async with current_runtime().database.tenant(visitor.organization_id) as session:
         await deliveries.get(session, delivery_id)
 
-    async def show(session: AsyncSession) -> str:
+    async def show(session: TenantSession) -> str:
         return await render_part("dashboard/webhooks/attempts.html", **await _delivery(session, delivery_id))
 
     return await live(visitor, show)
 
 
-async def _delivery(session: AsyncSession, delivery_id: UUID) -> dict[str, object]:
+async def _delivery(session: TenantSession, delivery_id: UUID) -> dict[str, object]:
     delivery = await deliveries.get(session, delivery_id)
     payload = json.loads(delivery.body)
     return {
@@ -178,7 +178,7 @@ async def _delivery(session: AsyncSession, delivery_id: UUID) -> dict[str, objec
 
 @dashboard.post("/dashboard/webhooks/deliveries/<delivery_id>/replay")
 @action()
-async def replay_delivery(session: AsyncSession, delivery_id: UUID) -> Next:
+async def replay_delivery(session: TenantSession, delivery_id: UUID) -> Next:
     """Send the same body again, under an id of its own."""
     again = await deliveries.replay(session, delivery_id)
     return Next(url_for("dashboard.delivery_page", delivery_id=again.id), "Sent again, under a new id.")

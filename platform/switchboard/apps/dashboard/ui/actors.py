@@ -2,8 +2,7 @@
 
 from uuid import UUID
 
-from sqlmodel.ext.asyncio.session import AsyncSession
-
+from switchboard.foundation.database import TenantSession
 from switchboard.resources.identity import members
 from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.models import ApiKey
@@ -11,7 +10,7 @@ from switchboard.resources.oauth import connections
 from switchboard.runtime import current_runtime
 
 
-async def actor_names(session: AsyncSession, organization_id: UUID) -> dict[str, str]:
+async def actor_names(session: TenantSession, organization_id: UUID) -> dict[str, str]:
     """The organization's people, keys and applications by what the audit log calls them."""
     database = current_runtime().database
     people = await members.members(database, organization_id)

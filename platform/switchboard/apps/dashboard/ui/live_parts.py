@@ -7,9 +7,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from quart import Response, stream_with_context
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.apps.dashboard.visitor import Visitor, find_visitor
+from switchboard.foundation.database import TenantSession
 from switchboard.runtime import current_runtime
 
 EVERY_SECONDS = 1.0
@@ -22,7 +22,7 @@ class Last(str):
     __slots__ = ()
 
 
-async def live(visitor: Visitor, show: Callable[[AsyncSession], Awaitable[str]]) -> Response:
+async def live(visitor: Visitor, show: Callable[[TenantSession], Awaitable[str]]) -> Response:
     """A stream of what `show` renders. It ends when the browser leaves, with a `Last`, or when who looks has signed out or works elsewhere."""
 
     @stream_with_context

@@ -10,11 +10,11 @@ from zoneinfo import ZoneInfo
 import phonenumbers
 from markupsafe import Markup, escape
 from quart import Blueprint, g, render_template, request, url_for
-from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.apps.dashboard.ui.navigation import SECTIONS, Section
 from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.paging import Row, page
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.identity import sign_in
@@ -111,7 +111,7 @@ async def render_part(template: str, **values: object) -> str:
     return await render_template(template, csrf_token=visitor.csrf if visitor else "", **values)
 
 
-async def rows(session: AsyncSession, found: SelectOfScalar[Row], query: PageQuery) -> Page[Row]:
+async def rows(session: TenantSession, found: SelectOfScalar[Row], query: PageQuery) -> Page[Row]:
     """A part of a list as its rows, for the templates; the last part where the list has become shorter than where one was in it."""
     part = await page(session, found, _itself, query)
     if part.items or not part.total:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from pydantic import Field, JsonValue
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import PhoneNumberText, ReferenceId, parse_id
 from switchboard.plugin_sdk import ActionContext, ActionParams, JsonObject
@@ -42,7 +42,7 @@ class AddToCampaign(DatabaseAction[AddToCampaignParams]):
         return {"campaign_id": str(after.id), "added": after.total_contacts > before}
 
 
-async def _campaign(session: AsyncSession, campaign_id: str, *, lock: bool = False) -> Campaign:
+async def _campaign(session: TenantSession, campaign_id: str, *, lock: bool = False) -> Campaign:
     """Raises `ValidationFailed`: an unknown one and another organization's answer alike."""
     try:
         return await campaigns.get(session, parse_id(campaign_id) or UUID(int=0), lock=lock)

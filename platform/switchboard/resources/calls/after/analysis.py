@@ -6,11 +6,10 @@ from uuid import UUID
 
 import structlog
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.engine.providers.conversation import agent_model
 from switchboard.engine.providers.failover import ServiceRecord
-from switchboard.foundation.database import now
+from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.events.catalog import CallTranscriptReady
 from switchboard.foundation.events.outbox import publish
 from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, ProviderError, TextDelta
@@ -168,7 +167,7 @@ async def _keep(
         await publish(session, event_data(CallTranscriptReady, call), depth=call.cause_depth)
 
 
-async def _charge(session: AsyncSession, call: Call, usage: list[ModelUsage]) -> None:
+async def _charge(session: TenantSession, call: Call, usage: list[ModelUsage]) -> None:
     """The call has been charged when it ended; what its analysis cost is an entry of its own, and a part of the call's cost."""
     cost = model_cost((await policy_of(session, call.organization_id)).prices, usage)
     if cost:

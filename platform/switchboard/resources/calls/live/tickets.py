@@ -12,9 +12,9 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 from redis.exceptions import RedisError
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.engine.conversation.call import Person
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import InvalidState, Unavailable
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.states import is_over
@@ -50,7 +50,7 @@ _grant: TypeAdapter[Grant] = TypeAdapter(Grant)
 
 async def mint(
     runtime: Runtime,
-    session: AsyncSession,
+    session: TenantSession,
     call_id: UUID,
     person: Person,
     allows: Allows,

@@ -9,10 +9,9 @@ from typing import Self, TypeAlias
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.engine.conversation.call import Person, TranscriptEntry, TurnLatency
-from switchboard.foundation.database import Database, now
+from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.events.catalog import CallTakeover
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics
@@ -24,7 +23,7 @@ from switchboard.resources.identity.service import note_deed
 logger = structlog.get_logger()
 RETRY_SECONDS = 1.0
 
-Fact: TypeAlias = Callable[[AsyncSession], Awaitable[None]]
+Fact: TypeAlias = Callable[[TenantSession], Awaitable[None]]
 
 
 class DatabaseCallLog:
@@ -95,11 +94,11 @@ class DatabaseCallLog:
                 return
 
 
-async def _add(line: TranscriptLine, session: AsyncSession) -> None:
+async def _add(line: TranscriptLine, session: TenantSession) -> None:
     session.add(TranscriptLine(**line.model_dump()))
 
 
-async def _take_over(held: Call, person: Person, at: datetime, session: AsyncSession) -> None:
+async def _take_over(held: Call, person: Person, at: datetime, session: TenantSession) -> None:
     call = await calls.get(session, held.id, lock=True)
     # A commit whose answer was lost is tried again.
     if call.taken_over_at == at:
@@ -109,7 +108,7 @@ async def _take_over(held: Call, person: Person, at: datetime, session: AsyncSes
     note_deed(session, call.organization_id, f"user:{person.user_id}", "call.taken_over", str(call.id))
 
 
-async def _hand_back(held: Call, person: Person, session: AsyncSession) -> None:
+async def _hand_back(held: Call, person: Person, session: TenantSession) -> None:
     call = await calls.get(session, held.id, lock=True)
     if call.taken_over_at is not None:
         call.taken_over_by = call.taken_over_at = None

@@ -6,7 +6,6 @@ from zoneinfo import available_timezones
 
 from pydantic import Field
 from quart import request, url_for
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
@@ -16,6 +15,7 @@ from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
 from switchboard.apps.dashboard.visitor import Visitor
 from switchboard.engine.providers.offers import offered_models
 from switchboard.engine.providers.service import configured_names
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import Conflict
 from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.resources.agents import service as agents
@@ -39,7 +39,7 @@ class OfferQuery(Query):
 
 @dashboard.get("/dashboard/agents")
 @page(query=PageQuery)
-async def agents_page(session: AsyncSession, query: PageQuery) -> str:
+async def agents_page(session: TenantSession, query: PageQuery) -> str:
     """The agents, and the numbers that reach them."""
     listing = await rows(session, agents.listed(session), query)
     reached = await numbers.answered_by(session, [agent.id for agent in listing.items])
@@ -48,11 +48,9 @@ async def agents_page(session: AsyncSession, query: PageQuery) -> str:
 
 @dashboard.get("/dashboard/agents/new")
 @page()
-async def new_agent_page(session: AsyncSession, form: Form) -> str:
+async def new_agent_page(session: TenantSession, form: Form) -> str:
     """The form of a new agent, with the defaults filled in."""
-    fresh = Agent(
-        organization_id=session.info["organization_id"], name="", llm_provider="", tts_provider="", stt_provider=""
-    )
+    fresh = Agent(organization_id=session.organization_id, name="", llm_provider="", tts_provider="", stt_provider="")
     for field, capability in agents.PROVIDER_FIELDS.items():
         setattr(fresh, field, next(iter(await configured_names(session, capability)), ""))
     return await _form_page(session, form.starting_with(forms.shown(fresh)), None)
@@ -60,7 +58,7 @@ async def new_agent_page(session: AsyncSession, form: Form) -> str:
 
 @dashboard.post("/dashboard/agents/new")
 @action(invalid=new_agent_page)
-async def add_agent(session: AsyncSession) -> Next:
+async def add_agent(session: TenantSession) -> Next:
     """Make an agent."""
     runtime = current_runtime()
     with forms.read(AgentCreate, nested(await request.form)) as data:
@@ -90,7 +88,7 @@ async def models_part(visitor: Visitor, query: OfferQuery) -> str:
 
 @dashboard.get("/dashboard/agents/<agent_id>")
 @page()
-async def agent_page(session: AsyncSession, agent_id: UUID, form: Form) -> str:
+async def agent_page(session: TenantSession, agent_id: UUID, form: Form) -> str:
     """One agent, to be set up."""
     agent = await agents.get(session, agent_id)
     return await _form_page(session, form.starting_with(forms.shown(agent)), agent)
@@ -98,7 +96,7 @@ async def agent_page(session: AsyncSession, agent_id: UUID, form: Form) -> str:
 
 @dashboard.post("/dashboard/agents/<agent_id>")
 @action(invalid=agent_page)
-async def save_agent(session: AsyncSession, agent_id: UUID) -> Next:
+async def save_agent(session: TenantSession, agent_id: UUID) -> Next:
     """Change an agent and publish it."""
     values = nested(await request.form)
     _refuse_overwriting(await agents.get(session, agent_id, lock=True), str(values.get("seen_version", "")))
@@ -112,7 +110,7 @@ async def save_agent(session: AsyncSession, agent_id: UUID) -> Next:
 
 @dashboard.post("/dashboard/agents/<agent_id>/pause")
 @action()
-async def pause_agent(session: AsyncSession, agent_id: UUID) -> Next:
+async def pause_agent(session: TenantSession, agent_id: UUID) -> Next:
     """Have an agent take and place no calls."""
     agent = await _update(session, agent_id, AgentUpdate(status="paused"))
     return Next(_came_from_list(agent_id), f"{agent.name} is paused: it takes and places no calls.")
@@ -120,7 +118,7 @@ async def pause_agent(session: AsyncSession, agent_id: UUID) -> Next:
 
 @dashboard.post("/dashboard/agents/<agent_id>/activate")
 @action()
-async def activate_agent(session: AsyncSession, agent_id: UUID) -> Next:
+async def activate_agent(session: TenantSession, agent_id: UUID) -> Next:
     """Have an agent take calls again."""
     agent = await _update(session, agent_id, AgentUpdate(status="active"))
     return Next(_came_from_list(agent_id), f"{agent.name} is active.")
@@ -128,7 +126,7 @@ async def activate_agent(session: AsyncSession, agent_id: UUID) -> Next:
 
 @dashboard.post("/dashboard/agents/<agent_id>/delete")
 @action()
-async def delete_agent(session: AsyncSession, agent_id: UUID) -> Next:
+async def delete_agent(session: TenantSession, agent_id: UUID) -> Next:
     """Delete an agent for good."""
     await agents.delete(session, agent_id)
     return Next(url_for("dashboard.agents_page"), "The agent was deleted. Its calls stay.")
@@ -142,7 +140,7 @@ def _refuse_overwriting(agent: Agent, seen_version: str) -> None:
         )
 
 
-async def _update(session: AsyncSession, agent_id: UUID, data: AgentUpdate) -> Agent:
+async def _update(session: TenantSession, agent_id: UUID, data: AgentUpdate) -> Agent:
     runtime = current_runtime()
     return await agents.update(
         session, agent_id, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
@@ -155,7 +153,7 @@ def _came_from_list(agent_id: UUID) -> str:
     return url_for("dashboard.agents_page") if from_list else url_for("dashboard.agent_page", agent_id=agent_id)
 
 
-async def _form_page(session: AsyncSession, form: Form, agent: Agent | None) -> str:
+async def _form_page(session: TenantSession, form: Form, agent: Agent | None) -> str:
     offered = {
         field: _with(await configured_names(session, capability), form.value(field))
         for field, capability in agents.PROVIDER_FIELDS.items()
@@ -168,7 +166,7 @@ async def _form_page(session: AsyncSession, form: Form, agent: Agent | None) -> 
         offered=offered,
         bases=await knowledge.chosen(session, None),
         models={field: await agents.models_in_use(session, field) for field in ("llm_model", "tts_model", "stt_model")},
-        voices=await current_runtime().voices.listed(session.info["organization_id"], speaker)
+        voices=await current_runtime().voices.listed(session.organization_id, speaker)
         if speaker in offered["tts_provider"]
         else (),
         languages=LANGUAGES,

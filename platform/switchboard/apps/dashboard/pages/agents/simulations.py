@@ -5,7 +5,6 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue
 from quart import Response, request, url_for
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
@@ -14,6 +13,7 @@ from switchboard.apps.dashboard.forms.form import Form, nested
 from switchboard.apps.dashboard.ui.live_parts import live
 from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
 from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import PageQuery, Query, parse_id
 from switchboard.resources.agents import service as agents
@@ -32,7 +32,7 @@ class FreshQuery(Query):
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations")
 @page(query=PageQuery)
-async def simulations_page(session: AsyncSession, agent_id: UUID, query: PageQuery) -> str:
+async def simulations_page(session: TenantSession, agent_id: UUID, query: PageQuery) -> str:
     """The agent's simulations with their results."""
     agent = await agents.get(session, agent_id)
     listing = await rows(session, simulations.listed(session, agent_id), query)
@@ -44,7 +44,7 @@ async def simulations_page(session: AsyncSession, agent_id: UUID, query: PageQue
 async def live_simulations(visitor: Visitor, agent_id: UUID, query: PageQuery) -> Response:
     """The list while simulations run."""
 
-    async def show(session: AsyncSession) -> str:
+    async def show(session: TenantSession) -> str:
         return await render_part(
             "dashboard/agents/simulation_rows.html",
             agent_id=agent_id,
@@ -58,7 +58,7 @@ async def live_simulations(visitor: Visitor, agent_id: UUID, query: PageQuery) -
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/new")
 @page(query=FreshQuery)
-async def new_simulation_page(session: AsyncSession, agent_id: UUID, query: FreshQuery, form: Form) -> str:
+async def new_simulation_page(session: TenantSession, agent_id: UUID, query: FreshQuery, form: Form) -> str:
     """The form of a new simulation, empty or with what another one was made of."""
     agent = await agents.get(session, agent_id)
     values = forms.FRESH
@@ -86,7 +86,7 @@ async def new_simulation_page(session: AsyncSession, agent_id: UUID, query: Fres
 
 @dashboard.post("/dashboard/agents/<agent_id>/simulations/new")
 @action(invalid=new_simulation_page)
-async def run_new_simulation(session: AsyncSession, agent_id: UUID) -> Next:
+async def run_new_simulation(session: TenantSession, agent_id: UUID) -> Next:
     """Make a simulation; a worker runs it."""
     with forms.read(nested(await request.form)) as data:
         return await _started(session, agent_id, data)
@@ -94,7 +94,7 @@ async def run_new_simulation(session: AsyncSession, agent_id: UUID) -> Next:
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/<simulation_id>")
 @page()
-async def simulation_page(session: AsyncSession, agent_id: UUID, simulation_id: UUID) -> str:
+async def simulation_page(session: TenantSession, agent_id: UUID, simulation_id: UUID) -> str:
     """One simulation."""
     agent = await agents.get(session, agent_id)
     return await render(
@@ -109,7 +109,7 @@ async def simulation_page(session: AsyncSession, agent_id: UUID, simulation_id: 
 async def live_simulation(visitor: Visitor, agent_id: UUID, simulation_id: UUID) -> Response:
     """How far a simulation is, and how it went."""
 
-    async def show(session: AsyncSession) -> str:
+    async def show(session: TenantSession) -> str:
         try:
             simulation = await simulations.get(session, agent_id, simulation_id)
         except NotFound:
@@ -123,7 +123,7 @@ async def live_simulation(visitor: Visitor, agent_id: UUID, simulation_id: UUID)
 
 @dashboard.post("/dashboard/agents/<agent_id>/simulations/<simulation_id>/again")
 @action()
-async def run_simulation_again(session: AsyncSession, agent_id: UUID, simulation_id: UUID) -> Next:
+async def run_simulation_again(session: TenantSession, agent_id: UUID, simulation_id: UUID) -> Next:
     """Run the same once more, with the agent as it is now."""
     done = await simulations.get(session, agent_id, simulation_id)
     return await _started(
@@ -131,7 +131,7 @@ async def run_simulation_again(session: AsyncSession, agent_id: UUID, simulation
     )
 
 
-async def _started(session: AsyncSession, agent_id: UUID, data: SimulationCreate) -> Next:
+async def _started(session: TenantSession, agent_id: UUID, data: SimulationCreate) -> Next:
     simulation = await simulations.create(session, current_runtime().registry, agent_id, data)
     return Next(url_for("dashboard.simulation_page", agent_id=agent_id, simulation_id=simulation.id))
 

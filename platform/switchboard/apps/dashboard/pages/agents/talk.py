@@ -4,7 +4,6 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 from quart import Response, jsonify
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.apps.dashboard.blueprint import content_security_policy, dashboard
 from switchboard.apps.dashboard.decorators import HTML, action, page
@@ -12,6 +11,7 @@ from switchboard.apps.dashboard.pages.agents.client_sdks import CLIENT_SDKS, pre
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.visitor import Visitor
 from switchboard.engine.conversation.call import Person
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import ApiError, InvalidState, NotFound
 from switchboard.resources.agents import service as agents
 from switchboard.resources.browser_calls import service as browser_calls
@@ -30,7 +30,7 @@ class Connected(BaseModel):
 
 @dashboard.get("/dashboard/agents/<agent_id>/talk")
 @page()
-async def talk_page(session: AsyncSession, agent_id: UUID) -> Response:
+async def talk_page(session: TenantSession, agent_id: UUID) -> Response:
     """The button, the levels, the transcript. Only this page may connect to a carrier, and only to the one whose client SDK it uses."""
     agent = await agents.get(session, agent_id)
     carrier, missing = "", ""
@@ -50,7 +50,7 @@ async def talk_page(session: AsyncSession, agent_id: UUID) -> Response:
 
 @dashboard.post("/dashboard/agents/<agent_id>/talk")
 @action()
-async def begin_talking(session: AsyncSession, visitor: Visitor, agent_id: UUID) -> Response:
+async def begin_talking(session: TenantSession, visitor: Visitor, agent_id: UUID) -> Response:
     """What the page needs for one call."""
     agent = await agents.get(session, agent_id)
     try:
@@ -58,7 +58,7 @@ async def begin_talking(session: AsyncSession, visitor: Visitor, agent_id: UUID)
             raise InvalidState("The agent is paused: it takes and places no calls.")
         carrier = await _carrier(session)
         minted = await browser_calls.mint(
-            current_runtime(), session.info["organization_id"], carrier, f"user_{visitor.user.id.hex}", "web"
+            current_runtime(), session.organization_id, carrier, f"user_{visitor.user.id.hex}", "web"
         )
     except ApiError as refusal:
         return _refused(refusal)
@@ -74,7 +74,7 @@ async def begin_talking(session: AsyncSession, visitor: Visitor, agent_id: UUID)
 
 @dashboard.post("/dashboard/agents/<agent_id>/talk/transcript")
 @action(form=Connected)
-async def follow_talk(session: AsyncSession, visitor: Visitor, agent_id: UUID, data: Connected) -> Response:
+async def follow_talk(session: TenantSession, visitor: Visitor, agent_id: UUID, data: Connected) -> Response:
     """Where the page reads what is said, once its call was answered."""
     call = await calls.find_at_carrier(session, data.carrier, data.carrier_call_id)
     if call is None or call.agent_id != agent_id:
@@ -89,7 +89,7 @@ async def follow_talk(session: AsyncSession, visitor: Visitor, agent_id: UUID, d
     return jsonify({"url": ticket.url, "call": f"/dashboard/calls/{call.id}"})
 
 
-async def _carrier(session: AsyncSession) -> str:
+async def _carrier(session: TenantSession) -> str:
     runtime = current_runtime()
     return await browser_calls.talk_carrier(runtime, session, present(runtime.settings))
 

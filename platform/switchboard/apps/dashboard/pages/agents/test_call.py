@@ -2,13 +2,12 @@
 
 from uuid import UUID
 
-from sqlmodel.ext.asyncio.session import AsyncSession
-
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import number_name, render, rows
 from switchboard.engine.conversation.response_generator import placeholders
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import PageQuery, ReferenceId
 from switchboard.resources.agents import service as agents
 from switchboard.resources.calls import service as calls
@@ -26,7 +25,7 @@ class TestCall(CallCreate):
 
 @dashboard.get("/dashboard/agents/<agent_id>/try")
 @page()
-async def try_page(session: AsyncSession, agent_id: UUID, form: Form) -> str:
+async def try_page(session: TenantSession, agent_id: UUID, form: Form) -> str:
     """The form of a test call, and the agent's latest calls."""
     agent = await agents.get(session, agent_id)
     return await render(
@@ -42,7 +41,7 @@ async def try_page(session: AsyncSession, agent_id: UUID, form: Form) -> str:
 
 @dashboard.post("/dashboard/agents/<agent_id>/call")
 @action(form=TestCall, invalid=try_page)
-async def place_test_call(session: AsyncSession, agent_id: UUID, data: TestCall) -> Next:
+async def place_test_call(session: TenantSession, agent_id: UUID, data: TestCall) -> Next:
     """Have the agent call somebody."""
     await agents.get(session, agent_id)
     given = {name: value for name, value in data.metadata.items() if value != ""}

@@ -5,7 +5,6 @@ from uuid import UUID
 
 from pydantic import Field
 from quart import url_for
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
@@ -13,6 +12,7 @@ from switchboard.apps.dashboard.ui.actors import actor_names
 from switchboard.apps.dashboard.ui.rendering import render, rows
 from switchboard.apps.dashboard.ui.version_diff import changed_names, differences
 from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.resources.agents import service as agents
@@ -29,7 +29,7 @@ class CompareQuery(Query):
 
 @dashboard.get("/dashboard/agents/<agent_id>/versions")
 @page(query=PageQuery)
-async def versions_page(session: AsyncSession, visitor: Visitor, agent_id: UUID, query: PageQuery) -> str:
+async def versions_page(session: TenantSession, visitor: Visitor, agent_id: UUID, query: PageQuery) -> str:
     """The versions, newest first, each with the fields that it changed."""
     agent = await agents.get(session, agent_id)
     listing = await rows(session, agents.versions(session, agent_id), query)
@@ -52,7 +52,7 @@ async def versions_page(session: AsyncSession, visitor: Visitor, agent_id: UUID,
 @dashboard.get("/dashboard/agents/<agent_id>/versions/<number>")
 @page(query=CompareQuery)
 async def version_page(
-    session: AsyncSession, visitor: Visitor, agent_id: UUID, number: str, query: CompareQuery
+    session: TenantSession, visitor: Visitor, agent_id: UUID, number: str, query: CompareQuery
 ) -> str:
     """What one version changed, or what differs between it and another."""
     agent = await agents.get(session, agent_id)
@@ -73,7 +73,7 @@ async def version_page(
 
 @dashboard.post("/dashboard/agents/<agent_id>/versions/<number>/restore")
 @action()
-async def restore_version(session: AsyncSession, agent_id: UUID, number: str) -> Next:
+async def restore_version(session: TenantSession, agent_id: UUID, number: str) -> Next:
     """Publish an old version anew."""
     runtime, old = current_runtime(), _number(number)
     agent = await agents.restore(
@@ -84,7 +84,7 @@ async def restore_version(session: AsyncSession, agent_id: UUID, number: str) ->
     )
 
 
-async def _makers(session: AsyncSession, visitor: Visitor, versions: list[AgentVersion]) -> dict[int, str]:
+async def _makers(session: TenantSession, visitor: Visitor, versions: list[AgentVersion]) -> dict[int, str]:
     """Who made each version, in words."""
     names = await actor_names(session, visitor.organization_id)
     return {
