@@ -54,11 +54,11 @@ class SystemSession(AsyncSession):
         await self.flush()
         self.info.setdefault("after_commit", [])
         info = {**self.info, "role": "switchboard_tenant", "organization_id": organization_id, "actor": None}
-        async with (
-            TenantSession(await self.connection(), info=info, expire_on_commit=False) as session,
-            session.begin(),
-        ):
+        async with TenantSession(
+            await self.connection(), info=info, expire_on_commit=False, join_transaction_mode="rollback_only"
+        ) as session:
             yield session
+            await session.flush()
 
 
 class TenantSession(AsyncSession):
