@@ -107,7 +107,7 @@ def through_the_api(client: TestClientProtocol, key: str) -> Search:
 def naively(parts: Runtime, organization_id: UUID) -> Search:
     async def run(query: str) -> int:
         async with parts.database.tenant(organization_id) as session:
-            rows = contacts.listed(session)
+            rows = contacts.list_contacts(session)
             for word in query.split():
                 rows = rows.where(
                     or_(

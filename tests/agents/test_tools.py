@@ -8,7 +8,7 @@ from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.foundation.database import new_id
 from switchboard.plugin_sdk import ToolCall, ToolContext
 from switchboard.resources.agents import service as agents
-from switchboard.resources.agents.tools import declared_tools
+from switchboard.resources.agents.tools import build_declared_tools
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Json
@@ -36,9 +36,9 @@ async def call(runtime: Runtime, caller: Caller, receiver: Receiver, **fields: J
     assert made.status == 201, made.body
     agent_id = UUID(str(made.json["id"]))
     async with runtime.database.tenant(caller.organization_id) as session:
-        agent = await agents.get(session, agent_id)
+        agent = await agents.get_agent(session, agent_id)
     context = ToolContext(caller.organization_id, agent_id, new_id(), "+15550100001", "+15550100200")
-    toolbox = Toolbox(await declared_tools(runtime, agent), context)
+    toolbox = Toolbox(await build_declared_tools(runtime, agent), context)
     assert [spec.parameters for spec in toolbox.specs] == [PARAMETERS]
     return await toolbox.run(ToolCall("1", "find_order", {"number": "17"})), context
 

@@ -39,7 +39,7 @@ KINDS: tuple[Literal["call", "text"], ...] = ("call", "text")
 
 async def credit(runtime: Runtime, caller: Caller, amount: float) -> None:
     async with runtime.database.tenant(caller.organization_id) as session:
-        await ledger.credit(session, Decimal(str(amount)))
+        await ledger.credit_account(session, Decimal(str(amount)))
 
 
 async def balance(caller: Caller) -> object:
@@ -51,14 +51,14 @@ async def prepaid(runtime: Runtime, organizations: Organizations, *, credited: i
     caller = await organizations.make(policy=PREPAID)
     await credit(runtime, caller, credited + 2)
     async with runtime.database.tenant(caller.organization_id) as session:
-        agent = await agents.create(
+        agent = await agents.create_agent(
             session,
             AgentCreate(name="Agent"),
             keyring=runtime.keyring,
             outbound=runtime.outbound,
             voices=runtime.voices,
         )
-    number = await purchases.buy(
+    number = await purchases.buy_number(
         runtime, caller.organization_id, PhoneNumberBuy(phone_number=fresh_number(), inbound_agent_id=str(agent.id))
     )
     assert await balance(caller) == credited
@@ -183,11 +183,11 @@ async def test_the_balance_is_the_sum_of_its_entries_whatever_happens_at_once(
         amount = Decimal(dice.randrange(1, 500)) / 100
         async with runtime.database.tenant(caller.organization_id) as session:
             if dice.random() < 0.3:
-                await ledger.credit(session, amount)
+                await ledger.credit_account(session, amount)
             elif dice.random() < 0.5:
-                await ledger.hold(session, dice.choice(references), amount)
+                await ledger.hold_funds(session, dice.choice(references), amount)
             else:
-                await ledger.settle(session, dice.choice(KINDS), dice.choice(references), amount)
+                await ledger.settle_hold(session, dice.choice(KINDS), dice.choice(references), amount)
 
     results = await asyncio.gather(*(act(number) for number in range(200)), return_exceptions=True)
     assert all(result is None or isinstance(result, InsufficientBalance) for result in results)

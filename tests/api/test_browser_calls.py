@@ -62,7 +62,7 @@ async def test_without_a_carrier_for_it_there_is_no_browser_calling(runtime: Run
 
 
 async def test_the_caller_ids_are_the_carriers_numbers(runtime: Runtime, caller: Caller, stranger: Caller) -> None:
-    number = await purchases.buy(
+    number = await purchases.buy_number(
         runtime, caller.organization_id, PhoneNumberBuy(phone_number=fresh_number(), friendly_name="Front desk")
     )
     await with_twilio(runtime, caller)
@@ -85,16 +85,16 @@ async def test_agents_are_talked_to_over_our_own_socket_unless_the_page_has_the_
     async with runtime.database.tenant(caller.organization_id) as session:
         await configure(session, runtime.registry, runtime.keyring, [twilio, loopback])
     async with runtime.database.tenant(caller.organization_id) as session:
-        assert await browser_calls.talk_carrier(runtime, session, ()) == "loopback"
-        assert await browser_calls.talk_carrier(runtime, session, ("telnyx",)) == "loopback"
-        assert await browser_calls.talk_carrier(runtime, session, ("telnyx", "twilio")) == "twilio"
+        assert await browser_calls.find_talk_carrier(runtime, session, ()) == "loopback"
+        assert await browser_calls.find_talk_carrier(runtime, session, ("telnyx",)) == "loopback"
+        assert await browser_calls.find_talk_carrier(runtime, session, ("telnyx", "twilio")) == "twilio"
     async with runtime.providers.telephony(caller.organization_id, "loopback") as carrier:
         with pytest.raises(ProviderError, match="browsers only"):
             await carrier.buy_number("+12125550103", CallbackUrls("https://voice.example/"))
     async with runtime.database.tenant(caller.organization_id) as session:
         await configure(session, runtime.registry, runtime.keyring, [twilio])
         with pytest.raises(InvalidState, match="loopback carrier"):
-            await browser_calls.talk_carrier(runtime, session, ())
+            await browser_calls.find_talk_carrier(runtime, session, ())
 
 
 async def test_scopes(organizations: Organizations) -> None:

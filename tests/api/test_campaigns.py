@@ -47,7 +47,7 @@ def numbers(*endings: str) -> list[str]:
 async def means(runtime: Runtime, caller: Caller) -> Json:
     """An agent and a number: what a campaign needs."""
     agent = (await caller.post("/v1/agents", {"name": "Agent", "greeting_message": "Hello {{name}}, good day."})).json
-    number = await purchases.buy(runtime, caller.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
+    number = await purchases.buy_number(runtime, caller.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
     return {"agent_id": agent["id"], "phone_number_id": str(number.id)}
 
 
@@ -329,7 +329,9 @@ async def test_a_campaign_whose_calls_fail_pauses_and_says_why(live: LivePlatfor
 
 async def test_a_deleted_agent_pauses_and_a_released_number_fails_a_campaign(live: LivePlatform) -> None:
     made = (await live.caller.post("/v1/agents", {"name": "Short-lived"})).json
-    number = await purchases.buy(live.runtime, live.caller.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
+    number = await purchases.buy_number(
+        live.runtime, live.caller.organization_id, PhoneNumberBuy(phone_number=fresh_number())
+    )
     first = await make(live.caller, fields_of(live), numbers(RINGS, BUSY), agent_id=made["id"], max_concurrent=1)
     second = await make(
         live.caller, fields_of(live), numbers(RINGS, BUSY), phone_number_id=str(number.id), max_concurrent=1
@@ -359,7 +361,7 @@ async def test_without_money_a_campaign_pauses_before_it_owes(live: LivePlatform
     paused = await until(caller, campaign, has("paused"))
     assert (paused["status_reason"], paused["called"]) == ("The balance does not cover another call.", 0)
     async with live.runtime.database.tenant(caller.organization_id) as session:
-        await ledger.credit(session, 1)  # type: ignore[arg-type]
+        await ledger.credit_account(session, 1)  # type: ignore[arg-type]
     await act(caller, campaign, "resume")
     assert (await until(caller, campaign, lambda found: found["status"] != "running"))["called"] != 0
 

@@ -116,7 +116,7 @@ async def test_a_search_is_paged_whether_all_match_or_a_few_old_ones(caller: Cal
     async with runtime.database.tenant(caller.organization_id) as session:
         for index in range(120):
             name = f"rare {index}" if index < 4 else f"usual {index}"
-            await contacts.create(session, ContactCreate(phone_number=f"+1555010{index:04d}", name=name))
+            await contacts.create_contact(session, ContactCreate(phone_number=f"+1555010{index:04d}", name=name))
     for word, expected in (("rare", ["rare 2", "rare 1"]), ("usual", ["usual 118", "usual 117"])):
         page = (await caller.get(f"/v1/contacts?search={word}&limit=2&offset=1")).json
         assert [item["name"] for item in page["items"]] == expected  # type: ignore[union-attr,index,call-overload]
@@ -219,7 +219,7 @@ async def test_the_index_is_used_under_row_level_security_and_hides_nothing_afte
     await create(caller, **ADA)
     await create(stranger, **ADA)
     async with runtime.database.tenant(caller.organization_id) as session:
-        found, total = await contacts.found(session, ContactQuery(search="nobody"))
+        found, total = await contacts.search_contacts(session, ContactQuery(search="nobody"))
         assert (found, total) == ([], 0)
         assert [row.organization_id for row in (await session.exec(select(ContactSearch))).all()] == [
             caller.organization_id
@@ -234,9 +234,9 @@ async def test_who_has_a_number_is_known_by_name(caller: Caller, runtime: Runtim
     await create(caller, **ADA)
     await create(caller, phone_number="+15550100002")
     async with runtime.database.tenant(caller.organization_id) as session:
-        assert await contacts.name_of(session, "+15550100001") == "Ada Lovelace"
-        assert await contacts.name_of(session, "+15550100002") is None
-        assert await contacts.name_of(session, "+15550100003") is None
+        assert await contacts.get_contact_name(session, "+15550100001") == "Ada Lovelace"
+        assert await contacts.get_contact_name(session, "+15550100002") is None
+        assert await contacts.get_contact_name(session, "+15550100003") is None
 
 
 async def test_scopes_are_asked_for(organizations: Organizations, caller: Caller) -> None:

@@ -97,11 +97,11 @@ async def test_scopes_are_asked_for(organizations: Organizations, caller: Caller
 async def test_many_numbers_are_checked_in_one_statement(caller: Caller, runtime: Runtime) -> None:
     await caller.post("/v1/do-not-call", {"phone_number": NUMBER})
     async with runtime.database.tenant(caller.organization_id) as session:
-        assert await do_not_call.listed_among(session, [f"+1555{number:07}" for number in range(100_000, 200_000)]) == {
-            NUMBER
-        }
-        assert await do_not_call.listed_among(session, []) == set()
-        await do_not_call.remove(session, NUMBER)
+        assert await do_not_call.filter_listed(
+            session, [f"+1555{number:07}" for number in range(100_000, 200_000)]
+        ) == {NUMBER}
+        assert await do_not_call.filter_listed(session, []) == set()
+        await do_not_call.remove_number(session, NUMBER)
         assert not await do_not_call.is_listed(session, NUMBER)
 
 

@@ -19,8 +19,8 @@ async def test_the_current_month_and_its_history(caller: Caller, runtime: Runtim
     await add_call(runtime, caller, moment, duration_seconds=90)
     await add_call(runtime, caller, moment, duration_seconds=30, direction="outbound")
     async with runtime.database.tenant(caller.organization_id) as session:
-        await ledger.settle(session, "call", uuid4(), Decimal("0.25"))
-        await ledger.credit(session, Decimal(10))
+        await ledger.settle_hold(session, "call", uuid4(), Decimal("0.25"))
+        await ledger.credit_account(session, Decimal(10))
     usage = await caller.get("/v1/usage")
     assert usage.status == 200
     assert usage.json == {

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from switchboard.resources.automations import run_worker
-from switchboard.resources.automations.run_worker import RunPump
+from switchboard.resources.automations.run_worker import RunWorker
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.local_receivers
 @asynccontextmanager
 async def pumping(runtime: Runtime) -> AsyncIterator[None]:
     stop = asyncio.Event()
-    task = asyncio.create_task(RunPump(runtime).run(stop))
+    task = asyncio.create_task(RunWorker(runtime).run(stop))
     yield
     stop.set()
     await task

@@ -18,7 +18,7 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import runs
 from switchboard.resources.automations.actions import http_request, send_sms
-from switchboard.resources.automations.jobs import forget_runs
+from switchboard.resources.automations.jobs import delete_old_runs
 from switchboard.resources.automations.models import AutomationRun
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import finish
@@ -370,7 +370,7 @@ async def test_old_runs_are_forgotten_and_still_counted(caller: Caller, runtime:
         old = (await session.exec(select(AutomationRun).order_by(col(AutomationRun.id)))).first()
         assert old is not None
         old.completed_at = now() - timedelta(days=31)
-    await forget_runs(runtime)
+    await delete_old_runs(runtime)
     assert [run["id"] for run in await runs_of(caller, automation)] != [str(old.id)]
     assert len(await runs_of(caller, automation)) == 1
     assert (await automation_now(caller, automation))["run_count"] == 2

@@ -49,7 +49,7 @@ async def on_the_line(live: LivePlatform) -> list[tuple[str | None, str | None]]
     async with asyncio.timeout(20):
         while True:
             async with live.runtime.database.tenant(live.caller.organization_id) as session:
-                found = [(one.agent_name, one.call.taken_over_by) for one in await calls.ongoing(session)]
+                found = [(one.agent_name, one.call.taken_over_by) for one in await calls.list_ongoing_calls(session)]
             if found != [("Agent", None)]:
                 return found
             await asyncio.sleep(0.05)
@@ -116,7 +116,7 @@ async def test_a_person_takes_a_call_over_speaks_and_hands_it_back(live: LivePla
     assert (await events(live)).count("call.takeover") == 1
     assert [deed.split()[0] for deed in await deeds(live, caller.call_id)] == ["call.taken_over", "call.handed_back"]
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
-        path = recording_path(live.runtime.settings, await calls.get(session, caller.call_id))
+        path = recording_path(live.runtime.settings, await calls.get_call(session, caller.call_id))
     with wave.open(str(path)) as file:
         recorded = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2").reshape(-1, 2)
     assert likeness(recorded[:, 1], voice(PERSON)) > SOME

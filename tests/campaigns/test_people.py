@@ -1,7 +1,7 @@
 """Lists of people as others write them."""
 
 import pytest
-from switchboard.resources.campaigns.csv_import import Layout, read_people, region_of
+from switchboard.resources.campaigns.csv_import import Layout, parse_contact_list, region_of
 
 ADA, BOB = ("+15550100001", "Ada"), ("+15550100002", "Bob")
 
@@ -20,7 +20,7 @@ ADA, BOB = ("+15550100001", "Ada"), ("+15550100002", "Bob")
     ],
 )
 def test_columns_and_numbers_are_recognized(text: str, layout: Layout) -> None:
-    found = read_people(text, region="US")
+    found = parse_contact_list(text, region="US")
     assert [(person.phone_number, person.name) for person in found.people] == [ADA, BOB]
     assert found.layout == layout
     assert not found.faults
@@ -28,11 +28,11 @@ def test_columns_and_numbers_are_recognized(text: str, layout: Layout) -> None:
 
 def test_what_somebody_chose_counts() -> None:
     text = "+15550100009,Ada,+15550100001\n+15550100009,Bob,+15550100002"
-    found = read_people(text, region=None, layout=Layout(2, 1, header=False))
+    found = parse_contact_list(text, region=None, layout=Layout(2, 1, header=False))
     assert [(person.phone_number, person.name) for person in found.people] == [ADA, BOB]
-    assert len(read_people(text, region=None, layout=Layout(2, None, header=True)).people) == 1
+    assert len(parse_contact_list(text, region=None, layout=Layout(2, None, header=True)).people) == 1
     assert (
-        read_people("+15550100001", region=None, layout=Layout(7, 9, header=False)).people[0].phone_number
+        parse_contact_list("+15550100001", region=None, layout=Layout(7, 9, header=False)).people[0].phone_number
         == "+15550100001"
     )
 
@@ -42,7 +42,7 @@ def test_each_line_that_cannot_be_used_is_told_with_its_number() -> None:
         '+15550100001,Ada\n12,Bob\n"two\nlines",+15550100002\n,Nobody\n555 0100,Short\n+15550100003 ext. 5,Ext\n'
         + f"+15550100004,{'x' * 256}"
     )
-    found = read_people(text, region=None, layout=Layout(0, 1, header=False))
+    found = parse_contact_list(text, region=None, layout=Layout(0, 1, header=False))
     assert [person.phone_number for person in found.people] == ["+15550100001"]
     assert [(fault.line, fault.message) for fault in found.faults] == [
         (2, "12 has no country: write it like +15550100001"),
@@ -55,14 +55,14 @@ def test_each_line_that_cannot_be_used_is_told_with_its_number() -> None:
 
 
 def test_a_quotation_mark_that_is_not_closed_loses_nothing_before_it() -> None:
-    found = read_people('+15550100001,Ada\n+15550100002,"Bob\n+15550100003,Eve', region=None)
+    found = parse_contact_list('+15550100001,Ada\n+15550100002,"Bob\n+15550100003,Eve', region=None)
     assert [person.phone_number for person in found.people] == ["+15550100001"]
     assert [(fault.line, fault.text) for fault in found.faults] == [(2, '+15550100002,"Bob')]
 
 
 def test_repeated_numbers_are_counted_and_an_empty_list_is_empty() -> None:
-    assert read_people("+15550100001\n+1 555 010 0001\n+15550100002", region=None).repeated == 1
-    assert read_people(" \n\n", region="US").people == []
+    assert parse_contact_list("+15550100001\n+1 555 010 0001\n+15550100002", region=None).repeated == 1
+    assert parse_contact_list(" \n\n", region="US").people == []
 
 
 def test_a_numbers_region_is_that_of_its_country() -> None:

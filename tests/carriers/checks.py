@@ -20,7 +20,7 @@ from tests.fixtures.app import LivePlatform
 async def carriers_recording(live: LivePlatform, call_id: UUID) -> bytes:
     """The carrier's recording, as the API streams it through, whole and in part."""
     async with asyncio.timeout(20), live.runtime.database.tenant(live.caller.organization_id) as session:
-        call = await calls.get(session, call_id)
+        call = await calls.get_call(session, call_id)
         while call.carrier_recording_id is None:
             await asyncio.sleep(0.05)
             await session.refresh(call)

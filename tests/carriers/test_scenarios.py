@@ -216,7 +216,7 @@ async def test_a_crash_between_claim_and_answer_is_reconciled(line: Line, monkey
     async with asyncio.timeout(20):
         await crashed.wait()
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
-        call = await calls.get(session, call_id, lock=True)
+        call = await calls.get_call(session, call_id, lock=True)
         assert (call.status, call.carrier_call_id) == ("queued", None)
         call.watch_at = now()
     await sweep(live.runtime)

@@ -66,7 +66,7 @@ async def test_webhooks_come_twice_late_and_in_any_order(at_telnyx: TelnyxLine) 
     states = {str(sent["webhook_url"]): str(sent["client_state"]) for sent in _sent(telnyx, "calls")}
     for call, status in zip(placed, statuses, strict=True):
         async with live.runtime.database.tenant(live.caller.organization_id) as session:
-            call_id = (await calls.get(session, UUID(str(call["id"])))).carrier_call_id or ""
+            call_id = (await calls.get_call(session, UUID(str(call["id"])))).carrier_call_id or ""
         url = _call_url(live, call)
         late = telnyx.post(
             CallRecord("outgoing", live.number, PERSON, telnyx.connection_id, url, client_state=states[url], id=call_id)

@@ -82,12 +82,12 @@ async def test_who_waits_for_a_call_whose_server_died_is_hung_up(at_twilio: Twil
     await connected(live, placed["id"])
     target = CallRecord(new_sid("CA"), "outbound-api", live.number, PERSON)
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
-        call = await calls.get(session, UUID(str(placed["id"])), lock=True)
+        call = await calls.get_call(session, UUID(str(placed["id"])), lock=True)
         call.holder = "a server that died"
     url = f"{_status_url(live, placed).rpartition('/')[0]}/introduced"
     await twilio.post(target).form_post(url, target.form(twilio.account_sid, "in-progress"))
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
-        call = await calls.get(session, UUID(str(placed["id"])), lock=True)
+        call = await calls.get_call(session, UUID(str(placed["id"])), lock=True)
         call.watch_at = now() - timedelta(seconds=1)
     await sweep(live.runtime)
     assert (await live.ended(placed["id"]))["status"] == "failed"
@@ -114,7 +114,7 @@ async def test_a_call_that_was_named_after_its_socket_was_opened_can_be_hung_up(
     placed = await live.place("+15550100070")
     await connected(live, placed["id"])
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
-        unnamed = await calls.get(session, UUID(str(placed["id"])))
+        unnamed = await calls.get_call(session, UUID(str(placed["id"])))
         session.expunge(unnamed)
     unnamed.carrier_call_id = None
     async with live.runtime.providers.telephony(live.caller.organization_id, "twilio") as provider:
@@ -133,7 +133,7 @@ async def test_callbacks_come_twice_late_and_in_any_order(at_twilio: TwilioLine)
     assert statuses == ["busy", "failed", "completed"]
     for call, status in zip(placed, statuses, strict=True):
         async with live.runtime.database.tenant(live.caller.organization_id) as session:
-            sid = (await calls.get(session, UUID(str(call["id"])))).carrier_call_id or ""
+            sid = (await calls.get_call(session, UUID(str(call["id"])))).carrier_call_id or ""
         events = ("completed", "answered", "ringing", "initiated")
         late = twilio.post(
             CallRecord(
@@ -191,7 +191,7 @@ async def test_a_media_socket_needs_its_calls_address_and_the_streams_token(
     base = live.runtime.settings.base_url
     rings = await live.place("+15550100021")
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
-        handed_on = await calls.get(session, UUID(str(rings["id"])))
+        handed_on = await calls.get_call(session, UUID(str(rings["id"])))
         session.expunge(handed_on)
     handed_on.carrier = "loopback"
     async with aiohttp.ClientSession() as http:

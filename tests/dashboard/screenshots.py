@@ -89,7 +89,7 @@ async def _make_up(runtime: Runtime, demo: Demo) -> None:
                 "name": name,
                 "company": chance.choice(("Bell Labs", "Bletchley Park", "MGM", None)),
             }
-            await contacts.create(session, ContactCreate.model_validate(fields))
+            await contacts.create_contact(session, ContactCreate.model_validate(fields))
         for back in range(30):
             session.add_all(_call(chance, demo.organization_id, back) for _ in range(chance.randint(4, 18)))
     async with aiohttp.ClientSession(

@@ -96,7 +96,9 @@ async def test_the_page_cannot_be_framed_and_tells_nobody_its_address(consent: C
     ("uri", "reached"), [("http://localhost:3000/cb", "http://localhost:3000"), ("http://[::1]:3000/cb", "http:")]
 )
 async def test_the_form_may_lead_to_an_application_on_this_machine(consent: Consent, uri: str, reached: str) -> None:
-    await clients.update(consent.application.runtime.database, consent.application.id, name="App", redirect_uris=[uri])
+    await clients.update_client(
+        consent.application.runtime.database, consent.application.id, name="App", redirect_uris=[uri]
+    )
     page = await consent.person.get(consent.path(redirect_uri=uri))
     assert f"form-action 'self' {reached};" in page.headers["Content-Security-Policy"]
 
@@ -212,7 +214,9 @@ async def test_whoever_was_signed_out_comes_back_to_the_request(consent: Consent
 async def test_a_name_is_text(consent: Consent) -> None:
     name = '<script>alert(1)</script> & "App"'
     uris = [consent.application.redirect_uri]
-    await clients.update(consent.application.runtime.database, consent.application.id, name=name, redirect_uris=uris)
+    await clients.update_client(
+        consent.application.runtime.database, consent.application.id, name=name, redirect_uris=uris
+    )
     assert "<script>alert" not in (await consent.person.get(consent.path())).html
 
 
@@ -274,7 +278,9 @@ async def test_a_superadmin_registers_edits_and_deletes_applications(
     assert made.status == 200
     client_id, secret = re.findall(r'<code id="client-(?:id|secret)">([^<]+)</code>', made.html)
     (row,) = [
-        client for client in await clients.listed(consent.application.runtime.database) if client.client_id == client_id
+        client
+        for client in await clients.list_clients(consent.application.runtime.database)
+        if client.client_id == client_id
     ]
     assert row.redirect_uris == ["https://new.example.com/cb", "http://localhost:3000/cb"]
     fresh = Consent(consent.application, consent.person)
@@ -313,7 +319,7 @@ async def test_nobody_else_comes_near_the_registration(consent: Consent, people:
         assert (await owner.post(path, {"name": "Mine", "redirect_uris": "https://evil.example.com/"})).status == 403
     (row,) = [
         client
-        for client in await clients.listed(consent.application.runtime.database)
+        for client in await clients.list_clients(consent.application.runtime.database)
         if client.id == consent.application.id
     ]
     assert (row.name, row.redirect_uris) == ("Calendar sync", ["https://app.example.com/cb"])

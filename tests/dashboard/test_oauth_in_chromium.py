@@ -72,7 +72,7 @@ async def calendar_sync(live: LivePlatform) -> AsyncIterator[CalendarSync]:
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     sync.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    client, secret = await clients.register(
+    client, secret = await clients.register_client(
         live.runtime.database, name="Calendar sync", redirect_uris=[f"{sync.url}/cb"]
     )
     sync.library, sync.secret = WebApplicationClient(client.client_id), str(secret)

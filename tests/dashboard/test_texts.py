@@ -76,12 +76,12 @@ async def test_an_answer_is_a_persons_and_spares_the_agents(people: People, call
     owner, platform = await at_the_bakery(people, runtime, caller)
     conversation = await texted(platform)
     async with runtime.database.tenant(caller.organization_id) as session:
-        owing = (await session.exec(sms.conversations(session))).one()
+        owing = (await session.exec(sms.list_conversations(session))).one()
         owing.reply_due_at = owing.created_at
     assert "The agent is answering" in (await owner.get(f"/dashboard/texts/{conversation}")).html
     assert (await owner.post(f"/dashboard/texts/{conversation}", {"body": "It is me."})).status == 303
     async with runtime.database.tenant(caller.organization_id) as session:
-        assert {(text.author, text.body) for text in (await session.exec(sms.messages(session))).all()} == {
+        assert {(text.author, text.body) for text in (await session.exec(sms.list_messages(session))).all()} == {
             ("api", "Your bread is ready."),
             ("person", "It is me."),
         }

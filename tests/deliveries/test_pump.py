@@ -17,8 +17,8 @@ from switchboard.foundation.events.targets import secret_label
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.settings import Settings
 from switchboard.resources.deliveries import delivery_worker
-from switchboard.resources.deliveries.delivery_worker import DeliveryPump
-from switchboard.resources.deliveries.jobs import KEPT, WAIT, expire_deliveries, forget_deliveries
+from switchboard.resources.deliveries.delivery_worker import DeliveryWorker
+from switchboard.resources.deliveries.jobs import KEPT, WAIT, delete_old_deliveries, expire_deliveries
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -37,7 +37,7 @@ def settings(settings: Settings) -> Settings:
 async def pumping(runtime: Runtime) -> AsyncIterator[asyncio.Event]:
     """A pump and nothing else: no queue, no Redis."""
     stop = asyncio.Event()
-    task = asyncio.create_task(DeliveryPump(runtime).run(stop))
+    task = asyncio.create_task(DeliveryWorker(runtime).run(stop))
     try:
         yield stop
     finally:
@@ -259,7 +259,7 @@ async def test_deliveries_are_kept_for_thirty_days(runtime: Runtime, caller: Cal
     over = {"status": "delivered", "due_at": None}
     old, young = await add(runtime, target, created_at=now() - KEPT, **over), await add(runtime, target, **over)
     waiting = await add(runtime, target, created_at=now() - KEPT)
-    await forget_deliveries(runtime)
+    await delete_old_deliveries(runtime)
     async with runtime.database.tenant(caller.organization_id) as session:
         left: set[UUID] = set((await session.exec(select(Delivery.id))).all())
     assert left == {young.id, waiting.id}

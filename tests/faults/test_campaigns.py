@@ -45,17 +45,17 @@ async def make_campaign(runtime: Runtime) -> tuple[UUID, UUID]:
         await configure(session, runtime.registry, runtime.keyring, embedded_providers(runtime.registry))
     async with runtime.database.tenant(organization.id) as session:
         made = AgentCreate(name="Agent", greeting_message="Good day, this is the bakery on the corner.")
-        agent = await agents.create(
+        agent = await agents.create_agent(
             session, made, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
         )
-    number = await purchases.buy(runtime, organization.id, PhoneNumberBuy(phone_number=fresh_number()))
+    number = await purchases.buy_number(runtime, organization.id, PhoneNumberBuy(phone_number=fresh_number()))
     people = [ContactToCall(phone_number=f"+1555{place:05d}{WAYS[place % len(WAYS)]}") for place in range(CONTACTS)]
     data = CampaignCreate(
         name="All", agent_id=str(agent.id), phone_number_id=str(number.id), max_concurrent=AT_ONCE, contacts=people
     )
     async with runtime.database.tenant(organization.id) as session:
-        campaign = await campaigns.create(session, data)
-        await lifecycle.start(session, campaign.id)
+        campaign = await campaigns.create_campaign(session, data)
+        await lifecycle.start_campaign(session, campaign.id)
     return organization.id, campaign.id
 
 
@@ -73,7 +73,7 @@ async def finished(runtime: Runtime, organization_id: UUID, campaign_id: UUID) -
             statuses = select(CampaignContact.status, func.count()).where(
                 col(CampaignContact.campaign_id) == campaign_id
             )
-            campaign = await campaigns.get(session, campaign_id, lock=True)
+            campaign = await campaigns.get_campaign(session, campaign_id, lock=True)
             counts = dict((await session.exec(statuses.group_by(col(CampaignContact.status)))).all())
         assert sum(counts.get(status, 0) for status in IN_FLIGHT) <= AT_ONCE
         assert (campaign.completed, campaign.failed) == (counts.get("completed", 0), counts.get("failed", 0))
@@ -116,7 +116,7 @@ async def test_a_campaign_survives_its_workers(tmp_path: Path, monkeypatch: pyte
             killing.cancel()
         assert workers.kills >= 3
         async with runtime.database.tenant(organization_id) as session:
-            contacts = (await session.exec(campaigns.contacts(session, campaign_id))).all()
+            contacts = (await session.exec(campaigns.list_campaign_contacts(session, campaign_id))).all()
             calls = (await session.exec(select(Call).where(col(Call.organization_id) == organization_id))).all()
     assert (campaign.status, campaign.called, campaign.completed + campaign.failed) == ("completed", CONTACTS, CONTACTS)
     assert Counter(call.to_number for call in calls) == Counter(contact.phone_number for contact in contacts), (

@@ -142,7 +142,7 @@ async def test_a_document_whose_process_died_is_made_ready_by_the_sweep(
     await change(
         runtime, caller, document, status="processing", chunk_count=0, attempts=1, process_after=now() - LONG_AGO
     )
-    await jobs.sweep_knowledge(runtime)
+    await jobs.reconcile_knowledge(runtime)
     await until_ready(caller, document)
     assert (await caller.get(f"/v1/documents/{document['id']}")).json == document
     assert await found(runtime, caller) == [TEXT]

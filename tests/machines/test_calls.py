@@ -37,14 +37,16 @@ class CallMachine(PlatformMachine):
 
     async def begin(self) -> None:
         async with self.runtime.database.tenant(self.organization_id) as session:
-            await ledger.credit(session, Decimal(10))
+            await ledger.credit_account(session, Decimal(10))
             made = AgentCreate(name="Agent")
-            agent = await agents.create(
+            agent = await agents.create_agent(
                 session, made, keyring=self.runtime.keyring, outbound=self.runtime.outbound, voices=self.runtime.voices
             )
-        number = await purchases.buy(self.runtime, self.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
+        number = await purchases.buy_number(
+            self.runtime, self.organization_id, PhoneNumberBuy(phone_number=fresh_number())
+        )
         async with self.runtime.database.tenant(self.organization_id) as session:
-            call = await calls.begin(session, agent, number, "+15550100001", metadata={})
+            call = await calls.create_outbound_call(session, agent, number, "+15550100001", metadata={})
             # Asked of the carrier already: what is tried is what the carrier tells then.
             call.dialing_at = now()
         self.call = call
@@ -65,7 +67,7 @@ class CallMachine(PlatformMachine):
     def nothing_is_heard_of_it_for_too_long(self) -> None:
         async def wait() -> None:
             async with self.runtime.database.tenant(self.organization_id) as session:
-                call = await calls.get(session, self.call.id, lock=True)
+                call = await calls.get_call(session, self.call.id, lock=True)
                 call.watch_at = call.watch_at and now().replace(year=2000)
             await reconciler.sweep(self.runtime)
 
@@ -75,7 +77,7 @@ class CallMachine(PlatformMachine):
     def it_is_taken_back(self) -> None:
         async def cancel() -> None:
             async with self.runtime.database.tenant(self.organization_id) as session:
-                await dialing.cancel(session, await calls.get(session, self.call.id, lock=True))
+                await dialing.cancel(session, await calls.get_call(session, self.call.id, lock=True))
 
         self.run(cancel())
 
@@ -85,7 +87,7 @@ class CallMachine(PlatformMachine):
 
     async def _check(self) -> None:
         async with self.runtime.database.tenant(self.organization_id) as session:
-            call = await calls.get(session, self.call.id)
+            call = await calls.get_call(session, self.call.id)
             names = [event.name for event in (await session.exec(select(Event))).all()]
             holds = (await session.exec(select(LedgerHold))).all()
             entries = (await session.exec(select(LedgerEntry).where(col(LedgerEntry.reference) == call.id))).all()

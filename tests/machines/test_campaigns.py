@@ -44,10 +44,12 @@ class CampaignMachine(PlatformMachine):
         async with self.runtime.database.tenant(self.organization_id) as session:
             parts = self.runtime
             made = AgentCreate(name="Agent")
-            agent = await agents.create(
+            agent = await agents.create_agent(
                 session, made, keyring=parts.keyring, outbound=parts.outbound, voices=parts.voices
             )
-        number = await purchases.buy(self.runtime, self.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
+        number = await purchases.buy_number(
+            self.runtime, self.organization_id, PhoneNumberBuy(phone_number=fresh_number())
+        )
         people = [ContactToCall(phone_number=f"+155502{place:05d}") for place in range(30)]
         data = CampaignCreate(
             name="Machine",
@@ -58,7 +60,7 @@ class CampaignMachine(PlatformMachine):
             retry=Retry(attempts=RETRIES, delay_seconds=60, on=["busy", "voicemail"]),
         )
         async with self.runtime.database.tenant(self.organization_id) as session:
-            self.campaign_id = (await campaigns.create(session, data)).id
+            self.campaign_id = (await campaigns.create_campaign(session, data)).id
         self.listed: dict[str, int] = {}
         self.statuses = ["draft"]
 
@@ -70,7 +72,7 @@ class CampaignMachine(PlatformMachine):
     def its_owner_acts(self, action: str) -> None:
         async def act() -> None:
             async with self.runtime.database.tenant(self.organization_id) as session:
-                await getattr(lifecycle, action)(session, self.campaign_id)
+                await getattr(lifecycle, f"{action}_campaign")(session, self.campaign_id)
 
         if self.status in ALLOWED[action]:
             self.run(act())
@@ -80,7 +82,7 @@ class CampaignMachine(PlatformMachine):
 
     @rule()
     def the_dialer_looks(self) -> None:
-        self.run(dialer.fill(self.runtime, self.organization_id))
+        self.run(dialer.dial_due_contacts(self.runtime, self.organization_id))
 
     @precondition(lambda self: self.status != "draft")
     @rule(
@@ -108,7 +110,7 @@ class CampaignMachine(PlatformMachine):
 
         async def add() -> int:
             async with self.runtime.database.tenant(self.organization_id) as session:
-                await do_not_call.add(session, number, source="api")
+                await do_not_call.add_entry(session, number, source="api")
                 return len((await session.exec(select(Call).where(col(Call.to_number) == number))).all())
 
         self.listed.setdefault(number, self.run(add()))
@@ -129,8 +131,8 @@ class CampaignMachine(PlatformMachine):
 
     async def _check(self) -> None:
         async with self.runtime.database.tenant(self.organization_id) as session:
-            campaign = await campaigns.get(session, self.campaign_id)
-            contacts = (await session.exec(campaigns.contacts(session, self.campaign_id))).all()
+            campaign = await campaigns.get_campaign(session, self.campaign_id)
+            contacts = (await session.exec(campaigns.list_campaign_contacts(session, self.campaign_id))).all()
             calls = {call.id: call for call in (await session.exec(select(Call))).all()}
         counts = Counter(contact.status for contact in contacts)
         for counter in ("completed", "failed", "skipped", "canceled"):

@@ -115,7 +115,7 @@ class DeliveryMachine(PlatformMachine):
 
         async def replay() -> UUID:
             async with self.runtime.database.tenant(self.organization_id) as session:
-                return (await deliveries.replay(session, original)).id
+                return (await deliveries.replay_delivery(session, original)).id
 
         if self.enabled:
             self.expected[self.run(replay())] = Expected()

@@ -158,11 +158,11 @@ async def test_a_removed_application_is_at_its_end(application: Application) -> 
     tokens = await application.tokens()
     holder = application.holder(tokens)
     assert (await holder.get("/v1/agents")).status == 200
-    await clients.remove(application.runtime.database, application.runtime.limiter, application.id)
+    await clients.delete_client(application.runtime.database, application.runtime.limiter, application.id)
     assert (await holder.get("/v1/agents")).status == 401
     assert (await application.refresh(tokens["refresh_token"])).json["error"] == "invalid_client"
     with pytest.raises(NotFound):
-        await clients.remove(application.runtime.database, application.runtime.limiter, application.id)
+        await clients.delete_client(application.runtime.database, application.runtime.limiter, application.id)
 
 
 async def test_what_has_expired_is_deleted_and_nothing_else(application: Application) -> None:
@@ -175,7 +175,7 @@ async def test_what_has_expired_is_deleted_and_nothing_else(application: Applica
             await session.exec(
                 update(table).where(which == newest.id).values(expires_at=newest.created_at - timedelta(seconds=1))
             )
-    await housekeeping.forget_grants(runtime)
+    await housekeeping.delete_expired_grants(runtime)
     async with runtime.database.system() as session:
         mine = select(OAuthGrant.id).where(col(OAuthGrant.client_id) == application.id)
         assert len((await session.exec(mine)).all()) == 1

@@ -117,7 +117,9 @@ async def test_whatever_is_not_the_registered_address_is_sent_nowhere(applicatio
 async def test_an_address_that_could_be_misread_is_not_registered(runtime: Runtime) -> None:
     for uri in MISREAD:
         with pytest.raises(IdentityError, match="is not a redirect URI"):
-            await clients.register(runtime.database, name="App", redirect_uris=["https://app.example.com/cb", uri])
+            await clients.register_client(
+                runtime.database, name="App", redirect_uris=["https://app.example.com/cb", uri]
+            )
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,7 @@ async def test_an_address_that_could_be_misread_is_not_registered(runtime: Runti
     ],
 )
 async def test_an_answer_keeps_the_address_and_its_own_parameters(application: Application, uri: str) -> None:
-    await clients.update(application.runtime.database, application.id, name="App", redirect_uris=[uri])
+    await clients.update_client(application.runtime.database, application.id, name="App", redirect_uris=[uri])
     application.redirect_uri = uri
     told = await application.approved()
     assert (told["state"], told.get("tenant")) == ("s-1", "a b" if "tenant" in uri else None)
@@ -140,7 +142,7 @@ async def test_an_answer_keeps_the_address_and_its_own_parameters(application: A
 
 
 async def test_an_address_taken_away_is_answered_no_more(application: Application) -> None:
-    await clients.update(
+    await clients.update_client(
         application.runtime.database, application.id, name="App", redirect_uris=["https://app.example.com/new"]
     )
     with pytest.raises(RequestRefused):
@@ -161,4 +163,4 @@ async def test_an_address_taken_away_is_answered_no_more(application: Applicatio
 )
 async def test_an_application_needs_a_name_and_an_address(runtime: Runtime, name: str, uris: list[str]) -> None:
     with pytest.raises(IdentityError, match="needs a"):
-        await clients.register(runtime.database, name=name, redirect_uris=uris)
+        await clients.register_client(runtime.database, name=name, redirect_uris=uris)

@@ -214,7 +214,7 @@ async def test_a_new_secret_replaces_the_old_one_and_tokens_stay(application: Ap
     tokens = await application.tokens()
     old, (_, application.secret) = (
         application.secret,
-        await clients.rotate_secret(application.runtime.database, application.id),
+        await clients.rotate_client_secret(application.runtime.database, application.id),
     )
     assert (await application.refresh(tokens["refresh_token"])).status == 200
     application.secret = old

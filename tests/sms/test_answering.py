@@ -55,7 +55,7 @@ class Line:
 
     async def conversation(self) -> SmsConversation:
         async with self.runtime.database.tenant(self.caller.organization_id) as session:
-            return (await session.exec(sms.conversations(session))).one()
+            return (await session.exec(sms.list_conversations(session))).one()
 
     async def set(self, **values: object) -> None:
         async with self.runtime.database.tenant(self.caller.organization_id) as session:
@@ -72,7 +72,7 @@ class Line:
         """What was texted back, oldest first."""
         async with self.runtime.database.tenant(self.caller.organization_id) as session:
             rows = (
-                sms.messages(session)
+                sms.list_messages(session)
                 .where(col(SmsMessage.direction) == "outbound")
                 .order_by(col(SmsMessage.created_at))
             )

@@ -58,7 +58,7 @@ async def queued(caller: Caller, to_number: str = CONTACT, body: str = "Hello") 
 
 async def now_is(runtime: Runtime, message: SmsMessage) -> SmsMessage:
     async with runtime.database.tenant(message.organization_id) as session:
-        return (await session.exec(sms.messages(session).where(col(SmsMessage.id) == message.id))).one()
+        return (await session.exec(sms.list_messages(session).where(col(SmsMessage.id) == message.id))).one()
 
 
 async def tell(runtime: Runtime, message: SmsMessage, status: str, *, named: bool = True) -> None:

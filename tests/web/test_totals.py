@@ -32,9 +32,9 @@ async def tallied(session: AsyncSession, list_name: str) -> int:
 async def check_calls(runtime: Runtime, caller: Caller) -> None:
     async with runtime.database.tenant(caller.organization_id) as session:
         for query in QUERIES:
-            rows = calls.listed(session, CallQuery.model_validate(query))
+            rows = calls.list_calls(session, CallQuery.model_validate(query))
             counted = (await session.exec(select(func.count()).select_from(rows.subquery()))).one()
-            assert await row_counts.total(session, rows) == counted, query
+            assert await row_counts.count_rows(session, rows) == counted, query
 
 
 async def test_a_list_filtered_or_not_tells_how_many_there_are(
@@ -46,11 +46,11 @@ async def test_a_list_filtered_or_not_tells_how_many_there_are(
         await add_call(runtime, stranger, now(), status=status, agent_id=AGENT)
     await check_calls(runtime, caller)
     async with runtime.database.tenant(caller.organization_id) as session:
-        for call in (await session.exec(calls.listed(session, CallQuery(status="completed")))).all():
+        for call in (await session.exec(calls.list_calls(session, CallQuery(status="completed")))).all():
             call.status = "failed"
     await check_calls(runtime, caller)
     async with runtime.database.tenant(caller.organization_id) as session:
-        await session.delete((await session.exec(calls.listed(session).limit(1))).one())
+        await session.delete((await session.exec(calls.list_calls(session).limit(1))).one())
     await check_calls(runtime, caller)
 
 
@@ -79,7 +79,7 @@ async def test_folding_changes_no_sum_though_several_fold_while_others_write(cal
     async def fold() -> None:
         for _ in range(15):
             async with runtime.database.system() as session:
-                await row_counts.fold(session, most=1)
+                await row_counts.compact(session, most=1)
 
     await asyncio.gather(write(), fold(), write(), fold())
     await fold()

@@ -43,7 +43,7 @@ async def credit(organization_id: UUID, amount: Decimal, note: str, as_json: boo
     async with connected() as runtime:
         await _require(runtime, organization_id)
         async with runtime.database.tenant(organization_id) as session:
-            balance = await ledger.credit(session, amount, note=note)
+            balance = await ledger.credit_account(session, amount, note=note)
             subject = f"organization:{organization_id}"
             session.add(
                 AuditEntry(
@@ -62,7 +62,7 @@ async def show_balance(organization_id: UUID, as_json: bool) -> None:
     async with connected() as runtime:
         await _require(runtime, organization_id)
         async with runtime.database.tenant(organization_id) as session:
-            balance, _ = await ledger.balance(session)
+            balance, _ = await ledger.get_account_balance(session)
     answer({"id": str(organization_id), "balance": float(balance)}, as_json=as_json)
 
 

@@ -73,17 +73,17 @@ async def seed(runtime: Runtime) -> Demo:
 
 async def _number_and_agent(runtime: Runtime, organization_id: UUID) -> str:
     async with runtime.database.tenant(organization_id) as session:
-        number = (await session.exec(numbers.listed(session).limit(1))).one_or_none()
+        number = (await session.exec(numbers.list_phone_numbers(session).limit(1))).one_or_none()
         if number is not None:
             return number.phone_number
-        agent = (await session.exec(agents.listed(session).limit(1))).one_or_none()
+        agent = (await session.exec(agents.list_agents(session).limit(1))).one_or_none()
         if agent is None:
             data = AgentCreate(name="Front desk", system_prompt=PROMPT, greeting_message=GREETING)
-            agent = await agents.create(
+            agent = await agents.create_agent(
                 session, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
             )
     order = PhoneNumberBuy(phone_number=NUMBER, friendly_name="Front desk", inbound_agent_id=str(agent.id))
-    return (await purchases.buy(runtime, organization_id, order)).phone_number
+    return (await purchases.buy_number(runtime, organization_id, order)).phone_number
 
 
 async def _credentials(runtime: Runtime, organization_id: UUID) -> tuple[str, str]:

@@ -166,7 +166,7 @@ async def _providers(runtime: Runtime, organization: Organization) -> AsyncItera
 async def _call(runtime: Runtime, organization: Organization) -> Finding:
     """Ring the organization's first number over a carrier that can play the caller; both sides must be heard."""
     async with runtime.database.tenant(organization.id) as session:
-        number = (await session.exec(numbers.listed(session).limit(1))).one_or_none()
+        number = (await session.exec(numbers.list_phone_numbers(session).limit(1))).one_or_none()
     if number is None:
         return Finding(f"{organization.name}: no number to ring, no call tried", True)
     try:

@@ -114,5 +114,7 @@ def oauth_clients() -> None:
 async def create_oauth_client(name: str, redirect_uris: tuple[str, ...], public: bool, as_json: bool) -> None:
     """Register an application; its secret is shown once."""
     async with connected() as runtime:
-        client, secret = await clients.register(runtime.database, name=name, redirect_uris=redirect_uris, public=public)
+        client, secret = await clients.register_client(
+            runtime.database, name=name, redirect_uris=redirect_uris, public=public
+        )
     answer({"client_id": client.client_id, "client_secret": secret}, as_json=as_json)

@@ -14,11 +14,11 @@ from sqlmodel import col
 from switchboard.apps.cli.session import Failure, answer, as_json, asynchronous, connected
 from switchboard.plugin_sdk import CallbackUrls, CallProgress, ProviderError, SimulatedCarrier, SpokenLine
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.after.settlement import settled
+from switchboard.resources.calls.after.settlement import wait_until_settled
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.schemas import TranscriptEntryOut
 from switchboard.resources.phone_numbers.purchases import callback_urls
-from switchboard.resources.phone_numbers.system_queries import owner
+from switchboard.resources.phone_numbers.system_queries import find_number_owner
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsMessage
 from switchboard.runtime import Runtime
@@ -62,7 +62,7 @@ async def dial(
             raise Failure(f"the call was not answered: {simulated.refused_reason}")
         call = await settled_call(runtime, organization_id, simulated.carrier_call_id)
         async with runtime.database.tenant(organization_id) as session:
-            transcript = [TranscriptEntryOut.of(line) for line in await calls.transcript(session, call.id)]
+            transcript = [TranscriptEntryOut.of(line) for line in await calls.get_transcript(session, call.id)]
     entries: list[JsonValue] = [entry.model_dump() for entry in transcript]
     result: dict[str, JsonValue] = {
         "call_id": str(call.id),
@@ -97,7 +97,7 @@ async def text(from_number: str, to_number: str, body: str, as_json: bool) -> No
             raise Failure(error.message) from error
         async with runtime.database.tenant(organization_id) as session:
             message = (
-                await session.exec(sms.messages(session).where(col(SmsMessage.carrier_text_id) == carrier_text_id))
+                await session.exec(sms.list_messages(session).where(col(SmsMessage.carrier_text_id) == carrier_text_id))
             ).one()
         if as_json:
             answer({"message_id": str(message.id)}, as_json=True)
@@ -112,7 +112,7 @@ async def simulated_carrier(
 ) -> AsyncIterator[tuple[SimulatedCarrier, CallbackUrls, UUID]]:
     """The carrier of one of our numbers, where it can play the people. Raises `Failure`."""
     async with runtime.database.system() as session:
-        number = await owner(session, to_number)
+        number = await find_number_owner(session, to_number)
     if number is None:
         raise Failure(f"{to_number} is not a number of any organization here")
     try:
@@ -127,7 +127,7 @@ async def simulated_carrier(
 async def settled_call(runtime: Runtime, organization_id: UUID, carrier_call_id: str) -> Call:
     """The call, once it has been written down to its end. Raises `Failure` where that takes too long."""
     try:
-        return await settled(runtime.database, organization_id, carrier_call_id, seconds=SETTLE_SECONDS)
+        return await wait_until_settled(runtime.database, organization_id, carrier_call_id, seconds=SETTLE_SECONDS)
     except TimeoutError:
         raise Failure("the platform has not written the call down; look at its log") from None
 
@@ -138,7 +138,9 @@ async def answer_to(runtime: Runtime, message: SmsMessage) -> SmsMessage | None:
         async with asyncio.timeout(ANSWER_SECONDS):
             while True:
                 async with runtime.database.tenant(message.organization_id) as session:
-                    sent = sms.messages(session, message.conversation_id).where(col(SmsMessage.direction) == "outbound")
+                    sent = sms.list_messages(session, message.conversation_id).where(
+                        col(SmsMessage.direction) == "outbound"
+                    )
                     later = (
                         sent.where(col(SmsMessage.created_at) >= message.created_at)
                         .order_by(col(SmsMessage.created_at))

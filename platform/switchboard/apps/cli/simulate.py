@@ -103,7 +103,7 @@ async def _only_organization(runtime: Runtime) -> UUID:
 
 async def _agent(runtime: Runtime, organization_id: UUID, name: str) -> Agent:
     async with runtime.database.tenant(organization_id) as session:
-        rows = agents.listed(session).where(or_(col(Agent.id) == parse_id(name), col(Agent.name) == name)).limit(2)
+        rows = agents.list_agents(session).where(or_(col(Agent.id) == parse_id(name), col(Agent.name) == name)).limit(2)
         found = (await session.exec(rows)).all()
     if len(found) != 1:
         raise click.UsageError(
@@ -116,13 +116,13 @@ async def _run(runtime: Runtime, agent: Agent, data: SimulationCreate) -> Simula
     """Run it here, unless a worker is faster. Mode `text` needs no platform that is up."""
     async with runtime.database.tenant(agent.organization_id) as session:
         try:
-            made = await simulations.create(session, runtime.registry, agent.id, data)
+            made = await simulations.create_simulation(session, runtime.registry, agent.id, data)
         except (InsufficientBalance, InvalidState) as error:
             raise Failure(f"{data.name}: {error.detail}") from error
     while True:
         await runner.run(runtime, agent.organization_id, agent.id, made.id)
         async with runtime.database.tenant(agent.organization_id) as session:
-            found = await simulations.get(session, agent.id, made.id)
+            found = await simulations.get_simulation(session, agent.id, made.id)
         if found.completed_at is not None:
             return SimulationOut.of(found)
         await asyncio.sleep(POLL_SECONDS)

@@ -29,7 +29,7 @@ from switchboard.resources.agents.routes import blueprint as agents
 from switchboard.resources.analytics.routes import blueprint as analytics
 from switchboard.resources.automations.routes import blueprint as automations
 from switchboard.resources.billing.routes import blueprint as billing
-from switchboard.resources.browser_calls.phone_socket import browser
+from switchboard.resources.browser_calls.phone_socket import browser_phone_socket
 from switchboard.resources.browser_calls.routes import blueprint as browser_calls
 from switchboard.resources.browser_calls.service import PREFIX as BROWSER
 from switchboard.resources.calls.live.channel import listen
@@ -40,7 +40,7 @@ from switchboard.resources.calls.media.media_socket import PREFIX as MEDIA
 from switchboard.resources.calls.media.media_socket import media
 from switchboard.resources.calls.media.websockets import with_sockets
 from switchboard.resources.calls.routes import blueprint as calls
-from switchboard.resources.campaigns.outcomes import follow as follow_campaign
+from switchboard.resources.campaigns.outcomes import update_campaign_contact as follow_campaign
 from switchboard.resources.campaigns.routes import blueprint as campaigns
 from switchboard.resources.carrier_callbacks.routes import blueprint as carriers
 from switchboard.resources.contacts.routes import blueprint as contacts
@@ -67,7 +67,7 @@ BLUEPRINTS = (
     knowledge_bases, oauth, phone_numbers, reference, simulations, sms, usage, webhooks,
 )  # fmt: skip
 # By the beginning of the path.
-SOCKETS = {MEDIA: media, LIVE: monitor, BROWSER: browser}
+SOCKETS = {MEDIA: media, LIVE: monitor, BROWSER: browser_phone_socket}
 # Told of each event in the transaction that publishes it.
 LISTENERS = (follow_campaign,)
 # What `Authorization: Bearer` may carry, by its prefix.

@@ -13,7 +13,7 @@ BATCH = 5000
 DIFFERENCES = 100
 
 
-async def tell_watchers(runtime: Runtime) -> None:
+async def notify_event_watchers(runtime: Runtime) -> None:
     """Tell plugins of what was published, oldest first; told again after a crash in between. No transaction is held meanwhile."""
     while True:
         async with runtime.database.system() as session:
@@ -26,25 +26,25 @@ async def tell_watchers(runtime: Runtime) -> None:
                 await system_queries.watched(session, event.id)
 
 
-async def fold_tallies(runtime: Runtime) -> None:
+async def compact_row_counts(runtime: Runtime) -> None:
     """Keep the sums short that lists' totals are made of."""
     async with runtime.database.system() as session:
-        await row_counts.fold(session, most=DIFFERENCES)
+        await row_counts.compact(session, most=DIFFERENCES)
 
 
-async def forget_answers(runtime: Runtime) -> None:
+async def delete_old_idempotent_responses(runtime: Runtime) -> None:
     """Delete the answers kept for idempotency that are older than a day."""
     async with runtime.database.system() as session:
         await forget_old(session)
 
 
-async def forget_grants(runtime: Runtime) -> None:
+async def delete_expired_grants(runtime: Runtime) -> None:
     """Delete what applications were granted and can no longer use."""
     async with runtime.database.system() as session:
         await forget_expired(session)
 
 
-async def forget_events(runtime: Runtime) -> None:
+async def delete_old_events(runtime: Runtime) -> None:
     """Delete the events that are thirty days old."""
     deleted = BATCH
     while deleted == BATCH:

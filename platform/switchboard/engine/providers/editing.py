@@ -36,7 +36,7 @@ def require_no_file(tenants_dir: Path, slug: str | None) -> None:
         raise InvalidState(f"The providers of this organization come from {path.name}. Change them there.")
 
 
-async def listed(session: TenantSession) -> list[ProviderConfiguration]:
+async def list_providers(session: TenantSession) -> list[ProviderConfiguration]:
     """The organization's providers, those of one capability in the order in which they are tried."""
     rows = session.select(ProviderConfiguration)
     rows = rows.order_by(col(ProviderConfiguration.position), col(ProviderConfiguration.id))
@@ -47,12 +47,14 @@ async def _locked(session: TenantSession) -> list[ProviderConfiguration]:
     """The same, for one who changes them: two who do so at once see what the other did."""
     name = f"providers {session.organization_id}"
     await session.exec(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
-    return await listed(session)
+    return await list_providers(session)
 
 
-async def find(session: TenantSession, capability: Capability, name: str) -> ProviderConfiguration | None:
+async def find_provider(session: TenantSession, capability: Capability, name: str) -> ProviderConfiguration | None:
     """One of the organization's providers."""
-    return next((row for row in await listed(session) if (row.capability, row.name) == (capability, name)), None)
+    return next(
+        (row for row in await list_providers(session) if (row.capability, row.name) == (capability, name)), None
+    )
 
 
 def kept_secrets(keyring: KeyRing, row: ProviderConfiguration | None) -> frozenset[str]:
@@ -112,9 +114,9 @@ def _merged(
     return {**{name: value for name, value in kept.items() if name in locked or is_secret(kind, name)}, **given}
 
 
-async def remove(session: TenantSession, capability: Capability, name: str) -> None:
+async def remove_provider(session: TenantSession, capability: Capability, name: str) -> None:
     """Take a provider from the organization, with its secrets. Raises `NotFound`."""
-    row = await find(session, capability, name)
+    row = await find_provider(session, capability, name)
     if row is None:
         raise NotFound
     await session.delete(row)

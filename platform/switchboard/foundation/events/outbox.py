@@ -34,10 +34,10 @@ async def publish(session: TenantSession, data: EventData, *, depth: int = 0) ->
     )
     event.triggered = await triggered_by(session, data.event)
     session.add(event)
-    wake(session, "tell_watchers")
+    wake(session, "notify_event_watchers")
     if event.triggered:
         event.trigger_due_at = moment
-        wake(session, "pull_triggers", organization_id=str(organization_id), event_id=str(event.id))
+        wake(session, "evaluate_triggers", organization_id=str(organization_id), event_id=str(event.id))
     targets = await _subscribed(session, data)
     if targets:
         body = frozen_body(data, moment)
@@ -67,7 +67,7 @@ def enqueue(
         replayed_from_id=replayed_from_id,
     )
     session.add(delivery)
-    wake(session, "start_deliveries")
+    wake(session, "wake_delivery_worker")
     return delivery
 
 

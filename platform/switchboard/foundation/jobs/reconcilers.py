@@ -15,14 +15,14 @@ logger = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class Reconciler:
     """A job and how many seconds to wait between two runs of it."""
 
     job: Job
     seconds: float
 
 
-async def run_sweep(sweep: Sweep, context: object, stop: asyncio.Event) -> None:
+async def run_reconciler(sweep: Reconciler, context: object, stop: asyncio.Event) -> None:
     """Run a sweep again and again until told to stop, which it need not come to its end for. One that fails is logged, and run again."""
     stopping = asyncio.create_task(stop.wait())
     while not stopping.done():
@@ -36,6 +36,6 @@ async def run_sweep(sweep: Sweep, context: object, stop: asyncio.Event) -> None:
         await asyncio.wait({stopping}, timeout=sweep.seconds)
 
 
-async def _run(sweep: Sweep, context: object) -> None:
+async def _run(sweep: Reconciler, context: object) -> None:
     async with asyncio.timeout(JOB_TIMEOUT):
         await sweep.job(context)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import structlog
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
-from saq.job import CronJob
+from saq.job import CronJob as SaqCronJob
 from saq.job import Job as QueuedJob
 from saq.queue.redis import RedisQueue
 from saq.types import Context, PartialTimersDict
@@ -32,7 +32,7 @@ AWAY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Clockwork:
+class CronJob:
     """A job that the clock starts: `every` is a cron line, its sixth field seconds. One process runs it per period, however many there are."""
 
     job: Job
@@ -85,14 +85,14 @@ class Queue:
             logger.warning("wake-up lost, the sweep will find the work", job=job, error=type(error).__name__)
 
     def worker(
-        self, *, jobs: Sequence[Job], clock: Sequence[Clockwork], context: object, concurrency: int = 20
+        self, *, jobs: Sequence[Job], clock: Sequence[CronJob], context: object, concurrency: int = 20
     ) -> Worker[Context]:
         """A worker that gives `context` to each job as its first argument. The caller starts it and stops it."""
         functions = [(job.__name__, _with_context(job, context)) for job in jobs]
         crons = []
         for entry in clock:
             function = _with_context(entry.job, context)
-            crons.append(CronJob(function, entry.every, timeout=JOB_TIMEOUT, retries=JOB_RETRIES, ttl=1))
+            crons.append(SaqCronJob(function, entry.every, timeout=JOB_TIMEOUT, retries=JOB_RETRIES, ttl=1))
         # One that waits for ever for its next job would only stop by being cancelled, after its whole grace.
         return _Worker(
             self._queue,

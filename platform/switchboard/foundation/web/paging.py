@@ -7,7 +7,7 @@ from sqlmodel import SQLModel, col
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.web.row_counts import total
+from switchboard.foundation.web.row_counts import count_rows
 from switchboard.foundation.web.schemas import Item, Page, PageQuery
 
 Row = TypeVar("Row", bound=SQLModel)
@@ -18,7 +18,7 @@ async def page(
 ) -> "Page[Item]":
     """Run a select of whole rows of one table, which must have `created_at` and `id`."""
     table: Any = rows.column_descriptions[0]["entity"]
-    count = await total(session, rows)
+    count = await count_rows(session, rows)
     part = rows.order_by(col(table.created_at).desc(), col(table.id).desc()).limit(query.limit).offset(query.offset)
     items = [out(row) for row in (await session.exec(part)).all()]
     return Page[Item].model_construct(items=items, total=count, limit=query.limit, offset=query.offset)

@@ -55,7 +55,7 @@ FOLD = text(
 )
 
 
-async def total(session: TenantSession, rows: SelectOfScalar[Any]) -> int:
+async def count_rows(session: TenantSession, rows: SelectOfScalar[Any]) -> int:
     """How many rows a select of one table finds: from the tally where that can tell, else counted."""
     table: type[SQLModel] = rows.column_descriptions[0]["entity"]
     name = str(table.__tablename__)
@@ -73,7 +73,7 @@ async def total(session: TenantSession, rows: SelectOfScalar[Any]) -> int:
     return int((await session.exec(kept)).one())
 
 
-async def fold(session: SystemSession, *, most: int) -> None:
+async def compact(session: SystemSession, *, most: int) -> None:
     """Make one row of the differences of each list that has more than so many. Run under the system role; several at once do no harm."""
     await (await session.connection()).execute(FOLD, {"most": most})
 

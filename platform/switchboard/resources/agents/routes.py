@@ -19,7 +19,7 @@ blueprint = Blueprint("agents", __name__)
 @endpoint(scope="agents:read", query=AgentQuery, answer=Page[AgentOut])
 async def list_agents(session: TenantSession, query: AgentQuery) -> Page[AgentOut]:
     """List agents."""
-    return await page(session, agents.listed(session, agent_type=query.agent_type), AgentOut.of, query)
+    return await page(session, agents.list_agents(session, agent_type=query.agent_type), AgentOut.of, query)
 
 
 @blueprint.post("/v1/agents")
@@ -31,7 +31,9 @@ async def create_agent(session: TenantSession, data: AgentCreate) -> AgentOut:
     """
     runtime = current_runtime()
     return AgentOut.of(
-        await agents.create(session, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices)
+        await agents.create_agent(
+            session, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
+        )
     )
 
 
@@ -39,7 +41,7 @@ async def create_agent(session: TenantSession, data: AgentCreate) -> AgentOut:
 @endpoint(scope="agents:read", answer=AgentOut)
 async def get_agent(session: TenantSession, agent_id: UUID) -> AgentOut:
     """Get an agent."""
-    return AgentOut.of(await agents.get(session, agent_id))
+    return AgentOut.of(await agents.get_agent(session, agent_id))
 
 
 @blueprint.put("/v1/agents/<agent_id>")
@@ -51,7 +53,7 @@ async def update_agent(session: TenantSession, agent_id: UUID, data: AgentUpdate
     """
     runtime = current_runtime()
     return AgentOut.of(
-        await agents.update(
+        await agents.update_agent(
             session, agent_id, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
         )
     )
@@ -64,7 +66,7 @@ async def delete_agent(session: TenantSession, agent_id: UUID) -> None:
 
     This cannot be undone. Its calls stay; numbers that it answered stop answering.
     """
-    await agents.delete(session, agent_id)
+    await agents.delete_agent(session, agent_id)
 
 
 @blueprint.get("/v1/agents/<agent_id>/versions")
@@ -74,5 +76,5 @@ async def list_agent_versions(session: TenantSession, agent_id: UUID, query: Pag
 
     Every update makes one; an addition to the specification.
     """
-    await agents.get(session, agent_id)
-    return await page(session, agents.versions(session, agent_id), AgentVersionOut.of, query)
+    await agents.get_agent(session, agent_id)
+    return await page(session, agents.list_versions(session, agent_id), AgentVersionOut.of, query)

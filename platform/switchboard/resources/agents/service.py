@@ -32,13 +32,13 @@ RESTORED = AgentUpdate.model_fields.keys() - {"status", "webhook_secret"}
 UNVERSIONED = {"id", "organization_id", "created_at", "updated_at", "version"}
 
 
-def listed(session: TenantSession, *, agent_type: str | None = None) -> SelectOfScalar[Agent]:
+def list_agents(session: TenantSession, *, agent_type: str | None = None) -> SelectOfScalar[Agent]:
     """The organization's agents."""
     rows = session.select(Agent)
     return rows if agent_type is None else rows.where(col(Agent.agent_type) == agent_type)
 
 
-async def names(session: TenantSession, *, status: str | None = None) -> dict[UUID, str]:
+async def get_agent_names(session: TenantSession, *, status: str | None = None) -> dict[UUID, str]:
     """The name of each agent, or of those in one state, in the order of the names."""
     rows = select(Agent.id, Agent.name).where(session.owns(Agent))
     if status is not None:
@@ -46,39 +46,39 @@ async def names(session: TenantSession, *, status: str | None = None) -> dict[UU
     return dict((await session.exec(rows.order_by(func.lower(Agent.name), col(Agent.id)))).all())
 
 
-async def find(session: TenantSession, agent_id: UUID, *, lock: bool = False) -> Agent | None:
+async def find_agent(session: TenantSession, agent_id: UUID, *, lock: bool = False) -> Agent | None:
     """The agent of this id, None where the organization has none."""
-    rows = listed(session).where(col(Agent.id) == agent_id)
+    rows = list_agents(session).where(col(Agent.id) == agent_id)
     return (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
 
 
-async def using(session: TenantSession, capability: Capability, provider: str) -> list[Agent]:
+async def list_agents_using_provider(session: TenantSession, capability: Capability, provider: str) -> list[Agent]:
     """The organization's agents that name a provider of speech to text, of voices or of language models."""
     field = next(field for field, served in PROVIDER_FIELDS.items() if served == capability)
     return list(
         (
             await session.exec(
-                listed(session).where(col(getattr(Agent, field)) == provider).order_by(col(Agent.created_at))
+                list_agents(session).where(col(getattr(Agent, field)) == provider).order_by(col(Agent.created_at))
             )
         ).all()
     )
 
 
-async def get(session: TenantSession, agent_id: UUID, *, lock: bool = False) -> Agent:
+async def get_agent(session: TenantSession, agent_id: UUID, *, lock: bool = False) -> Agent:
     """Raises `NotFound`. Locked, it is as it is now, and only its own transaction changes it."""
-    agent = await find(session, agent_id, lock=lock)
+    agent = await find_agent(session, agent_id, lock=lock)
     if agent is None:
         raise NotFound
     return agent
 
 
-async def knowing(session: TenantSession, knowledge_base_id: UUID) -> list[Agent]:
+async def list_agents_using_knowledge_base(session: TenantSession, knowledge_base_id: UUID) -> list[Agent]:
     """The agents that use a knowledge base, by name."""
-    rows = listed(session).where(col(Agent.knowledge_base_ids).contains([str(knowledge_base_id)]))
+    rows = list_agents(session).where(col(Agent.knowledge_base_ids).contains([str(knowledge_base_id)]))
     return list((await session.exec(rows.order_by(Agent.name))).all())
 
 
-async def create(
+async def create_agent(
     session: TenantSession, data: AgentCreate, *, keyring: KeyRing, outbound: OutboundClient, voices: Voices
 ) -> Agent:
     """Make an agent and its first version. Raises `ValidationFailed` for a provider, a voice or an address that cannot be used."""
@@ -97,7 +97,7 @@ async def create(
     return agent
 
 
-async def update(
+async def update_agent(
     session: TenantSession,
     agent_id: UUID,
     data: AgentUpdate,
@@ -107,7 +107,7 @@ async def update(
     voices: Voices,
 ) -> Agent:
     """Change the given fields and publish the agent as a new version. Raises `NotFound` and what `create` raises."""
-    agent = await get(session, agent_id, lock=True)
+    agent = await get_agent(session, agent_id, lock=True)
     given = data.model_fields_set
     for field in given & PROVIDER_FIELDS.keys():
         setattr(
@@ -125,33 +125,35 @@ async def update(
     return agent
 
 
-async def delete(session: TenantSession, agent_id: UUID) -> None:
+async def delete_agent(session: TenantSession, agent_id: UUID) -> None:
     """Delete an agent for good; its calls stay, its numbers stop answering. Raises `NotFound`."""
-    await session.delete(await get(session, agent_id))
+    await session.delete(await get_agent(session, agent_id))
     await remove_target(session, agent_id)
 
 
-def versions(session: TenantSession, agent_id: UUID) -> SelectOfScalar[AgentVersion]:
+def list_versions(session: TenantSession, agent_id: UUID) -> SelectOfScalar[AgentVersion]:
     """An agent's versions."""
     return session.select(AgentVersion).where(col(AgentVersion.agent_id) == agent_id)
 
 
-async def version(session: TenantSession, agent_id: UUID, number: int) -> AgentVersion:
+async def get_version(session: TenantSession, agent_id: UUID, number: int) -> AgentVersion:
     """One of an agent's versions. Raises `NotFound`."""
-    found = (await session.exec(versions(session, agent_id).where(col(AgentVersion.version) == number))).one_or_none()
+    found = (
+        await session.exec(list_versions(session, agent_id).where(col(AgentVersion.version) == number))
+    ).one_or_none()
     if found is None:
         raise NotFound
     return found
 
 
-async def restore(
+async def restore_version(
     session: TenantSession, agent_id: UUID, number: int, *, keyring: KeyRing, outbound: OutboundClient, voices: Voices
 ) -> Agent:
     """Publish an agent as one of its versions had it, as a new version. Raises `NotFound` and what `update` raises.
 
     It stays active or paused as it is. Knowledge bases that were deleted since are left out, fields that the version does not know stay as they are.
     """
-    kept = (await version(session, agent_id, number)).settings
+    kept = (await get_version(session, agent_id, number)).settings
     given = {name: kept[name] for name in RESTORED & kept.keys() if name != "timezone" or kept[name]}
     if "knowledge_base_ids" in given:
         there = {str(base.id) for base in await knowledge.chosen(session, None)}
@@ -160,10 +162,12 @@ async def restore(
         data = AgentUpdate.model_validate(given, strict=False)
     except ValidationError as error:
         raise ValidationFailed.of(error) from None
-    return await update(session, agent_id, data, keyring=keyring, outbound=outbound, voices=voices)
+    return await update_agent(session, agent_id, data, keyring=keyring, outbound=outbound, voices=voices)
 
 
-async def models_in_use(session: TenantSession, field: Literal["llm_model", "tts_model", "stt_model"]) -> list[str]:
+async def list_models_in_use(
+    session: TenantSession, field: Literal["llm_model", "tts_model", "stt_model"]
+) -> list[str]:
     """The models that the organization's agents name, for who looks for one."""
     column = {"llm_model": col(Agent.llm_model), "tts_model": col(Agent.tts_model), "stt_model": col(Agent.stt_model)}[
         field

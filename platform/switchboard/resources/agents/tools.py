@@ -82,7 +82,7 @@ def _told(context: ToolContext) -> dict[str, str | None]:
     return {**told, "from_number": context.from_number, "to_number": context.to_number}
 
 
-async def declared_tools(runtime: Runtime, agent: Agent) -> list[HttpTool]:
+async def build_declared_tools(runtime: Runtime, agent: Agent) -> list[HttpTool]:
     """What the agent declares, ready for a conversation."""
     if not agent.tools:
         return []

@@ -14,11 +14,11 @@ blueprint = Blueprint("analytics", __name__)
 @endpoint(scope="analytics:read", query=DaysQuery, answer=OverviewOut)
 async def get_overview(session: TenantSession, query: DaysQuery) -> OverviewOut:
     """Get aggregate call, cost and sentiment figures of a period."""
-    return await analytics.overview(session, query.days)
+    return await analytics.summarize_calls(session, query.days)
 
 
 @blueprint.get("/v1/analytics/calls-over-time")
 @endpoint(scope="analytics:read", query=DaysQuery, answer=DaysOut)
 async def get_calls_over_time(session: TenantSession, query: DaysQuery) -> DaysOut:
     """Get the calls of each day of a period."""
-    return DaysOut(items=await analytics.calls_over_time(session, query.days))
+    return DaysOut(items=await analytics.count_calls_by_day(session, query.days))

@@ -83,7 +83,7 @@ class _Span:
         return {"organization": organization.id, "since": since}
 
 
-async def overview(session: TenantSession, days: int) -> OverviewOut:
+async def summarize_calls(session: TenantSession, days: int) -> OverviewOut:
     """All calls of the period in one."""
     organization = await session.get_one(Organization, session.organization_id)
     span = _span(organization, days)
@@ -104,7 +104,7 @@ async def overview(session: TenantSession, days: int) -> OverviewOut:
     )
 
 
-async def calls_over_time(session: TenantSession, days: int) -> list[DayOut]:
+async def count_calls_by_day(session: TenantSession, days: int) -> list[DayOut]:
     """Each day of the period."""
     organization = await session.get_one(Organization, session.organization_id)
     span = _span(organization, days)
@@ -113,14 +113,14 @@ async def calls_over_time(session: TenantSession, days: int) -> list[DayOut]:
     return [_day(day, rows.get(day)) for day in (span.first + timedelta(days=n) for n in range(days))]
 
 
-async def outcomes(session: TenantSession, days: int) -> list[Outcome]:
+async def count_outcomes(session: TenantSession, days: int) -> list[Outcome]:
     """How the period's calls ended, the most frequent first."""
     span = _span(organization := await session.get_one(Organization, session.organization_id), days)
     rows = (await (await session.connection()).execute(_OUTCOMES, span.values(organization))).all()
     return [Outcome(row.reason, row.calls) for row in rows]
 
 
-async def latencies(session: TenantSession, days: int) -> list[StepLatency]:
+async def measure_step_latencies(session: TenantSession, days: int) -> list[StepLatency]:
     """How fast the turns of the period's latest 500 calls were, step by step; only the steps that were reached."""
     span = _span(organization := await session.get_one(Organization, session.organization_id), days)
     rows = (

@@ -11,7 +11,7 @@ ROOTS: Final = ("event", "id", "timestamp", "organization_id", "data")
 Operator = Literal["eq", "neq", "gt", "gte", "lt", "lte", "in", "not_in", "contains", "exists", "not_exists"]
 
 
-def checked_path(path: str) -> str:
+def validate_path(path: str) -> str:
     """A dotted path into an event. Raises `ValueError` for one that can lead nowhere in any event."""
     root, *rest = path.split(".")
     if root not in ROOTS or (rest and root != "data") or not all(rest):
@@ -19,7 +19,7 @@ def checked_path(path: str) -> str:
     return path
 
 
-def found(event: JsonObject, path: str) -> JsonValue:
+def look_up(event: JsonObject, path: str) -> JsonValue:
     """What is at a path, None where there is nothing: for automations null is nothing too."""
     value: JsonValue = event
     for part in path.split("."):
@@ -32,14 +32,14 @@ def found(event: JsonObject, path: str) -> JsonValue:
     return value
 
 
-def passes(event: JsonObject, filters: Mapping[str, JsonValue]) -> bool:
+def matches_filters(event: JsonObject, filters: Mapping[str, JsonValue]) -> bool:
     """Whether every filter's field has exactly the filter's value."""
-    return all(_equal(found(event, path), value) for path, value in filters.items())
+    return all(_equal(look_up(event, path), value) for path, value in filters.items())
 
 
-def holds(event: JsonObject, field: str, operator: Operator, value: JsonValue) -> bool:
+def condition_holds(event: JsonObject, field: str, operator: Operator, value: JsonValue) -> bool:
     """Whether a condition holds (api-decisions, "Objects")."""
-    return CHECKS[operator](found(event, field), value)
+    return CHECKS[operator](look_up(event, field), value)
 
 
 def _equal(left: JsonValue, right: JsonValue) -> bool:

@@ -12,7 +12,7 @@ MAX_CHARACTERS: Final = 100_000
 MAX_DIGITS: Final = 10
 
 
-def as_text(value: Any) -> str:
+def to_text(value: Any) -> str:
     """A value within a text: null is empty, true and false as in JSON, objects and lists are JSON. Raises `UndefinedError` for a missing one."""
     if value is None:
         return ""
@@ -35,7 +35,7 @@ def _default(value: Any, fallback: Any = "") -> Any:
 
 
 def _truncate(value: Any, length: int = 160) -> str:
-    text = as_text(value)
+    text = to_text(value)
     return text if len(text) <= length else f"{text[: max(0, length - 1)].rstrip()}…"
 
 
@@ -56,24 +56,24 @@ def _float(value: Any) -> float:
 def _join(value: Any, separator: str = ", ") -> str:
     if not isinstance(value, list | tuple):
         raise TypeError("join takes a list")
-    return str(separator).join(map(as_text, value))
+    return str(separator).join(map(to_text, value))
 
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "default": _default,
-    "lower": _bounded(lambda value: as_text(value).lower()),
-    "upper": _bounded(lambda value: as_text(value).upper()),
-    "title": _bounded(lambda value: as_text(value).title()),
-    "capitalize": _bounded(lambda value: as_text(value).capitalize()),
-    "trim": _bounded(lambda value: as_text(value).strip()),
+    "lower": _bounded(lambda value: to_text(value).lower()),
+    "upper": _bounded(lambda value: to_text(value).upper()),
+    "title": _bounded(lambda value: to_text(value).title()),
+    "capitalize": _bounded(lambda value: to_text(value).capitalize()),
+    "trim": _bounded(lambda value: to_text(value).strip()),
     "truncate": _bounded(_truncate),
     "length": len,
     "round": _round,
     "int": _int,
     "float": _float,
-    "string": _bounded(as_text),
+    "string": _bounded(to_text),
     "join": _bounded(_join),
-    "urlencode": _bounded(lambda value: quote(as_text(value), safe="")),
+    "urlencode": _bounded(lambda value: quote(to_text(value), safe="")),
     "json": _bounded(lambda value: json.dumps(value, ensure_ascii=False)),
 }
 TESTS: Final[Mapping[str, Callable[[Any], bool]]] = {

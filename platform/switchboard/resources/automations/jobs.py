@@ -11,27 +11,27 @@ KEPT = timedelta(days=30)
 BATCH = 5000
 
 
-async def pull_triggers(runtime: Runtime, *, organization_id: str, event_id: str) -> None:
+async def evaluate_triggers(runtime: Runtime, *, organization_id: str, event_id: str) -> None:
     """Record what an event that was just published makes automations do."""
-    await triggers.pull(runtime, UUID(organization_id), UUID(event_id))
+    await triggers.record_runs(runtime, UUID(organization_id), UUID(event_id))
 
 
-async def start_runs(runtime: Runtime) -> None:
+async def wake_run_worker(runtime: Runtime) -> None:
     """Have this worker look for runs now: some were just recorded."""
     runtime.runs_due.set()
 
 
-async def sweep_triggers(runtime: Runtime) -> None:
+async def reconcile_triggers(runtime: Runtime) -> None:
     """Find events whose wake-up was lost or whose worker died."""
     async with runtime.database.system() as session:
         events = await untriggered(session)
     for organization_id, event_id in events:
-        await runtime.queue.enqueue("pull_triggers", organization_id=str(organization_id), event_id=str(event_id))
+        await runtime.queue.enqueue("evaluate_triggers", organization_id=str(organization_id), event_id=str(event_id))
 
 
-async def forget_runs(runtime: Runtime) -> None:
+async def delete_old_runs(runtime: Runtime) -> None:
     """Delete the runs that ended thirty days ago."""
     deleted = BATCH
     while deleted == BATCH:
         async with runtime.database.system() as session:
-            deleted = await system_queries.forget(session, age=KEPT, most=BATCH)
+            deleted = await system_queries.delete_ended_runs(session, age=KEPT, most=BATCH)

@@ -25,7 +25,7 @@ blueprint = Blueprint("automations", __name__)
 @endpoint(scope="campaigns:read", query=PageQuery, answer=Page[AutomationOut])
 async def list_automations(session: TenantSession, query: PageQuery) -> Page[AutomationOut]:
     """List automations."""
-    return await page(session, automations.listed(session), AutomationOut.of, query)
+    return await page(session, automations.list_automations(session), AutomationOut.of, query)
 
 
 @blueprint.post("/v1/automations")
@@ -38,7 +38,7 @@ async def create_automation(session: TenantSession, data: AutomationCreate) -> A
     """
     runtime = current_runtime()
     return AutomationOut.of(
-        await automations.create(session, data, registry=runtime.registry, outbound=runtime.outbound)
+        await automations.create_automation(session, data, registry=runtime.registry, outbound=runtime.outbound)
     )
 
 
@@ -46,7 +46,7 @@ async def create_automation(session: TenantSession, data: AutomationCreate) -> A
 @endpoint(scope="campaigns:read", answer=AutomationOut)
 async def get_automation(session: TenantSession, automation_id: UUID) -> AutomationOut:
     """Get an automation."""
-    return AutomationOut.of(await automations.get(session, automation_id))
+    return AutomationOut.of(await automations.get_automation(session, automation_id))
 
 
 @blueprint.patch("/v1/automations/<automation_id>")
@@ -58,7 +58,9 @@ async def update_automation(session: TenantSession, automation_id: UUID, data: A
     """
     runtime = current_runtime()
     return AutomationOut.of(
-        await automations.update(session, automation_id, data, registry=runtime.registry, outbound=runtime.outbound)
+        await automations.update_automation(
+            session, automation_id, data, registry=runtime.registry, outbound=runtime.outbound
+        )
     )
 
 
@@ -69,7 +71,7 @@ async def delete_automation(session: TenantSession, automation_id: UUID) -> None
 
     This cannot be undone. Its runs go with it; those that have begun stop where they are.
     """
-    await automations.delete(session, automation_id)
+    await automations.delete_automation(session, automation_id)
 
 
 @blueprint.get("/v1/automations/<automation_id>/runs")
@@ -79,7 +81,7 @@ async def list_automation_runs(session: TenantSession, automation_id: UUID, quer
 
     They are kept for thirty days after their end.
     """
-    return await page(session, await automations.runs(session, automation_id), AutomationRunOut.of, query)
+    return await page(session, await automations.list_runs(session, automation_id), AutomationRunOut.of, query)
 
 
 @blueprint.post("/v1/automations/<automation_id>/runs/<run_id>/retry")

@@ -23,7 +23,7 @@ POLL_SECONDS = 1.0
 STOP_SECONDS = 5.0
 
 
-class RunPump:
+class RunWorker:
     """Takes runs on until told to stop."""
 
     def __init__(self, runtime: Runtime) -> None:
@@ -50,7 +50,7 @@ class RunPump:
         """Begin with what is due, as far as there is room; how many runs that were."""
         try:
             async with self._runtime.database.system() as session:
-                due = await system_queries.due(session, most=MOST, each=MOST_EACH)
+                due = await system_queries.list_due_runs(session, most=MOST, each=MOST_EACH)
         except (SQLAlchemyError, OSError) as error:
             logger.warning("automations wait for the database", error=type(error).__name__)
             return 0
@@ -70,7 +70,7 @@ class RunPump:
         """Take a run on as far as it goes without a pause."""
         moved = False
         try:
-            while await runs.advance(self._runtime, organization_id, run_id):
+            while await runs.advance_run(self._runtime, organization_id, run_id):
                 moved = True
         except (SQLAlchemyError, OSError) as error:
             logger.warning("run waits for the database", run_id=str(run_id), error=type(error).__name__)

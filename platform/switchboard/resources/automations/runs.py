@@ -56,7 +56,7 @@ class _Step:
         )
 
 
-async def advance(runtime: Runtime, organization_id: UUID, run_id: UUID) -> bool:
+async def advance_run(runtime: Runtime, organization_id: UUID, run_id: UUID) -> bool:
     """Take a run's next action; answers False where it is not due or another worker is at it."""
     step = await _claim(runtime, organization_id, run_id)
     if step is None:
@@ -127,7 +127,7 @@ async def _act_within(
 def _params(kind: type[AutomationAction[ActionParams]], step: _Step) -> ActionParams:
     """The parameters with this event. Raises `ActionError` where they do not fit."""
     try:
-        return kind.Params.model_validate(templates.rendered(step.record.params, step.run.event))
+        return kind.Params.model_validate(templates.render_params(step.record.params, step.run.event))
     except templates.TemplateFailed as failure:
         raise ActionError(str(failure), retryable=False) from None
     except ValidationError as error:

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationInf
 
 from switchboard.foundation.events.fields import EventName
 from switchboard.foundation.web.schemas import Answer, Moment, Name, PartialBody, RequestBody
-from switchboard.resources.automations.conditions import Operator, checked_path
+from switchboard.resources.automations.conditions import Operator, validate_path
 from switchboard.resources.automations.models import ActionStatus, Automation, AutomationRun
 
 MAX_FILTERS = MAX_CONDITIONS = 50
@@ -25,7 +25,7 @@ EXAMPLE: dict[str, JsonValue] = {
 
 
 def _checked_filters(filters: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    return {checked_path(path): value for path, value in filters.items()}
+    return {validate_path(path): value for path, value in filters.items()}
 
 
 Filters = Annotated[
@@ -41,7 +41,7 @@ Filters = Annotated[
 class Condition(RequestBody):
     """What must hold for the actions to be taken; where it does not, the run is `skipped`."""
 
-    field: Annotated[str, Field(max_length=255, examples=["data.body"]), AfterValidator(checked_path)]
+    field: Annotated[str, Field(max_length=255, examples=["data.body"]), AfterValidator(validate_path)]
     operator: Operator
     value: JsonValue = Field(
         None,

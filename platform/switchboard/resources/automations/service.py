@@ -13,28 +13,28 @@ from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations.models import ActionRecord, Automation, AutomationRun
 from switchboard.resources.automations.schemas import AutomationCreate, AutomationUpdate
-from switchboard.resources.automations.validation import check_actions
+from switchboard.resources.automations.validation import validate_actions
 
 
-def listed(session: TenantSession) -> SelectOfScalar[Automation]:
+def list_automations(session: TenantSession) -> SelectOfScalar[Automation]:
     """The organization's automations."""
     return session.select(Automation)
 
 
-async def get(session: TenantSession, automation_id: UUID, *, lock: bool = False) -> Automation:
+async def get_automation(session: TenantSession, automation_id: UUID, *, lock: bool = False) -> Automation:
     """Raises `NotFound`."""
-    rows = listed(session).where(col(Automation.id) == automation_id)
+    rows = list_automations(session).where(col(Automation.id) == automation_id)
     automation = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
     if automation is None:
         raise NotFound
     return automation
 
 
-async def runs(
+async def list_runs(
     session: TenantSession, automation_id: UUID, *, status: str | None = None
 ) -> SelectOfScalar[AutomationRun]:
     """An automation's runs. Raises `NotFound`."""
-    automation = await get(session, automation_id)
+    automation = await get_automation(session, automation_id)
     rows = select(AutomationRun).where(
         col(AutomationRun.organization_id) == automation.organization_id,
         col(AutomationRun.automation_id) == automation.id,
@@ -44,7 +44,7 @@ async def runs(
 
 async def get_run(session: TenantSession, automation_id: UUID, run_id: UUID, *, lock: bool = False) -> AutomationRun:
     """One of an automation's runs. Raises `NotFound`."""
-    rows = (await runs(session, automation_id)).where(col(AutomationRun.id) == run_id)
+    rows = (await list_runs(session, automation_id)).where(col(AutomationRun.id) == run_id)
     run = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
     if run is None:
         raise NotFound
@@ -64,37 +64,37 @@ async def retry_run(session: TenantSession, automation_id: UUID, run_id: UUID) -
         ]
     )
     run.status, run.error_message, run.completed_at, run.due_at = "running", None, None, now()
-    wake(session, "start_runs")
+    wake(session, "wake_run_worker")
     return run
 
 
-async def create(
+async def create_automation(
     session: TenantSession, data: AutomationCreate, *, registry: Registry, outbound: OutboundClient
 ) -> Automation:
     """Make an automation. Raises `ValidationFailed`, which names each action that can never run."""
-    await check_actions(session, data.actions, registry=registry, outbound=outbound)
+    await validate_actions(session, data.actions, registry=registry, outbound=outbound)
     automation = Automation(id=new_id(), organization_id=session.organization_id, **data.model_dump(mode="json"))
     session.add(automation)
     await _set_trigger(session, automation)
     return automation
 
 
-async def update(
+async def update_automation(
     session: TenantSession, automation_id: UUID, data: AutomationUpdate, *, registry: Registry, outbound: OutboundClient
 ) -> Automation:
     """Change the given fields; runs that have begun go on as they were. Raises `NotFound` and what `create` raises."""
-    automation = await get(session, automation_id, lock=True)
+    automation = await get_automation(session, automation_id, lock=True)
     if "actions" in data.model_fields_set:
-        await check_actions(session, data.actions, registry=registry, outbound=outbound)
+        await validate_actions(session, data.actions, registry=registry, outbound=outbound)
     for field, value in data.model_dump(mode="json", include=data.model_fields_set).items():
         setattr(automation, field, value)
     await _set_trigger(session, automation)
     return automation
 
 
-async def delete(session: TenantSession, automation_id: UUID) -> None:
+async def delete_automation(session: TenantSession, automation_id: UUID) -> None:
     """Delete an automation for good, with its runs: those that have begun stop where they are. Raises `NotFound`."""
-    automation = await get(session, automation_id, lock=True)
+    automation = await get_automation(session, automation_id, lock=True)
     await set_trigger(session, automation.id, None)
     await session.delete(automation)
 

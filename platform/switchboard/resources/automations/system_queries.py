@@ -10,7 +10,7 @@ from switchboard.foundation.database import SystemSession, now
 from switchboard.resources.automations.models import AutomationRun
 
 
-async def due(session: SystemSession, *, most: int, each: int) -> list[tuple[UUID, UUID]]:
+async def list_due_runs(session: SystemSession, *, most: int, each: int) -> list[tuple[UUID, UUID]]:
     """Organization and id of up to `most` runs whose next action is due and that no worker is at, oldest first, `each` of an organization."""
     waiting = col(AutomationRun.due_at)
     place = func.row_number().over(partition_by=col(AutomationRun.organization_id), order_by=waiting).label("place")
@@ -19,7 +19,7 @@ async def due(session: SystemSession, *, most: int, each: int) -> list[tuple[UUI
     return [(organization_id, run_id) for organization_id, run_id in (await session.exec(first)).all()]
 
 
-async def forget(session: SystemSession, *, age: timedelta, most: int) -> int:
+async def delete_ended_runs(session: SystemSession, *, age: timedelta, most: int) -> int:
     """Delete up to `most` runs that ended this long ago; how many there were."""
     old = (
         select(AutomationRun.id)

@@ -18,7 +18,7 @@ from pydantic import JsonValue
 
 from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.automations.conditions import ROOTS
-from switchboard.resources.automations.filters import FILTERS, MAX_CHARACTERS, TESTS, as_text
+from switchboard.resources.automations.filters import FILTERS, MAX_CHARACTERS, TESTS, to_text
 
 MAX_SOURCE: Final = 20_000
 MAX_EXPRESSION: Final = 500
@@ -86,21 +86,21 @@ def has_template(value: JsonValue) -> bool:
     return any(has_template(item) for item in value) if isinstance(value, list) else is_template(value)
 
 
-def count(value: JsonValue) -> int:
+def count_expressions(value: JsonValue) -> int:
     """How many expressions a value holds, at most."""
     if isinstance(value, dict):
-        return sum(map(count, value.values()))
+        return sum(map(count_expressions, value.values()))
     if isinstance(value, list):
-        return sum(map(count, value))
+        return sum(map(count_expressions, value))
     return value.count("{{") if isinstance(value, str) else 0
 
 
-def faults(value: JsonValue, path: str) -> list[tuple[str, str]]:
+def find_template_errors(value: JsonValue, path: str) -> list[tuple[str, str]]:
     """Path and message of each template in a value that can never be used."""
     if isinstance(value, dict):
-        return [fault for key, item in value.items() for fault in faults(item, f"{path}.{key}")]
+        return [fault for key, item in value.items() for fault in find_template_errors(item, f"{path}.{key}")]
     if isinstance(value, list):
-        return [fault for index, item in enumerate(value) for fault in faults(item, f"{path}.{index}")]
+        return [fault for index, item in enumerate(value) for fault in find_template_errors(item, f"{path}.{index}")]
     if not isinstance(value, str) or not is_template(value):
         return []
     try:
@@ -110,7 +110,7 @@ def faults(value: JsonValue, path: str) -> list[tuple[str, str]]:
     return []
 
 
-def rendered(params: Mapping[str, JsonValue], event: JsonObject) -> JsonObject:
+def render_params(params: Mapping[str, JsonValue], event: JsonObject) -> JsonObject:
     """Parameters with their templates filled in. Raises `TemplateFailed`."""
     filled = {name: _filled(value, event, f"params.{name}") for name, value in params.items()}
     try:
@@ -141,7 +141,7 @@ def _evaluated(source: str, event: JsonObject) -> JsonValue:
     if len(values) == 1 and not isinstance(values[0], Undefined):
         result: JsonValue = values[0]
     else:
-        result = "".join(map(as_text, values))
+        result = "".join(map(to_text, values))
     if isinstance(result, str) and len(result) > MAX_CHARACTERS:
         raise ValueError(f"gives more than {MAX_CHARACTERS} characters")
     return result

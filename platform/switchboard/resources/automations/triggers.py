@@ -14,7 +14,7 @@ from switchboard.foundation.observability import metrics
 from switchboard.foundation.web.schemas import Moment
 from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.automations import service as automations
-from switchboard.resources.automations.conditions import holds, passes
+from switchboard.resources.automations.conditions import condition_holds, matches_filters
 from switchboard.resources.automations.models import ActionRecord, Automation, AutomationRun
 from switchboard.resources.automations.schemas import Condition
 from switchboard.runtime import Runtime
@@ -26,7 +26,7 @@ LOOP = f"The loop guard stopped it: {MAX_DEPTH} runs of automations, each caused
 _timestamp: TypeAdapter[Any] = TypeAdapter(Moment)
 
 
-async def pull(runtime: Runtime, organization_id: UUID, event_id: UUID) -> None:
+async def record_runs(runtime: Runtime, organization_id: UUID, event_id: UUID) -> None:
     """Record the runs of an event, unless that has been done."""
     async with runtime.database.tenant(organization_id) as session:
         waiting = (
@@ -39,7 +39,7 @@ async def pull(runtime: Runtime, organization_id: UUID, event_id: UUID) -> None:
         event = (await session.exec(select(Event).where(*waiting))).one_or_none()
         if event is None:
             return
-        body = seen(event)
+        body = build_event_context(event)
         # In the order of their ids, so that two events never wait for each other's counters.
         wanted = (
             col(Automation.id).in_(event.triggered),
@@ -47,13 +47,13 @@ async def pull(runtime: Runtime, organization_id: UUID, event_id: UUID) -> None:
             col(Automation.trigger_type) == event.name,
         )
         for automation in (
-            await session.exec(automations.listed(session).where(*wanted).order_by(col(Automation.id)))
+            await session.exec(automations.list_automations(session).where(*wanted).order_by(col(Automation.id)))
         ).all():
             await _record(session, automation, event, body)
         event.trigger_due_at = None
 
 
-def seen(event: Event) -> JsonObject:
+def build_event_context(event: Event) -> JsonObject:
     """An event as filters, conditions and templates see it: a webhook's body, and what names it."""
     timestamp = _timestamp.dump_python(event.occurred_at, mode="json")
     return {
@@ -66,7 +66,7 @@ def seen(event: Event) -> JsonObject:
 
 
 async def _record(session: TenantSession, automation: Automation, event: Event, body: JsonObject) -> None:
-    if not passes(body, automation.trigger_filters):
+    if not matches_filters(body, automation.trigger_filters):
         return
     run = AutomationRun(
         id=new_id(),
@@ -81,7 +81,7 @@ async def _record(session: TenantSession, automation: Automation, event: Event, 
     records = [ActionRecord(type=action["type"], params=action["params"]) for action in automation.actions]
     if run.error_message is None:
         run.due_at = run.created_at
-        wake(session, "start_runs")
+        wake(session, "wake_run_worker")
     else:
         run.status, run.completed_at = "skipped", run.created_at
         records = [record.model_copy(update={"status": "skipped"}) for record in records]
@@ -99,6 +99,6 @@ def _unmet(automation: Automation, body: JsonObject) -> str | None:
     """The first condition that does not hold, in words."""
     for index, kept in enumerate(automation.conditions):
         condition = Condition.model_validate(kept)
-        if not holds(body, condition.field, condition.operator, condition.value):
+        if not condition_holds(body, condition.field, condition.operator, condition.value):
             return f"conditions.{index} did not hold: {condition.field} {condition.operator}"
     return None

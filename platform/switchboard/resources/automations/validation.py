@@ -19,11 +19,11 @@ MAX_EXPRESSIONS = 200
 Faults: TypeAlias = list[tuple[str, str]]
 
 
-async def check_actions(
+async def validate_actions(
     session: TenantSession, actions: Sequence[Action], *, registry: Registry, outbound: OutboundClient
 ) -> None:
     """Raises `ValidationFailed`. What templates will give is judged when they have been filled in."""
-    if templates.count([action.params for action in actions]) > MAX_EXPRESSIONS:
+    if templates.count_expressions([action.params for action in actions]) > MAX_EXPRESSIONS:
         raise ValidationFailed.field("actions", f"must hold at most {MAX_EXPRESSIONS} template expressions")
     found: list[FieldError] = []
     for index, action in enumerate(actions):
@@ -42,7 +42,7 @@ async def _faults(session: TenantSession, action: Action, *, registry: Registry,
                 f"{action.type} is not an action; there are {', '.join(sorted(each.name for each in registry.actions))}",
             )
         ]
-    found = templates.faults(action.params, "params") + _static_faults(kind, action.params)
+    found = templates.find_template_errors(action.params, "params") + _static_faults(kind, action.params)
     static = {name: value for name, value in action.params.items() if not templates.has_template(value)}
     try:
         if not found and issubclass(kind, DatabaseAction):

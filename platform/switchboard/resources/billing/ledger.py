@@ -21,7 +21,7 @@ from switchboard.resources.identity.service import policy_of
 Spending = Literal["call", "analysis", "text", "number", "embedding", "simulation"]
 
 
-async def hold(session: TenantSession, reference: UUID, amount: Decimal) -> None:
+async def hold_funds(session: TenantSession, reference: UUID, amount: Decimal) -> None:
     """Set money aside for something about to be begun, or carried on: `amount` is for all of it. Raises `InsufficientBalance`.
 
     Does nothing for an organization that pays afterwards.
@@ -37,15 +37,15 @@ async def hold(session: TenantSession, reference: UUID, amount: Decimal) -> None
     )
 
 
-async def demand_solvency(session: TenantSession) -> None:
+async def require_solvency(session: TenantSession) -> None:
     """Refuse what is charged once it has been used to a prepaid organization that owes already. Raises `InsufficientBalance`."""
     if (await policy_of(session, session.organization_id)).billing_mode != "prepaid":
         return
-    if (await balance(session))[0] < await _set_aside(session):
+    if (await get_account_balance(session))[0] < await _set_aside(session):
         raise InsufficientBalance
 
 
-async def settle(session: TenantSession, kind: Spending, reference: UUID, amount: Decimal) -> None:
+async def settle_hold(session: TenantSession, kind: Spending, reference: UUID, amount: Decimal) -> None:
     """Something is over: what was set aside is free again, and what it cost is charged. Settled twice, the first counts."""
     organization_id = session.organization_id
     account = await _locked(session)
@@ -63,7 +63,7 @@ async def settle(session: TenantSession, kind: Spending, reference: UUID, amount
         account.updated_at = now()
 
 
-async def credit(session: TenantSession, amount: Decimal, *, note: str = "") -> Decimal:
+async def credit_account(session: TenantSession, amount: Decimal, *, note: str = "") -> Decimal:
     """Top an organization up, or take back with an amount below zero; the new balance."""
     account = await _locked(session)
     session.add(LedgerEntry(organization_id=account.organization_id, kind="credit", amount=amount, note=note))
@@ -72,14 +72,14 @@ async def credit(session: TenantSession, amount: Decimal, *, note: str = "") -> 
     return account.balance
 
 
-async def balance(session: TenantSession) -> tuple[Decimal, datetime | None]:
+async def get_account_balance(session: TenantSession) -> tuple[Decimal, datetime | None]:
     """The sum of all entries, and when the last was made."""
     rows = session.select(Account)
     account = (await session.exec(rows)).one_or_none()
     return (account.balance, account.updated_at) if account else (Decimal(0), None)
 
 
-def entries(session: TenantSession) -> SelectOfScalar[LedgerEntry]:
+def list_entries(session: TenantSession) -> SelectOfScalar[LedgerEntry]:
     """Everything that was charged or topped up."""
     return session.select(LedgerEntry)
 

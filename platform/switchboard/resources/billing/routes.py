@@ -21,6 +21,6 @@ async def get_balance(session: TenantSession, principal: Principal) -> BalanceOu
     The sum of all costs and top-ups. A prepaid organization is answered 402 before it would owe; one that pays afterwards goes below zero.
     """
     organization = await session.get_one(Organization, principal.organization_id)
-    balance, updated_at = await ledger.balance(session)
+    balance, updated_at = await ledger.get_account_balance(session)
     mode = Policy.model_validate(organization.policy).billing_mode
     return BalanceOut(balance=balance, billing_mode=mode, updated_at=updated_at or organization.created_at)

@@ -37,7 +37,7 @@ async def _until_stopping(runtime: Runtime, call: Coroutine[None, None, None]) -
         holding.result()
 
 
-async def browser(
+async def browser_phone_socket(
     runtime: Runtime, scope: "WebsocketScope", receive: "ASGIReceiveCallable", send: "ASGISendCallable"
 ) -> None:
     """Hold one browser's call. An unknown organization, or a carrier that has no such calls, is answered with 403."""

@@ -24,12 +24,12 @@ async def create_browser_call_token(session: TenantSession, principal: Principal
     the caller id.
     """
     runtime = current_runtime()
-    name = await browser_calls.carrier_of(session, runtime.registry)
+    name = await browser_calls.find_browser_carrier(session, runtime.registry)
     if name is None:
         raise InvalidState("None of the organization's carriers has browser calling.")
     # Letters, digits and underscores are what every carrier takes.
     identity = f"credential_{principal.credential_id.hex}"
-    return await browser_calls.mint(runtime, principal.organization_id, name, identity, query.platform)
+    return await browser_calls.create_browser_token(runtime, principal.organization_id, name, identity, query.platform)
 
 
 @blueprint.get("/v1/browser-call/phone-numbers")
@@ -39,6 +39,6 @@ async def list_browser_call_phone_numbers(session: TenantSession) -> CallerIds:
 
     Those of the carrier that `POST /v1/browser-call/token` mints tokens for.
     """
-    name = await browser_calls.carrier_of(session, current_runtime().registry)
-    found = [] if name is None else await numbers.at_carrier(session, name)
+    name = await browser_calls.find_browser_carrier(session, current_runtime().registry)
+    found = [] if name is None else await numbers.list_numbers_at_carrier(session, name)
     return CallerIds(items=[CallerIdOut.of(number) for number in found])

@@ -24,14 +24,14 @@ PREFIX = "/browser-calls/"
 NO_SOCKET = "Talking in the browser needs the loopback carrier among the organization's; it may be the last of them, for browsers only."
 
 
-async def carrier_of(session: TenantSession, registry: Registry) -> str | None:
+async def find_browser_carrier(session: TenantSession, registry: Registry) -> str | None:
     """The organization's first carrier that has browser calling."""
     return await _first(
         session, registry, lambda kind: issubclass(kind, TelephonyProvider) and kind.capabilities.browser_calling
     )
 
 
-async def mint(
+async def create_browser_token(
     runtime: Runtime, organization_id: UUID, carrier: str, identity: str, platform: Platform
 ) -> BrowserTokenOut:
     """A token of a carrier of the organization's. Raises `ProviderFailed`."""
@@ -51,13 +51,13 @@ async def mint(
     )
 
 
-async def talk_carrier(runtime: Runtime, session: TenantSession, with_sdk: Collection[str]) -> str:
+async def find_talk_carrier(runtime: Runtime, session: TenantSession, with_sdk: Collection[str]) -> str:
     """The carrier over which a page of ours talks to agents, by dialling `agent:<id>`, whatever carrier the agent's numbers are with.
 
     The organization's first one with browser calling, if it is set up for that and is among `with_sdk`, the carriers whose client SDKs the page has;
     otherwise the first whose browsers call over our own socket. Raises `InvalidState` where there is none.
     """
-    first = await carrier_of(session, runtime.registry)
+    first = await find_browser_carrier(session, runtime.registry)
     if first is not None and first in with_sdk and await _is_set_up(runtime, session.organization_id, first):
         return first
     own = await _first(session, runtime.registry, lambda kind: issubclass(kind, BrowserPhone))

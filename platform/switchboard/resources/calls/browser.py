@@ -31,18 +31,18 @@ _phone_number: TypeAdapter[str] = TypeAdapter(PhoneNumberText)
 async def answer(runtime: Runtime, organization_id: UUID, carrier: str, browser: BrowserCall) -> Instruction:
     """Decide, write the call down, and say what the carrier is to do. Whoever has a token may call; what they dial has been checked by nobody."""
     async with runtime.database.tenant(organization_id) as session:
-        own = await numbers.find_by_number(session, browser.to_number)
+        own = await numbers.find_phone_number(session, browser.to_number)
         caller = next(
             (
                 number
-                for number in await numbers.at_carrier(session, carrier)
+                for number in await numbers.list_numbers_at_carrier(session, carrier)
                 if number.phone_number == browser.from_number
             ),
             None,
         )
         agent_id = parse_id(browser.to_number.removeprefix(AGENT)) if browser.to_number.startswith(AGENT) else None
         if agent_id is not None:
-            own = await numbers.of_agent(session, agent_id)
+            own = await numbers.find_number_of_agent(session, agent_id)
         elif own is None:
             return await _dial(session, carrier, browser, caller)
     to_number = own.phone_number if own else NO_NUMBER
@@ -71,7 +71,7 @@ async def _dial(session: TenantSession, carrier: str, browser: BrowserCall, call
 
 
 async def _write(session: TenantSession, carrier: str, browser: BrowserCall, caller: PhoneNumber) -> Call:
-    no_room = await calls.claim_room(session) < 1
+    no_room = await calls.acquire_call_capacity(session) < 1
     call = Call(
         id=new_id(),
         organization_id=session.organization_id,

@@ -56,7 +56,7 @@ async def tell_of_target(
     sweep that ends the call."""
     async with runtime.database.tenant(organization_id) as session:
         call = (
-            await session.exec(calls.listed(session).where(col(Call.id) == call_id).with_for_update())
+            await session.exec(calls.list_calls(session).where(col(Call.id) == call_id).with_for_update())
         ).one_or_none()
         if call is not None and isinstance(event, TargetReady):
             call.transfer_target = event.target_call_id
@@ -109,7 +109,9 @@ async def _end(session: TenantSession, call: Call, event: CallEnded) -> None:
 
 async def _find(session: TenantSession, carrier: str, carrier_call_id: str, call_id: UUID | None) -> Call | None:
     if call_id is not None:
-        rows = calls.listed(session).where(col(Call.id) == call_id)
+        rows = calls.list_calls(session).where(col(Call.id) == call_id)
     else:
-        rows = calls.listed(session).where(col(Call.carrier) == carrier, col(Call.carrier_call_id) == carrier_call_id)
+        rows = calls.list_calls(session).where(
+            col(Call.carrier) == carrier, col(Call.carrier_call_id) == carrier_call_id
+        )
     return (await session.exec(rows.with_for_update())).one_or_none()

@@ -33,14 +33,14 @@ async def dial(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
     One whose number was listed since ends `failed`. One whose fate the carrier does not tell is left to its callbacks, and to the sweep.
     """
     async with runtime.database.tenant(organization_id) as session:
-        call = await calls.get(session, call_id, lock=True)
+        call = await calls.get_call(session, call_id, lock=True)
         if call.dialing_at is not None or call.status != "queued":
             return
         if await do_not_call.is_listed(session, call.to_number):
             await finish(session, call, "failed", reason=EndedReason.DO_NOT_CALL, error=calls.NOT_TO_BE_CALLED)
             return
         call.dialing_at, call.watch_at = now(), now() + CARRIER_PATIENCE
-        agent = await agents.find(session, call.agent_id) if call.agent_id else None
+        agent = await agents.find_agent(session, call.agent_id) if call.agent_id else None
         max_seconds = agent.max_call_duration_seconds if agent else RING_SECONDS
         others = [name for name in await configured_names(session, Capability.TELEPHONY) if name != call.carrier]
     error = await _ask(runtime, call, max_seconds)
@@ -79,10 +79,10 @@ async def _ask(runtime: Runtime, call: Call, max_seconds: int) -> ProviderError 
 async def _hand_on(runtime: Runtime, refused: Call, carrier: str) -> Call | None:
     """Give a call to another carrier, with one of its own numbers as the caller id where there is one; None where there is a call after all."""
     async with runtime.database.tenant(refused.organization_id) as session:
-        call = await calls.get(session, refused.id, lock=True)
+        call = await calls.get_call(session, refused.id, lock=True)
         if is_over(call) or call.carrier_call_id is not None:
             return None
-        for number in (await numbers.at_carrier(session, carrier))[:1]:
+        for number in (await numbers.list_numbers_at_carrier(session, carrier))[:1]:
             call.from_number, call.phone_number_id = number.phone_number, number.id
         call.carrier, call.dialing_at, call.watch_at = carrier, now(), now() + CARRIER_PATIENCE
         return call
@@ -91,7 +91,7 @@ async def _hand_on(runtime: Runtime, refused: Call, carrier: str) -> Call | None
 async def reconcile(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
     """A crash, or a carrier's silence, came between claim and answer: ask the carrier whether it knows the call; never dial it again."""
     async with runtime.database.tenant(organization_id) as session:
-        call = await calls.get(session, call_id)
+        call = await calls.get_call(session, call_id)
     try:
         async with runtime.providers.telephony(organization_id, call.carrier) as carrier:
             found = await carrier.find_call(str(call_id))
@@ -110,7 +110,7 @@ async def _settle(
     reason: EndedReason | None = None,
 ) -> None:
     async with runtime.database.tenant(placed.organization_id) as session:
-        call = await calls.get(session, placed.id, lock=True)
+        call = await calls.get_call(session, placed.id, lock=True)
         if error is not None:
             await finish(session, call, "failed", reason=reason, error=error)
             return

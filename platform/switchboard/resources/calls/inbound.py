@@ -17,7 +17,7 @@ from switchboard.foundation.web.signatures import signature_headers
 from switchboard.plugin_sdk import ConnectMedia, ForwardCall, IncomingCall, Instruction, RejectCall
 from switchboard.resources.agents import service as agents
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.costs import call_estimate
+from switchboard.resources.billing.costs import estimate_call_cost
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callback_urls import media_url
 from switchboard.resources.calls.models import Call
@@ -63,7 +63,7 @@ async def answer(
         announced = await known(session, carrier, incoming)
         if announced is not None:
             return _instruction(runtime, announced)
-        number = await numbers.find_by_number(session, incoming.to_number)
+        number = await numbers.find_phone_number(session, incoming.to_number)
     asked_for = agent_id is not None
     route = await (
         _to_agent(runtime, organization_id, agent_id)
@@ -77,7 +77,7 @@ async def answer(
 
 async def known(session: TenantSession, carrier: str, incoming: IncomingCall) -> Call | None:
     """The call, where it was announced before."""
-    return await calls.find_at_carrier(session, carrier, incoming.carrier_call_id)
+    return await calls.find_call_by_carrier_id(session, carrier, incoming.carrier_call_id)
 
 
 def _instruction(runtime: Runtime, call: Call) -> Instruction:
@@ -126,7 +126,7 @@ async def _write(
 
 async def _cause_depth(session: TenantSession, incoming: IncomingCall) -> int:
     """A call from one of our own numbers goes on where the outbound one left off, so that automations cannot chase each other over the carrier."""
-    rows = calls.listed(session).where(
+    rows = calls.list_calls(session).where(
         col(Call.direction) == "outbound",
         col(Call.ended_at).is_(None),
         col(Call.from_number) == incoming.from_number,
@@ -140,7 +140,7 @@ async def can_pay(session: TenantSession, call: Call) -> bool:
     """Set the call's first minute aside, if the organization has it."""
     prices = (await policy_of(session, call.organization_id)).prices
     try:
-        await ledger.hold(session, call.id, call_estimate(prices, minutes=1))
+        await ledger.hold_funds(session, call.id, estimate_call_cost(prices, minutes=1))
     except InsufficientBalance:
         return False
     return True
@@ -165,10 +165,10 @@ async def _to_agent(
     runtime: Runtime, organization_id: UUID, agent_id: UUID | None, *, voicemail: bool = False
 ) -> Route:
     async with runtime.database.tenant(organization_id) as session:
-        agent = await agents.find(session, agent_id) if agent_id else None
+        agent = await agents.find_agent(session, agent_id) if agent_id else None
         if agent is None or agent.status != "active":
             return Route(refused="No agent answers this number.")
-        if await calls.claim_room(session) < 1:
+        if await calls.acquire_call_capacity(session) < 1:
             return Route(agent_id=agent.id, refused="The organization has as many calls running as it may.", busy=True)
     return Route(agent_id=agent.id, voicemail=voicemail)
 

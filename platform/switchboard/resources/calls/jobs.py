@@ -16,7 +16,7 @@ async def dial_call(runtime: Runtime, *, organization_id: str, call_id: str) -> 
 async def hang_up_call(runtime: Runtime, *, organization_id: str, call_id: str) -> None:
     """Tell the carrier that a call was taken back."""
     async with runtime.database.tenant(UUID(organization_id)) as session:
-        call = await calls.get(session, UUID(call_id))
+        call = await calls.get_call(session, UUID(call_id))
     await dialing.hang_up(runtime, call)
 
 
@@ -25,6 +25,6 @@ async def analyze_call(runtime: Runtime, *, organization_id: str, call_id: str) 
     await analysis.analyze(runtime, UUID(organization_id), UUID(call_id))
 
 
-async def sweep_calls(runtime: Runtime) -> None:
+async def reconcile_calls(runtime: Runtime) -> None:
     """Look after calls whose wake-up was lost or whose process died."""
     await reconciler.sweep(runtime)

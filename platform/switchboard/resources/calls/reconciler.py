@@ -37,7 +37,7 @@ async def _look_after(runtime: Runtime, call: Call) -> None:
 
 async def _end(runtime: Runtime, unattended: Call) -> None:
     async with runtime.database.tenant(unattended.organization_id) as session:
-        call = await calls.get(session, unattended.id, lock=True)
+        call = await calls.get_call(session, unattended.id, lock=True)
         if call.watch_at is None or call.watch_at >= now():
             return
         if call.holder is not None:

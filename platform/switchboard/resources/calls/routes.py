@@ -26,7 +26,7 @@ def _out(call: Call) -> CallOut:
 @endpoint(scope="calls:read", query=CallQuery, answer=Page[CallOut])
 async def list_calls(session: TenantSession, query: CallQuery) -> Page[CallOut]:
     """List calls."""
-    return await page(session, calls.listed(session, query), _out, query)
+    return await page(session, calls.list_calls(session, query), _out, query)
 
 
 @blueprint.post("/v1/calls")
@@ -36,14 +36,14 @@ async def create_call(session: TenantSession, data: CallCreate) -> CallOut:
 
     The answer comes at once, with the call `queued`; what becomes of it is told by events and by the call itself.
     """
-    return _out(await calls.place(session, data))
+    return _out(await calls.place_call(session, data))
 
 
 @blueprint.get("/v1/calls/<call_id>")
 @endpoint(scope="calls:read", answer=CallOut)
 async def get_call(session: TenantSession, call_id: UUID) -> CallOut:
     """Get a call."""
-    return _out(await calls.get(session, call_id))
+    return _out(await calls.get_call(session, call_id))
 
 
 @blueprint.get("/v1/calls/<call_id>/transcript")
@@ -53,7 +53,7 @@ async def get_call_transcript(session: TenantSession, call_id: UUID) -> list[Tra
 
     It grows while the call goes on.
     """
-    return [TranscriptEntryOut.of(line) for line in await calls.transcript(session, call_id)]
+    return [TranscriptEntryOut.of(line) for line in await calls.get_transcript(session, call_id)]
 
 
 @blueprint.get("/v1/calls/<call_id>/recording")
@@ -63,4 +63,4 @@ async def get_call_recording(session: TenantSession, call_id: UUID) -> Response:
 
     Stereo WAV, the caller left, the agent right; a carrier's own recording in the carrier's format. `Range` requests are answered with 206.
     """
-    return await recordings.stream(current_runtime(), await calls.get(session, call_id))
+    return await recordings.stream(current_runtime(), await calls.get_call(session, call_id))

@@ -16,7 +16,7 @@ from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.costs import call_estimate
+from switchboard.resources.billing.costs import estimate_call_cost
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.schemas import CallCreate, CallQuery
 from switchboard.resources.calls.states import ORDER
@@ -28,7 +28,7 @@ from switchboard.resources.phone_numbers.models import PhoneNumber
 NOT_TO_BE_CALLED = "The number is on the organization's do-not-call list."
 
 
-def listed(session: TenantSession, query: CallQuery | None = None) -> SelectOfScalar[Call]:
+def list_calls(session: TenantSession, query: CallQuery | None = None) -> SelectOfScalar[Call]:
     """The organization's calls, filtered."""
     rows = session.select(Call)
     if query is None:
@@ -42,14 +42,14 @@ def listed(session: TenantSession, query: CallQuery | None = None) -> SelectOfSc
     return rows
 
 
-def with_number(rows: SelectOfScalar[Call], phone_number: str) -> SelectOfScalar[Call]:
+def filter_by_number(rows: SelectOfScalar[Call], phone_number: str) -> SelectOfScalar[Call]:
     """Of these calls, those from or to a number."""
     return rows.where(or_(col(Call.from_number) == phone_number, col(Call.to_number) == phone_number))
 
 
-async def get(session: TenantSession, call_id: UUID, *, lock: bool = False) -> Call:
+async def get_call(session: TenantSession, call_id: UUID, *, lock: bool = False) -> Call:
     """Raises `NotFound`."""
-    rows = listed(session).where(col(Call.id) == call_id)
+    rows = list_calls(session).where(col(Call.id) == call_id)
     call = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
     if call is None:
         raise NotFound
@@ -64,7 +64,7 @@ class OngoingCall:
     agent_name: str | None
 
 
-async def ongoing(session: TenantSession) -> list[OngoingCall]:
+async def list_ongoing_calls(session: TenantSession) -> list[OngoingCall]:
     """The calls that an agent, or a person who took one over, has on the line now, the latest first."""
     rows = select(Call, Agent.name).join(
         Agent, (col(Agent.organization_id) == Call.organization_id) & (col(Agent.id) == Call.agent_id), isouter=True
@@ -76,39 +76,39 @@ async def ongoing(session: TenantSession) -> list[OngoingCall]:
     return [OngoingCall(call, name) for call, name in (await session.exec(rows)).all()]
 
 
-async def find_at_carrier(session: TenantSession, carrier: str, carrier_call_id: str) -> Call | None:
+async def find_call_by_carrier_id(session: TenantSession, carrier: str, carrier_call_id: str) -> Call | None:
     """The organization's call that a carrier knows by this id."""
-    rows = listed(session).where(col(Call.carrier) == carrier, col(Call.carrier_call_id) == carrier_call_id)
+    rows = list_calls(session).where(col(Call.carrier) == carrier, col(Call.carrier_call_id) == carrier_call_id)
     return (await session.exec(rows)).one_or_none()
 
 
-async def transcript(session: TenantSession, call_id: UUID) -> list[TranscriptLine]:
+async def get_transcript(session: TenantSession, call_id: UUID) -> list[TranscriptLine]:
     """What was said, in order. Raises `NotFound`."""
-    await get(session, call_id)
+    await get_call(session, call_id)
     rows = session.select(TranscriptLine).where(col(TranscriptLine.call_id) == call_id)
     return list(
         (await session.exec(rows.order_by(col(TranscriptLine.timestamp_ms), col(TranscriptLine.position)))).all()
     )
 
 
-async def place(session: TenantSession, data: CallCreate) -> Call:
+async def place_call(session: TenantSession, data: CallCreate) -> Call:
     """Write a call down to be placed; a job asks the carrier once this is committed.
 
     Raises `ValidationFailed` for an agent or number that cannot be used, `InvalidState` for a paused agent, a number
     that is not to be called, or too many calls at once.
     """
     agent = await _agent(session, data.agent_id)
-    number = await numbers.require(session, data.from_number_id, field="from_number_id")
+    number = await numbers.require_number(session, data.from_number_id, field="from_number_id")
     if agent.status != "active":
         raise InvalidState("The agent is paused: it takes and places no calls.")
     if await do_not_call.is_listed(session, data.to_number):
         raise InvalidState(NOT_TO_BE_CALLED)
-    if await claim_room(session) < 1:
+    if await acquire_call_capacity(session) < 1:
         raise InvalidState("The organization has as many calls running as it may.")
-    return await begin(session, agent, number, data.to_number, metadata=data.metadata)
+    return await create_outbound_call(session, agent, number, data.to_number, metadata=data.metadata)
 
 
-async def begin(
+async def create_outbound_call(
     session: TenantSession, agent: Agent, number: PhoneNumber, to_number: str, *, metadata: dict[str, JsonValue]
 ) -> Call:
     """Write a call down whose agent, number and destination may be used. Raises `InsufficientBalance`, with nothing written."""
@@ -126,14 +126,14 @@ async def begin(
         cause_depth=cause_depth(session),
     )
     prices = (await policy_of(session, call.organization_id)).prices
-    await ledger.hold(session, call.id, call_estimate(prices, minutes=1))
+    await ledger.hold_funds(session, call.id, estimate_call_cost(prices, minutes=1))
     session.add(call)
     await session.flush()
     wake(session, "dial_call", organization_id=str(call.organization_id), call_id=str(call.id))
     return call
 
 
-async def claim_room(session: TenantSession) -> int:
+async def acquire_call_capacity(session: TenantSession) -> int:
     """How many more calls the organization's policy allows. Until the transaction ends nobody else is told, so that the answer holds."""
     organization_id = session.organization_id
     await session.exec(select(func.pg_advisory_xact_lock(func.hashtextextended(f"calls of {organization_id}", 0))))
@@ -148,7 +148,7 @@ async def claim_room(session: TenantSession) -> int:
 
 async def _agent(session: TenantSession, agent_id: str) -> Agent:
     key = parse_id(agent_id)
-    agent = await agents.find(session, key) if key else None
+    agent = await agents.find_agent(session, key) if key else None
     if agent is None:
         raise ValidationFailed.field("agent_id", "is not an agent of the organization")
     return agent

@@ -10,7 +10,7 @@ from switchboard.foundation.events.catalog import CallCompleted, CallEvent, Call
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.costs import call_costs
+from switchboard.resources.billing.costs import calculate_call_costs
 from switchboard.resources.calls.models import Call
 from switchboard.resources.identity.service import policy_of
 
@@ -86,9 +86,9 @@ async def _charge(session: TenantSession, call: Call) -> None:
     """Charge what the call has cost; one that nobody has added up, forwarded or cut by a crash, costs its minutes."""
     if call.duration_seconds and not call.cost_parts:
         prices = (await policy_of(session, call.organization_id)).prices
-        parts = call_costs(prices, CallUsage(), duration_seconds=call.duration_seconds)
+        parts = calculate_call_costs(prices, CallUsage(), duration_seconds=call.duration_seconds)
         call.cost_parts, call.cost_total = (
             {name: float(amount) for name, amount in parts.items()},
             sum(parts.values(), start=Decimal(0)),
         )
-    await ledger.settle(session, "call", call.id, call.cost_total)
+    await ledger.settle_hold(session, "call", call.id, call.cost_total)

@@ -55,7 +55,7 @@ class PeopleList:
         return len(self.people) - len({person.phone_number for person in self.people})
 
 
-def read_people(text: str, *, region: str | None, layout: Layout | None = None) -> PeopleList:
+def parse_contact_list(text: str, *, region: str | None, layout: Layout | None = None) -> PeopleList:
     """Everybody in a list. `region` (`US`) is where numbers without a country are; without one they are faults.
 
     `layout` is what somebody has chosen; else it is recognized by the first line and by where the numbers are.

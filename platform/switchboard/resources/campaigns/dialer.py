@@ -37,14 +37,14 @@ BATCH = 200
 NO_MONEY = "The balance does not cover another call."
 
 
-async def fill(runtime: Runtime, organization_id: UUID) -> None:
+async def dial_due_contacts(runtime: Runtime, organization_id: UUID) -> None:
     """Dial for all of an organization's campaigns, those with the fewest calls first."""
     tick = timedelta(seconds=runtime.settings.campaign_tick)
     async with runtime.database.tenant(organization_id) as session:
         waiting = deque(await _under_way(session))
     while waiting:
         async with runtime.database.tenant(organization_id) as session:
-            room = await calls.claim_room(session)
+            room = await calls.acquire_call_capacity(session)
             dialler = await _Dialler.of(session, waiting[0], room=-(-room // len(waiting)))
             if not await dialler.dial(tick):
                 waiting.popleft()
@@ -82,8 +82,10 @@ class _Dialler:
     @classmethod
     async def of(cls, session: TenantSession, campaign_id: UUID, *, room: int) -> Self:
         """For a campaign that may have so many more calls, as far as its own limit lets it."""
-        campaign = await campaigns.get(session, campaign_id)
-        flying = campaigns.contacts(session, campaign_id).where(col(CampaignContact.status).in_(lifecycle.IN_FLIGHT))
+        campaign = await campaigns.get_campaign(session, campaign_id)
+        flying = campaigns.list_campaign_contacts(session, campaign_id).where(
+            col(CampaignContact.status).in_(lifecycle.IN_FLIGHT)
+        )
         in_flight = (await session.exec(select(func.count()).select_from(flying.subquery()))).one()
         return cls(session, campaign, min(campaign.max_concurrent - in_flight, room))
 
@@ -100,10 +102,10 @@ class _Dialler:
         return more
 
     async def _dial_contacts(self) -> bool:
-        agent = await agents.get(self._session, self._campaign.agent_id)
-        number = await numbers.get(self._session, self._campaign.phone_number_id)
+        agent = await agents.get_agent(self._session, self._campaign.agent_id)
+        number = await numbers.get_phone_number(self._session, self._campaign.phone_number_id)
         claimed = await self._claim()
-        refused = await do_not_call.listed_among(self._session, [contact.phone_number for contact in claimed])
+        refused = await do_not_call.filter_listed(self._session, [contact.phone_number for contact in claimed])
         clock, moment = await self._clock(), now()
         called = skipped = 0
         for contact in claimed:
@@ -122,7 +124,7 @@ class _Dialler:
         return campaign.status == "running" and len(claimed) == BATCH and self._share > 0
 
     async def _claim(self) -> list[CampaignContact]:
-        due = campaigns.contacts(self._session, self._campaign.id, status="pending").where(
+        due = campaigns.list_campaign_contacts(self._session, self._campaign.id, status="pending").where(
             col(CampaignContact.dial_at) <= now()
         )
         ordered = due.order_by(col(CampaignContact.dial_at), col(CampaignContact.id)).limit(BATCH)
@@ -133,7 +135,9 @@ class _Dialler:
         metadata = marks(self._campaign.id, contact.id, contact.name)
         act_at_depth(self._session, contact.cause_depth)
         try:
-            call = await calls.begin(self._session, agent, number, contact.phone_number, metadata=metadata)
+            call = await calls.create_outbound_call(
+                self._session, agent, number, contact.phone_number, metadata=metadata
+            )
         except InsufficientBalance:
             await self._stop("paused", NO_MONEY)
             return False
@@ -149,17 +153,17 @@ class _Dialler:
 
     async def _stop(self, status: str, reason: str) -> None:
         await self._session.flush()
-        campaign = await campaigns.get(self._session, self._campaign.id, lock=True)
+        campaign = await campaigns.get_campaign(self._session, self._campaign.id, lock=True)
         logger.warning("campaign stopped", campaign_id=str(campaign.id), status=status, reason=reason)
         if status == "failed":
-            await lifecycle.end(self._session, campaign, status, reason=reason)
+            await lifecycle.end_campaign(self._session, campaign, status, reason=reason)
         else:
             campaign.status, campaign.status_reason, campaign.due_at = status, reason, None
 
     async def _look_again(self, tick: timedelta) -> None:
         """Say when the dialer next has something to do: when the first of those who wait may be dialled, at the next tick at the soonest."""
-        campaign = await campaigns.get(self._session, self._campaign.id, lock=True)
+        campaign = await campaigns.get_campaign(self._session, self._campaign.id, lock=True)
         if campaign.status == "running":
-            waiting = campaigns.contacts(self._session, campaign.id, status="pending").subquery()
+            waiting = campaigns.list_campaign_contacts(self._session, campaign.id, status="pending").subquery()
             soonest: datetime | None = (await self._session.exec(select(func.min(waiting.c.dial_at)))).one()
             campaign.due_at = max(soonest, now() + tick) if soonest else None

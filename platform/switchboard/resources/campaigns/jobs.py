@@ -11,10 +11,10 @@ LEASE = timedelta(seconds=5)
 
 async def dial_campaigns(runtime: Runtime, *, organization_id: str) -> None:
     """Dial for an organization, whose campaign was started or lost a call."""
-    await dialer.fill(runtime, UUID(organization_id))
+    await dialer.dial_due_contacts(runtime, UUID(organization_id))
 
 
-async def find_due_campaigns(runtime: Runtime) -> None:
+async def reconcile_campaigns(runtime: Runtime) -> None:
     """Have the campaigns dialled for that have become due."""
     async with runtime.database.system() as session:
         due = await system_queries.claim_due(session, lease=LEASE)

@@ -23,7 +23,7 @@ from switchboard.resources.phone_numbers import service as numbers
 IN_FLIGHT = ("dialing", "in_progress")
 
 
-async def start(session: TenantSession, campaign_id: UUID) -> Campaign:
+async def start_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
     """Begin, or wait for the campaign's time. Raises `NotFound` and `InvalidState`."""
     campaign = await _locked(session, campaign_id, "draft", to="start")
     await _require_means(session, campaign)
@@ -34,14 +34,14 @@ async def start(session: TenantSession, campaign_id: UUID) -> Campaign:
     return campaign
 
 
-async def pause(session: TenantSession, campaign_id: UUID) -> Campaign:
+async def pause_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
     """Dial nobody else. Raises `NotFound` and `InvalidState`."""
     campaign = await _locked(session, campaign_id, "running", to="pause")
     campaign.status, campaign.status_reason, campaign.due_at = "paused", None, None
     return campaign
 
 
-async def resume(session: TenantSession, campaign_id: UUID) -> Campaign:
+async def resume_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
     """Go on; what failed before is forgiven. Raises `NotFound` and `InvalidState`."""
     campaign = await _locked(session, campaign_id, "paused", to="resume")
     await _require_means(session, campaign)
@@ -50,18 +50,20 @@ async def resume(session: TenantSession, campaign_id: UUID) -> Campaign:
     return campaign
 
 
-async def cancel(session: TenantSession, campaign_id: UUID) -> Campaign:
+async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
     """End for good: what rings is hung up, who was not reached becomes `canceled`. Raises `NotFound` and `InvalidState`."""
-    await calls.claim_room(session)
-    _require(await campaigns.get(session, campaign_id), *campaigns.OPEN, to="cancel")
+    await calls.acquire_call_capacity(session)
+    _require(await campaigns.get_campaign(session, campaign_id), *campaigns.OPEN, to="cancel")
     hung_up = await _hang_up(session, campaign_id)
-    campaign = await campaigns.get(session, campaign_id, lock=True)
+    campaign = await campaigns.get_campaign(session, campaign_id, lock=True)
     if not hung_up:  # else it may be these calls' end that completed it
         _require(campaign, *campaigns.OPEN, to="cancel")
-    return await end(session, campaign, "canceled")
+    return await end_campaign(session, campaign, "canceled")
 
 
-async def end(session: TenantSession, campaign: Campaign, status: str, *, reason: str | None = None) -> Campaign:
+async def end_campaign(
+    session: TenantSession, campaign: Campaign, status: str, *, reason: str | None = None
+) -> Campaign:
     """Leave the undialled contacts of a locked campaign `canceled`."""
     campaign.status, campaign.status_reason, campaign.due_at = status, reason, None
     await session.flush()
@@ -74,22 +76,22 @@ async def end(session: TenantSession, campaign: Campaign, status: str, *, reason
     return await campaigns.count(session, campaign.id, canceled=left)
 
 
-async def delete(session: TenantSession, campaign_id: UUID) -> None:
+async def delete_campaign(session: TenantSession, campaign_id: UUID) -> None:
     """Delete a campaign, canceled first where it runs; its calls stay. Raises `NotFound`."""
-    await calls.claim_room(session)
-    await campaigns.get(session, campaign_id)
+    await calls.acquire_call_capacity(session)
+    await campaigns.get_campaign(session, campaign_id)
     await _hang_up(session, campaign_id)
     # Those whose calls run are locked first: a call that ends takes its contact before its campaign.
-    running = campaigns.contacts(session, campaign_id).where(col(CampaignContact.status).in_(IN_FLIGHT))
+    running = campaigns.list_campaign_contacts(session, campaign_id).where(col(CampaignContact.status).in_(IN_FLIGHT))
     await session.exec(running.order_by(col(CampaignContact.id)).with_for_update())
-    await session.delete(await campaigns.get(session, campaign_id, lock=True))
+    await session.delete(await campaigns.get_campaign(session, campaign_id, lock=True))
 
 
 async def unusable(session: TenantSession, campaign: Campaign) -> tuple[str, str] | None:
     """Why a campaign cannot dial, and what becomes of it: (`paused` or `failed`, reason); None where it can."""
-    if await numbers.find_active(session, campaign.phone_number_id) is None:
+    if await numbers.find_active_number(session, campaign.phone_number_id) is None:
         return "failed", "The campaign's phone number is not active any more."
-    agent = await agents.find(session, campaign.agent_id)
+    agent = await agents.find_agent(session, campaign.agent_id)
     if agent is None:
         return "paused", "The campaign's agent was deleted."
     if agent.status != "active":
@@ -99,7 +101,7 @@ async def unusable(session: TenantSession, campaign: Campaign) -> tuple[str, str
 
 async def _hang_up(session: TenantSession, campaign_id: UUID) -> bool:
     """Take back what nobody has answered; whether there was any."""
-    ringing = campaigns.contacts(session, campaign_id).where(col(CampaignContact.status) == "dialing")
+    ringing = campaigns.list_campaign_contacts(session, campaign_id).where(col(CampaignContact.status) == "dialing")
     call_ids = [contact.call_id for contact in (await session.exec(ringing)).all()]
     rows = session.select(Call).where(col(Call.id).in_(call_ids))
     for call in (
@@ -111,8 +113,8 @@ async def _hang_up(session: TenantSession, campaign_id: UUID) -> bool:
 
 async def _locked(session: TenantSession, campaign_id: UUID, status: str, *, to: str) -> Campaign:
     """The campaign, which nobody dials for until the transaction ends."""
-    await calls.claim_room(session)
-    campaign = await campaigns.get(session, campaign_id, lock=True)
+    await calls.acquire_call_capacity(session)
+    campaign = await campaigns.get_campaign(session, campaign_id, lock=True)
     _require(campaign, status, to=to)
     campaign.updated_at = now()
     return campaign

@@ -44,7 +44,7 @@ def marks(campaign_id: UUID, contact_id: UUID, name: str | None) -> dict[str, Js
     return {"campaign_id": str(campaign_id), "campaign_contact_id": str(contact_id), "name": name or ""}
 
 
-async def follow(session: TenantSession, data: EventData) -> None:
+async def update_campaign_contact(session: TenantSession, data: EventData) -> None:
     """Take an event of a call over into its campaign; those of other calls change nothing."""
     if not isinstance(data, CallStarted | CallCompleted | CallFailed):
         return
@@ -72,7 +72,7 @@ async def _contact_of(session: TenantSession, call_id: UUID, contact_id: JsonVal
     key = parse_id(contact_id) if isinstance(contact_id, str) else None
     if key is None:
         return None
-    rows = campaigns.any_contacts(session).where(
+    rows = campaigns.list_all_campaign_contacts(session).where(
         col(CampaignContact.id) == key, col(CampaignContact.call_id) == call_id
     )
     return (await session.exec(rows.with_for_update().execution_options(populate_existing=True))).one_or_none()
@@ -97,7 +97,7 @@ async def _settle(session: TenantSession, contact: CampaignContact, outcome: Out
 
 async def _note_call(session: TenantSession, campaign_id: UUID, *, failed: bool) -> Campaign:
     """Remember whether a call failed; the campaign, locked from now on and due to be looked at where it runs."""
-    campaign = await campaigns.get(session, campaign_id, lock=True)
+    campaign = await campaigns.get_campaign(session, campaign_id, lock=True)
     campaign.recent = (campaign.recent + ("f" if failed else "-"))[-LAST_CALLS:]
     if campaign.status == "running":
         campaign.due_at = now()

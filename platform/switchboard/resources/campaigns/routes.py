@@ -25,7 +25,7 @@ blueprint = Blueprint("campaigns", __name__)
 @endpoint(scope="campaigns:read", query=PageQuery, answer=Page[CampaignOut])
 async def list_campaigns(session: TenantSession, query: PageQuery) -> Page[CampaignOut]:
     """List campaigns."""
-    return await page(session, campaigns.listed(session), CampaignOut.of, query)
+    return await page(session, campaigns.list_campaigns(session), CampaignOut.of, query)
 
 
 @blueprint.post("/v1/campaigns")
@@ -35,14 +35,14 @@ async def create_campaign(session: TenantSession, data: CampaignCreate) -> Campa
 
     A draft with its list; nobody is called before it is started. A number that is in the list twice is called once: the second contact is `skipped`.
     """
-    return CampaignOut.of(await campaigns.create(session, data))
+    return CampaignOut.of(await campaigns.create_campaign(session, data))
 
 
 @blueprint.get("/v1/campaigns/<campaign_id>")
 @endpoint(scope="campaigns:read", answer=CampaignOut)
 async def get_campaign(session: TenantSession, campaign_id: UUID) -> CampaignOut:
     """Get a campaign."""
-    return CampaignOut.of(await campaigns.get(session, campaign_id))
+    return CampaignOut.of(await campaigns.get_campaign(session, campaign_id))
 
 
 @blueprint.delete("/v1/campaigns/<campaign_id>")
@@ -52,7 +52,7 @@ async def delete_campaign(session: TenantSession, campaign_id: UUID) -> None:
 
     One that runs is canceled first. Its calls stay.
     """
-    await lifecycle.delete(session, campaign_id)
+    await lifecycle.delete_campaign(session, campaign_id)
 
 
 @blueprint.get("/v1/campaigns/<campaign_id>/contacts")
@@ -61,9 +61,12 @@ async def list_campaign_contacts(
     session: TenantSession, campaign_id: UUID, query: CampaignContactQuery
 ) -> Page[CampaignContactOut]:
     """List a campaign's contacts."""
-    await campaigns.get(session, campaign_id)
+    await campaigns.get_campaign(session, campaign_id)
     return await page(
-        session, campaigns.contacts(session, campaign_id, status=query.status), CampaignContactOut.of, query
+        session,
+        campaigns.list_campaign_contacts(session, campaign_id, status=query.status),
+        CampaignContactOut.of,
+        query,
     )
 
 
@@ -74,7 +77,7 @@ async def start_campaign(session: TenantSession, campaign_id: UUID) -> CampaignO
 
     A draft begins to dial, or is scheduled where its `scheduled_at` lies ahead.
     """
-    return CampaignOut.of(await lifecycle.start(session, campaign_id))
+    return CampaignOut.of(await lifecycle.start_campaign(session, campaign_id))
 
 
 @blueprint.post("/v1/campaigns/<campaign_id>/pause")
@@ -84,14 +87,14 @@ async def pause_campaign(session: TenantSession, campaign_id: UUID) -> CampaignO
 
     Nobody else is dialled; calls that run end by themselves.
     """
-    return CampaignOut.of(await lifecycle.pause(session, campaign_id))
+    return CampaignOut.of(await lifecycle.pause_campaign(session, campaign_id))
 
 
 @blueprint.post("/v1/campaigns/<campaign_id>/resume")
 @endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState])
 async def resume_campaign(session: TenantSession, campaign_id: UUID) -> CampaignOut:
     """Resume a paused campaign."""
-    return CampaignOut.of(await lifecycle.resume(session, campaign_id))
+    return CampaignOut.of(await lifecycle.resume_campaign(session, campaign_id))
 
 
 @blueprint.post("/v1/campaigns/<campaign_id>/cancel")
@@ -101,4 +104,4 @@ async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> Campaign
 
     What only rings is hung up, what is being spoken goes on to its end; contacts who were not reached by then become `canceled`.
     """
-    return CampaignOut.of(await lifecycle.cancel(session, campaign_id))
+    return CampaignOut.of(await lifecycle.cancel_campaign(session, campaign_id))

@@ -25,20 +25,20 @@ COUNTERS = ("completed", "failed", "skipped", "canceled")
 LISTED_TWICE = "The number is in the list already."
 
 
-def listed(session: TenantSession) -> SelectOfScalar[Campaign]:
+def list_campaigns(session: TenantSession) -> SelectOfScalar[Campaign]:
     """The organization's campaigns."""
     return session.select(Campaign)
 
 
 async def still_open(session: TenantSession) -> list[Campaign]:
     """The campaigns to which people can be added, by name."""
-    rows = listed(session).where(col(Campaign.status).in_(OPEN))
+    rows = list_campaigns(session).where(col(Campaign.status).in_(OPEN))
     return list((await session.exec(rows.order_by(func.lower(Campaign.name), col(Campaign.id)))).all())
 
 
-async def get(session: TenantSession, campaign_id: UUID, *, lock: bool = False) -> Campaign:
+async def get_campaign(session: TenantSession, campaign_id: UUID, *, lock: bool = False) -> Campaign:
     """Raises `NotFound`. Locked, it is as it is now, and only its own transaction changes it."""
-    rows = listed(session).where(col(Campaign.id) == campaign_id)
+    rows = list_campaigns(session).where(col(Campaign.id) == campaign_id)
     if lock:
         rows = rows.with_for_update().execution_options(populate_existing=True)
     campaign = (await session.exec(rows)).one_or_none()
@@ -47,20 +47,20 @@ async def get(session: TenantSession, campaign_id: UUID, *, lock: bool = False) 
     return campaign
 
 
-def any_contacts(session: TenantSession) -> SelectOfScalar[CampaignContact]:
+def list_all_campaign_contacts(session: TenantSession) -> SelectOfScalar[CampaignContact]:
     """Whom the organization's campaigns call."""
     return session.select(CampaignContact)
 
 
-def contacts(
+def list_campaign_contacts(
     session: TenantSession, campaign_id: UUID, *, status: str | None = None
 ) -> SelectOfScalar[CampaignContact]:
     """Whom a campaign calls."""
-    rows = any_contacts(session).where(col(CampaignContact.campaign_id) == campaign_id)
+    rows = list_all_campaign_contacts(session).where(col(CampaignContact.campaign_id) == campaign_id)
     return rows if status is None else rows.where(col(CampaignContact.status) == status)
 
 
-async def create(session: TenantSession, data: CampaignCreate) -> Campaign:
+async def create_campaign(session: TenantSession, data: CampaignCreate) -> Campaign:
     """Make a draft with its list. Raises `ValidationFailed` for an agent or number that the organization does not have."""
     campaign = Campaign(id=new_id(), organization_id=session.organization_id, **await _settings(session, data))
     session.add(campaign)
@@ -73,7 +73,7 @@ async def change(session: TenantSession, campaign_id: UUID, data: CampaignFields
 
     Raises `NotFound`, `InvalidState` for one that is neither a draft nor paused, and what `create` raises.
     """
-    campaign = await get(session, campaign_id, lock=True)
+    campaign = await get_campaign(session, campaign_id, lock=True)
     if campaign.status not in CHANGEABLE:
         raise InvalidState(
             f"The campaign is {campaign.status}: only one that is {' or '.join(CHANGEABLE)} can be changed."
@@ -86,10 +86,10 @@ async def change(session: TenantSession, campaign_id: UUID, data: CampaignFields
 
 async def _settings(session: TenantSession, data: CampaignFields) -> dict[str, Any]:
     agent_id = parse_id(data.agent_id)
-    agent = await agents.find(session, agent_id) if agent_id else None
+    agent = await agents.find_agent(session, agent_id) if agent_id else None
     if agent is None:
         raise ValidationFailed.field("agent_id", "is not an agent of the organization")
-    number = await numbers.require(session, data.phone_number_id, field="phone_number_id")
+    number = await numbers.require_number(session, data.phone_number_id, field="phone_number_id")
     return {
         "name": data.name,
         "agent_id": agent.id,
@@ -102,7 +102,9 @@ async def _settings(session: TenantSession, data: CampaignFields) -> dict[str, A
 
 async def in_flight(session: TenantSession, campaign_id: UUID) -> int:
     """How many of a campaign's contacts are being called."""
-    rows = contacts(session, campaign_id).where(col(CampaignContact.status).in_(("dialing", "in_progress")))
+    rows = list_campaign_contacts(session, campaign_id).where(
+        col(CampaignContact.status).in_(("dialing", "in_progress"))
+    )
     return (await session.exec(select(func.count()).select_from(rows.subquery()))).one()
 
 
@@ -111,12 +113,12 @@ async def add_contacts(session: TenantSession, campaign_id: UUID, people: Sequen
 
     Raises `NotFound`, and `InvalidState` for a campaign that is over or would have more than 100 000 contacts.
     """
-    campaign = await get(session, campaign_id, lock=True)
+    campaign = await get_campaign(session, campaign_id, lock=True)
     if campaign.status not in OPEN:
         raise InvalidState(f"The campaign is {campaign.status}.")
     if campaign.total_contacts + len(people) > MAX_CONTACTS:
         raise InvalidState(f"A campaign has at most {MAX_CONTACTS} contacts.")
-    rows = contacts(session, campaign_id).where(
+    rows = list_campaign_contacts(session, campaign_id).where(
         col(CampaignContact.phone_number).in_([person.phone_number for person in people])
     )
     there = {contact.phone_number for contact in (await session.exec(rows)).all()}

@@ -23,8 +23,8 @@ async def list_contacts(session: TenantSession, query: ContactQuery) -> Page[Con
     `search` ignores case and accents, and takes a part of a word or number for the whole.
     """
     if not query.search:
-        return await page(session, contacts.listed(session, phone_number=query.phone), ContactOut.of, query)
-    part, total = await contacts.found(session, query)
+        return await page(session, contacts.list_contacts(session, phone_number=query.phone), ContactOut.of, query)
+    part, total = await contacts.search_contacts(session, query)
     items = [ContactOut.of(contact) for contact in part]
     return Page[ContactOut].model_construct(items=items, total=total, limit=query.limit, offset=query.offset)
 
@@ -36,14 +36,14 @@ async def create_contact(session: TenantSession, data: ContactCreate) -> Contact
 
     An organization has one contact for each phone number.
     """
-    return ContactOut.of(await contacts.create(session, data))
+    return ContactOut.of(await contacts.create_contact(session, data))
 
 
 @blueprint.get("/v1/contacts/<contact_id>")
 @endpoint(scope="contacts:read", answer=ContactOut)
 async def get_contact(session: TenantSession, contact_id: UUID) -> ContactOut:
     """Get a contact."""
-    return ContactOut.of(await contacts.get(session, contact_id))
+    return ContactOut.of(await contacts.get_contact(session, contact_id))
 
 
 @blueprint.patch("/v1/contacts/<contact_id>")
@@ -53,7 +53,7 @@ async def update_contact(session: TenantSession, contact_id: UUID, data: Contact
 
     Only the given fields change; null clears a text.
     """
-    return ContactOut.of(await contacts.update(session, contact_id, data))
+    return ContactOut.of(await contacts.update_contact(session, contact_id, data))
 
 
 @blueprint.delete("/v1/contacts/<contact_id>")
@@ -63,4 +63,4 @@ async def delete_contact(session: TenantSession, contact_id: UUID) -> None:
 
     This cannot be undone. Calls and texts with the number stay.
     """
-    await contacts.delete(session, contact_id)
+    await contacts.delete_contact(session, contact_id)

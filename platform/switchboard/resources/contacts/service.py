@@ -16,45 +16,45 @@ from switchboard.resources.contacts.models import Contact, ContactSearch
 from switchboard.resources.contacts.schemas import ContactCreate, ContactQuery, ContactUpdate
 
 
-def listed(session: TenantSession, *, phone_number: str | None = None) -> SelectOfScalar[Contact]:
+def list_contacts(session: TenantSession, *, phone_number: str | None = None) -> SelectOfScalar[Contact]:
     """The organization's contacts."""
     rows = session.select(Contact)
     return rows if phone_number is None else rows.where(col(Contact.phone_number) == phone_number)
 
 
-async def found(session: TenantSession, query: ContactQuery) -> tuple[list[Contact], int]:
+async def search_contacts(session: TenantSession, query: ContactQuery) -> tuple[list[Contact], int]:
     """A part of the contacts that a search finds, newest first, and how many there are in all."""
     return await search.find(session, search.words(query.search), phone_number=query.phone, query=query)
 
 
-async def get(session: TenantSession, contact_id: UUID, *, lock: bool = False) -> Contact:
+async def get_contact(session: TenantSession, contact_id: UUID, *, lock: bool = False) -> Contact:
     """Raises `NotFound`."""
-    rows = listed(session).where(col(Contact.id) == contact_id)
+    rows = list_contacts(session).where(col(Contact.id) == contact_id)
     contact = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
     if contact is None:
         raise NotFound
     return contact
 
 
-async def find_by_number(session: TenantSession, phone_number: str) -> Contact | None:
+async def find_contact_by_number(session: TenantSession, phone_number: str) -> Contact | None:
     """The contact of an E.164 number, None where there is none."""
-    return (await session.exec(listed(session, phone_number=phone_number))).one_or_none()
+    return (await session.exec(list_contacts(session, phone_number=phone_number))).one_or_none()
 
 
-async def name_of(session: TenantSession, phone_number: str) -> str | None:
+async def get_contact_name(session: TenantSession, phone_number: str) -> str | None:
     """The name of whoever has an E.164 number, None where nobody is known by it."""
-    contact = await find_by_number(session, phone_number)
+    contact = await find_contact_by_number(session, phone_number)
     return (contact.name or None) if contact else None
 
 
-async def names_of(session: TenantSession, phone_numbers: Collection[str]) -> dict[str, str]:
+async def get_contact_names(session: TenantSession, phone_numbers: Collection[str]) -> dict[str, str]:
     """The name of each of these E.164 numbers that somebody is known by."""
     rows = select(Contact.phone_number, Contact.name).where(session.owns(Contact))
     found = await session.exec(rows.where(col(Contact.phone_number).in_(phone_numbers)))
     return {number: name for number, name in found.all() if name}
 
 
-async def create(session: TenantSession, data: ContactCreate) -> Contact:
+async def create_contact(session: TenantSession, data: ContactCreate) -> Contact:
     """Make a contact. Raises `Conflict` where the number has one."""
     contact = Contact(id=new_id(), organization_id=session.organization_id, **data.model_dump())
     session.add(contact)
@@ -69,7 +69,7 @@ async def create(session: TenantSession, data: ContactCreate) -> Contact:
     return contact
 
 
-async def of_number(session: TenantSession, phone_number: str) -> tuple[Contact, bool]:
+async def get_or_create_contact(session: TenantSession, phone_number: str) -> tuple[Contact, bool]:
     """The contact of an E.164 number, locked, and whether it was made for this; two that ask at once get the same one."""
     fresh = Contact(id=new_id(), organization_id=session.organization_id, phone_number=phone_number)
     made = (
@@ -83,12 +83,12 @@ async def of_number(session: TenantSession, phone_number: str) -> tuple[Contact,
             id=fresh.id, organization_id=fresh.organization_id, created_at=fresh.created_at, **search.compared(fresh)
         )
         session.add(row)
-    return (await session.exec(listed(session, phone_number=phone_number).with_for_update())).one(), created
+    return (await session.exec(list_contacts(session, phone_number=phone_number).with_for_update())).one(), created
 
 
-async def update(session: TenantSession, contact_id: UUID, data: ContactUpdate) -> Contact:
+async def update_contact(session: TenantSession, contact_id: UUID, data: ContactUpdate) -> Contact:
     """Change the given fields. Raises `NotFound`, and `Conflict` where the new number has a contact already."""
-    contact = await get(session, contact_id, lock=True)
+    contact = await get_contact(session, contact_id, lock=True)
     before = search.compared(contact)
     for field in data.model_fields_set:
         setattr(contact, field, getattr(data, field))
@@ -102,9 +102,9 @@ async def update(session: TenantSession, contact_id: UUID, data: ContactUpdate) 
     return contact
 
 
-async def delete(session: TenantSession, contact_id: UUID) -> None:
+async def delete_contact(session: TenantSession, contact_id: UUID) -> None:
     """Delete a contact for good; calls and texts stay. Raises `NotFound`."""
-    await session.delete(await get(session, contact_id))
+    await session.delete(await get_contact(session, contact_id))
 
 
 async def _flush(session: TenantSession) -> None:

@@ -33,7 +33,7 @@ LEASE_SLACK_SECONDS = 15.0
 STOP_SECONDS = 5.0
 
 
-class DeliveryPump:
+class DeliveryWorker:
     """Delivers until told to stop. `rooms` are a test's; None takes the usual ones."""
 
     def __init__(self, runtime: Runtime, *, rooms: Rooms | None = None) -> None:

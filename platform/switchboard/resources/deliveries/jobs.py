@@ -10,7 +10,7 @@ KEPT = timedelta(days=30)
 BATCH = 5000
 
 
-async def start_deliveries(runtime: Runtime) -> None:
+async def wake_delivery_worker(runtime: Runtime) -> None:
     """Have this worker look for deliveries now: some were just committed."""
     runtime.deliveries_due.set()
 
@@ -21,7 +21,7 @@ async def expire_deliveries(runtime: Runtime) -> None:
         await system_queries.expire(session, seconds=WAIT.total_seconds())
 
 
-async def forget_deliveries(runtime: Runtime) -> None:
+async def delete_old_deliveries(runtime: Runtime) -> None:
     """Delete deliveries and events that are over and thirty days old."""
     deleted = BATCH
     while deleted == BATCH:

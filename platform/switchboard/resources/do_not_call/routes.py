@@ -21,7 +21,9 @@ async def list_do_not_call_entries(session: TenantSession, query: DoNotCallQuery
 
     An addition to the specification, as are its two neighbours.
     """
-    return await page(session, do_not_call.listed(session, phone_number=query.phone_number), DoNotCallOut.of, query)
+    return await page(
+        session, do_not_call.list_entries(session, phone_number=query.phone_number), DoNotCallOut.of, query
+    )
 
 
 @blueprint.post("/v1/do-not-call")
@@ -32,11 +34,11 @@ async def create_do_not_call_entry(session: TenantSession, data: DoNotCallCreate
     Calls and texts to it are refused from now on, and those that wait end `failed`; calls from it are answered. A number that is listed
     already stays as it is and is answered.
     """
-    return DoNotCallOut.of(await do_not_call.add(session, data.phone_number, source="api", note=data.note))
+    return DoNotCallOut.of(await do_not_call.add_entry(session, data.phone_number, source="api", note=data.note))
 
 
 @blueprint.delete("/v1/do-not-call/<entry_id>")
 @endpoint(scope="contacts:write", answer=None, status=204)
 async def delete_do_not_call_entry(session: TenantSession, entry_id: UUID) -> None:
     """Allow a number to be called again."""
-    await do_not_call.delete(session, entry_id)
+    await do_not_call.delete_entry(session, entry_id)

@@ -14,13 +14,13 @@ from switchboard.resources.do_not_call.models import DoNotCallEntry
 from switchboard.resources.do_not_call.schemas import Source
 
 
-def listed(session: TenantSession, *, phone_number: str | None = None) -> SelectOfScalar[DoNotCallEntry]:
+def list_entries(session: TenantSession, *, phone_number: str | None = None) -> SelectOfScalar[DoNotCallEntry]:
     """The organization's entries."""
     rows = session.select(DoNotCallEntry)
     return rows if phone_number is None else rows.where(col(DoNotCallEntry.phone_number) == phone_number)
 
 
-async def add(session: TenantSession, phone_number: str, *, source: Source, note: str = "") -> DoNotCallEntry:
+async def add_entry(session: TenantSession, phone_number: str, *, source: Source, note: str = "") -> DoNotCallEntry:
     """List an E.164 number. One that is listed already stays as it is, also when two add it at once."""
     entry = DoNotCallEntry(organization_id=session.organization_id, phone_number=phone_number, source=source, note=note)
     statement = insert(DoNotCallEntry).values(**entry.model_dump())
@@ -32,22 +32,22 @@ async def add(session: TenantSession, phone_number: str, *, source: Source, note
     return written
 
 
-async def remove(session: TenantSession, phone_number: str) -> None:
+async def remove_number(session: TenantSession, phone_number: str) -> None:
     """Take a number off the list. Raises `NotFound`."""
-    await _delete(session, listed(session, phone_number=phone_number))
+    await _delete(session, list_entries(session, phone_number=phone_number))
 
 
-async def delete(session: TenantSession, entry_id: UUID) -> None:
+async def delete_entry(session: TenantSession, entry_id: UUID) -> None:
     """Take an entry off the list. Raises `NotFound`."""
-    await _delete(session, listed(session).where(col(DoNotCallEntry.id) == entry_id))
+    await _delete(session, list_entries(session).where(col(DoNotCallEntry.id) == entry_id))
 
 
 async def is_listed(session: TenantSession, phone_number: str) -> bool:
     """Whether the organization must not call the number."""
-    return bool(await listed_among(session, [phone_number]))
+    return bool(await filter_listed(session, [phone_number]))
 
 
-async def listed_among(session: TenantSession, phone_numbers: Collection[str]) -> set[str]:
+async def filter_listed(session: TenantSession, phone_numbers: Collection[str]) -> set[str]:
     """Those of the numbers (as many as you like) that the organization must not call."""
     rows = select(DoNotCallEntry.phone_number).where(
         session.owns(DoNotCallEntry),

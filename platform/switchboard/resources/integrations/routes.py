@@ -19,4 +19,4 @@ async def change_integration(session: TenantSession, data: IntegrationUpdate) ->
     Only the given fields change, null removes one. Secrets are never given back.
     """
     runtime = current_runtime()
-    return await integrations.change(session, data, keyring=runtime.keyring, outbound=runtime.outbound)
+    return await integrations.update_integration(session, data, keyring=runtime.keyring, outbound=runtime.outbound)

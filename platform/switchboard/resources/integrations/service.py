@@ -13,14 +13,14 @@ from switchboard.resources.integrations.models import Integration
 from switchboard.resources.integrations.schemas import IntegrationOut, IntegrationUpdate
 
 
-async def find(session: TenantSession) -> IntegrationOut | None:
+async def find_integration(session: TenantSession) -> IntegrationOut | None:
     """The integration; None where nobody has set it up yet."""
     both = select(Integration, EventTarget).join(EventTarget, col(EventTarget.id) == col(Integration.id))
     found = (await session.exec(both.where(session.owns(Integration)))).one_or_none()
     return _out(*found) if found else None
 
 
-async def change(
+async def update_integration(
     session: TenantSession, data: IntegrationUpdate, *, keyring: KeyRing, outbound: OutboundClient
 ) -> IntegrationOut:
     """Change the given fields. Raises `ValidationFailed` for an address that is not public."""

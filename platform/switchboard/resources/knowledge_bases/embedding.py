@@ -8,7 +8,7 @@ from uuid import UUID
 from switchboard.foundation.database import new_id
 from switchboard.plugin_sdk import ModelUsage, ProviderError
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.costs import embedding_cost
+from switchboard.resources.billing.costs import calculate_embedding_cost
 from switchboard.resources.identity.service import policy_of
 from switchboard.resources.knowledge_bases.models import KnowledgeBase
 from switchboard.runtime import Runtime
@@ -76,5 +76,5 @@ async def charge(runtime: Runtime, organization_id: UUID, usage: Sequence[ModelU
     if all(used.cost == 0 for used in usage):
         return
     async with runtime.database.tenant(organization_id) as session:
-        cost = embedding_cost((await policy_of(session, organization_id)).prices, usage)
-        await ledger.settle(session, "embedding", new_id(), cost)
+        cost = calculate_embedding_cost((await policy_of(session, organization_id)).prices, usage)
+        await ledger.settle_hold(session, "embedding", new_id(), cost)

@@ -53,7 +53,7 @@ async def process(runtime: Runtime, organization_id: UUID, document_id: UUID) ->
 async def claim(runtime: Runtime, organization_id: UUID, document_id: UUID) -> bool:
     """Take a document over whose processing was broken off; False where there is nothing to do. After three attempts it is `failed`."""
     async with runtime.database.tenant(organization_id) as session:
-        rows = knowledge.documents(session).where(
+        rows = knowledge.list_documents(session).where(
             col(KnowledgeDocument.id) == document_id, col(KnowledgeDocument.status) == "processing"
         )
         free = or_(col(KnowledgeDocument.process_after).is_(None), col(KnowledgeDocument.process_after) < now())
@@ -112,19 +112,19 @@ async def settle(runtime: Runtime, organization_id: UUID, document_id: UUID, ind
     async with runtime.database.tenant(organization_id) as session:
         try:
             document = await knowledge.get_document(session, document_id)
-            base = await knowledge.get(session, document.knowledge_base_id, lock=True)
+            base = await knowledge.get_knowledge_base(session, document.knowledge_base_id, lock=True)
         except NotFound:
-            knowledge.delete_vectors(session, indexed.knowledge_base_id, document_id=document_id)
+            knowledge.schedule_vector_deletion(session, indexed.knowledge_base_id, document_id=document_id)
             return True
         if model_of(base) is None:
             base.embedding_provider, base.embedding_model = indexed.model.provider, indexed.model.name
             base.embedding_dimension = indexed.model.dimension
         elif model_of(base) != indexed.model:
-            knowledge.delete_vectors(session, base.id, model=indexed.model.label)
+            knowledge.schedule_vector_deletion(session, base.id, model=indexed.model.label)
             return False
         ready = {"status": "ready", "chunk_count": indexed.chunk_count, "error_message": None, "process_after": None}
         await session.exec(update(KnowledgeDocument).where(col(KnowledgeDocument.id) == document_id).values(ready))
-        await knowledge.vectors_changed(session)
+        await knowledge.schedule_vector_maintenance(session)
         return True
 
 
@@ -132,7 +132,7 @@ async def _attempt(runtime: Runtime, organization_id: UUID, document_id: UUID) -
     async with runtime.database.tenant(organization_id) as session:
         try:
             document = await knowledge.get_document(session, document_id)
-            base = await knowledge.get(session, document.knowledge_base_id)
+            base = await knowledge.get_knowledge_base(session, document.knowledge_base_id)
         except NotFound:
             raise DocumentDeleted from None
     indexed = await index(runtime, organization_id, document_id, model_of(base))

@@ -28,7 +28,7 @@ async def add(
     """
     extracted = await _read(runtime, organization_id, base_id, extract(data.filename, data.content, data.content_type))
     async with runtime.database.tenant(organization_id) as session:
-        await knowledge.get(session, base_id, lock=True)
+        await knowledge.get_knowledge_base(session, base_id, lock=True)
         document = await _known_or_written(
             session, base_id, data, extracted, request_key=_digest(base_id, data, idempotency_key)
         )
@@ -60,8 +60,8 @@ async def _read(
 ) -> Extracted:
     with closing(reading):
         async with runtime.database.tenant(organization_id) as session:
-            await knowledge.get(session, base_id)
-            await ledger.demand_solvency(session)
+            await knowledge.get_knowledge_base(session, base_id)
+            await ledger.require_solvency(session)
         try:
             return await reading
         except InvalidDocument as error:
@@ -72,9 +72,9 @@ async def _handed_over(
     runtime: Runtime, organization_id: UUID, base_id: UUID, filename: str, extracted: Extracted
 ) -> KnowledgeDocument:
     async with runtime.database.tenant(organization_id) as session:
-        await knowledge.get(session, base_id, lock=True)
+        await knowledge.get_knowledge_base(session, base_id, lock=True)
         document = await _written(session, base_id, filename, extracted)
-        knowledge.wake_processing(session, document)
+        knowledge.wake_document_job(session, document)
         return document
 
 
@@ -82,7 +82,7 @@ async def _known_or_written(
     session: TenantSession, base_id: UUID, data: DocumentCreate, extracted: Extracted, *, request_key: bytes | None
 ) -> KnowledgeDocument:
     if request_key is not None:
-        rows = knowledge.documents(session).where(col(KnowledgeDocument.request_key) == request_key)
+        rows = knowledge.list_documents(session).where(col(KnowledgeDocument.request_key) == request_key)
         if (known := (await session.exec(rows)).one_or_none()) is not None:
             if known.created_at > now() - KEPT_FOR:
                 return known

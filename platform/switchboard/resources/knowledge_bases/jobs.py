@@ -33,7 +33,7 @@ async def maintain_vectors(runtime: Runtime, *, organization_id: str) -> None:
     await vector_maintenance.maintain_due(runtime, UUID(organization_id))
 
 
-async def sweep_knowledge(runtime: Runtime) -> None:
+async def reconcile_knowledge(runtime: Runtime) -> None:
     """Find what is due; each is a job of its own, because providers take their time."""
     async with runtime.database.system() as session:
         documents = await system_queries.broken_off(session)

@@ -39,7 +39,9 @@ async def reindex(runtime: Runtime, organization_id: UUID) -> list[Reindexed]:
     Raises `ProviderError` where there are some and the model does not answer.
     """
     async with runtime.database.tenant(organization_id) as session:
-        bases = (await session.exec(knowledge.listed(session).order_by(col(KnowledgeBase.created_at)))).all()
+        bases = (
+            await session.exec(knowledge.list_knowledge_bases(session).order_by(col(KnowledgeBase.created_at)))
+        ).all()
     if not bases:
         return []
     probed = await embed(runtime, organization_id, [PROBE], purpose="document", model=None)
@@ -72,11 +74,13 @@ async def _rest_or_change_over(
     """
     async with runtime.database.tenant(organization_id) as session:
         base = (
-            await session.exec(knowledge.listed(session).where(col(KnowledgeBase.id) == base_id).with_for_update())
+            await session.exec(
+                knowledge.list_knowledge_bases(session).where(col(KnowledgeBase.id) == base_id).with_for_update()
+            )
         ).one_or_none()
         if base is None:
             return []
-        whole = knowledge.documents(session, base_id).where(col(KnowledgeDocument.status) != "processing")
+        whole = knowledge.list_documents(session, base_id).where(col(KnowledgeDocument.status) != "processing")
         documents = (await session.exec(whole.order_by(col(KnowledgeDocument.created_at)))).all()
         rest = [document.id for document in documents if document.id not in done]
         if not rest:
@@ -96,8 +100,8 @@ async def _change_over(session: TenantSession, base: KnowledgeBase, model: Embed
     )
     base.updated_at = now()
     if old is not None and old.label != model.label:
-        knowledge.delete_vectors(session, base.id, model=old.label)
-    await knowledge.vectors_changed(session)
+        knowledge.schedule_vector_deletion(session, base.id, model=old.label)
+    await knowledge.schedule_vector_maintenance(session)
 
 
 def _passages(done: dict[UUID, indexing.Indexed]) -> int:

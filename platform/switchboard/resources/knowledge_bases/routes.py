@@ -32,14 +32,14 @@ blueprint = Blueprint("knowledge_bases", __name__)
 @endpoint(scope="agents:read", query=PageQuery, answer=Page[KnowledgeBaseOut])
 async def list_knowledge_bases(session: TenantSession, query: PageQuery) -> Page[KnowledgeBaseOut]:
     """List knowledge bases."""
-    return await page(session, knowledge.listed(session), KnowledgeBaseOut.of, query)
+    return await page(session, knowledge.list_knowledge_bases(session), KnowledgeBaseOut.of, query)
 
 
 @blueprint.post("/v1/knowledge-bases")
 @endpoint(scope="agents:write", body=KnowledgeBaseCreate, answer=KnowledgeBaseOut, status=201)
 async def create_knowledge_base(session: TenantSession, data: KnowledgeBaseCreate) -> KnowledgeBaseOut:
     """Create a knowledge base."""
-    return KnowledgeBaseOut.of(await knowledge.create(session, data))
+    return KnowledgeBaseOut.of(await knowledge.create_knowledge_base(session, data))
 
 
 @blueprint.post("/v1/knowledge-bases/search")
@@ -66,7 +66,7 @@ async def search_knowledge_bases(principal: Principal, data: KnowledgeSearch) ->
 @endpoint(scope="agents:read", answer=KnowledgeBaseOut)
 async def get_knowledge_base(session: TenantSession, kb_id: UUID) -> KnowledgeBaseOut:
     """Get a knowledge base."""
-    return KnowledgeBaseOut.of(await knowledge.get(session, kb_id))
+    return KnowledgeBaseOut.of(await knowledge.get_knowledge_base(session, kb_id))
 
 
 @blueprint.delete("/v1/knowledge-bases/<uuid:kb_id>")
@@ -76,15 +76,15 @@ async def delete_knowledge_base(session: TenantSession, kb_id: UUID) -> None:
 
     This cannot be undone.
     """
-    await knowledge.delete(session, kb_id)
+    await knowledge.delete_knowledge_base(session, kb_id)
 
 
 @blueprint.get("/v1/knowledge-bases/<uuid:kb_id>/documents")
 @endpoint(scope="agents:read", query=PageQuery, answer=Page[DocumentOut])
 async def list_documents(session: TenantSession, kb_id: UUID, query: PageQuery) -> Page[DocumentOut]:
     """List a knowledge base's documents."""
-    base = await knowledge.get(session, kb_id)
-    return await page(session, knowledge.documents(session, base.id), DocumentOut.of, query)
+    base = await knowledge.get_knowledge_base(session, kb_id)
+    return await page(session, knowledge.list_documents(session, base.id), DocumentOut.of, query)
 
 
 @blueprint.post("/v1/knowledge-bases/<uuid:kb_id>/documents")

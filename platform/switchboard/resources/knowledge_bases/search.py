@@ -63,7 +63,7 @@ async def search(
     """
     async with runtime.database.tenant(organization_id) as session:
         bases = await knowledge.chosen(session, knowledge_base_ids)
-        await ledger.demand_solvency(session)
+        await ledger.require_solvency(session)
     found = await search_in(runtime, organization_id, query, bases, everywhere=knowledge_base_ids is None, limit=limit)
     await charge(runtime, organization_id, found.usage)
     return found.passages
@@ -115,7 +115,7 @@ async def _of_documents(
     """Only what the database knows: it decides what there is, whatever the vector store still holds."""
     async with runtime.database.tenant(organization_id) as session:
         wanted = {match.document_id for match in matches}
-        rows = knowledge.documents(session).where(
+        rows = knowledge.list_documents(session).where(
             col(KnowledgeDocument.id).in_(wanted), col(KnowledgeDocument.status) == "ready"
         )
         known = {document.id: document for document in (await session.exec(rows)).all()}

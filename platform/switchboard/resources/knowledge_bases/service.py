@@ -32,25 +32,25 @@ LONG_SECONDS = 3600
 class Holding:
     """How many documents a knowledge base holds, of how many passages in all, and how many of them failed."""
 
-    documents: int
+    list_documents: int
     passages: int
     failed: int
 
 
-def listed(session: TenantSession) -> SelectOfScalar[KnowledgeBase]:
+def list_knowledge_bases(session: TenantSession) -> SelectOfScalar[KnowledgeBase]:
     """The organization's knowledge bases."""
     return session.select(KnowledgeBase)
 
 
 async def using(session: TenantSession, embedding_provider: str) -> list[KnowledgeBase]:
     """The organization's knowledge bases whose vectors a provider has made."""
-    rows = listed(session).where(col(KnowledgeBase.embedding_provider) == embedding_provider)
+    rows = list_knowledge_bases(session).where(col(KnowledgeBase.embedding_provider) == embedding_provider)
     return list((await session.exec(rows.order_by(col(KnowledgeBase.created_at)))).all())
 
 
-async def get(session: TenantSession, base_id: UUID, *, lock: bool = False) -> KnowledgeBase:
+async def get_knowledge_base(session: TenantSession, base_id: UUID, *, lock: bool = False) -> KnowledgeBase:
     """Raises `NotFound`."""
-    rows = listed(session).where(col(KnowledgeBase.id) == base_id)
+    rows = list_knowledge_bases(session).where(col(KnowledgeBase.id) == base_id)
     base = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
     if base is None:
         raise NotFound
@@ -60,7 +60,11 @@ async def get(session: TenantSession, base_id: UUID, *, lock: bool = False) -> K
 async def chosen(session: TenantSession, ids: Iterable[str] | None) -> list[KnowledgeBase]:
     """Those that a request names, or all by name. Raises `ValidationFailed` for an id that is not one of the organization's knowledge bases."""
     bases = list(
-        (await session.exec(listed(session).order_by(func.lower(KnowledgeBase.name), col(KnowledgeBase.id)))).all()
+        (
+            await session.exec(
+                list_knowledge_bases(session).order_by(func.lower(KnowledgeBase.name), col(KnowledgeBase.id))
+            )
+        ).all()
     )
     if ids is None:
         return bases
@@ -74,28 +78,28 @@ async def chosen(session: TenantSession, ids: Iterable[str] | None) -> list[Know
     return list(wanted.values())
 
 
-async def create(session: TenantSession, data: KnowledgeBaseCreate) -> KnowledgeBase:
+async def create_knowledge_base(session: TenantSession, data: KnowledgeBaseCreate) -> KnowledgeBase:
     """Make a knowledge base. The first document decides which model its vectors are made by."""
     base = KnowledgeBase(id=new_id(), organization_id=session.organization_id, **data.model_dump())
     session.add(base)
     return base
 
 
-async def rename(session: TenantSession, base_id: UUID, data: KnowledgeBaseCreate) -> KnowledgeBase:
+async def rename_knowledge_base(session: TenantSession, base_id: UUID, data: KnowledgeBaseCreate) -> KnowledgeBase:
     """Give a knowledge base another name and description. Raises `NotFound`."""
-    base = await get(session, base_id, lock=True)
+    base = await get_knowledge_base(session, base_id, lock=True)
     base.name, base.description, base.updated_at = data.name, data.description, now()
     return base
 
 
-async def delete(session: TenantSession, base_id: UUID) -> None:
+async def delete_knowledge_base(session: TenantSession, base_id: UUID) -> None:
     """Delete a knowledge base with its documents, and have their vectors deleted. Raises `NotFound`."""
-    base = await get(session, base_id, lock=True)
+    base = await get_knowledge_base(session, base_id, lock=True)
     await session.delete(base)
-    delete_vectors(session, base_id)
+    schedule_vector_deletion(session, base_id)
 
 
-def documents(session: TenantSession, base_id: UUID | None = None) -> SelectOfScalar[KnowledgeDocument]:
+def list_documents(session: TenantSession, base_id: UUID | None = None) -> SelectOfScalar[KnowledgeDocument]:
     """The organization's documents, or one knowledge base's."""
     rows = session.select(KnowledgeDocument)
     return rows if base_id is None else rows.where(col(KnowledgeDocument.knowledge_base_id) == base_id)
@@ -103,14 +107,14 @@ def documents(session: TenantSession, base_id: UUID | None = None) -> SelectOfSc
 
 async def get_document(session: TenantSession, document_id: UUID, *, lock: bool = False) -> KnowledgeDocument:
     """Raises `NotFound`."""
-    rows = documents(session).where(col(KnowledgeDocument.id) == document_id)
+    rows = list_documents(session).where(col(KnowledgeDocument.id) == document_id)
     document = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
     if document is None:
         raise NotFound
     return document
 
 
-async def holdings(session: TenantSession) -> dict[UUID, Holding]:
+async def summarize_contents(session: TenantSession) -> dict[UUID, Holding]:
     """What each of the organization's knowledge bases holds; those without a document are not in it."""
     ours = session.owns(KnowledgeDocument)
     base, passages = col(KnowledgeDocument.knowledge_base_id), func.coalesce(func.sum(KnowledgeDocument.chunk_count), 0)
@@ -119,7 +123,7 @@ async def holdings(session: TenantSession) -> dict[UUID, Holding]:
     return {base_id: Holding(documents, cut, broken) for base_id, documents, cut, broken in rows}
 
 
-async def text_of(session: TenantSession, document_id: UUID) -> str:
+async def get_document_text(session: TenantSession, document_id: UUID) -> str:
     """A document's text, as it was read. Raises `NotFound`."""
     document = await get_document(session, document_id)
     return (await session.get_one(KnowledgeText, document.id)).content
@@ -131,11 +135,11 @@ async def retry_document(session: TenantSession, document_id: UUID) -> Knowledge
     if document.status != "failed":
         raise InvalidState(f"The document is {document.status}: only one that failed is tried again.")
     document.status, document.error_message, document.attempts, document.process_after = "processing", None, 0, now()
-    wake_processing(session, document)
+    wake_document_job(session, document)
     return document
 
 
-def wake_processing(session: TenantSession, document: KnowledgeDocument) -> None:
+def wake_document_job(session: TenantSession, document: KnowledgeDocument) -> None:
     """Have a worker go on with a document once the transaction has been committed."""
     whose, which = str(document.organization_id), str(document.id)
     wake(session, "process_document", timeout_seconds=LONG_SECONDS, organization_id=whose, document_id=which)
@@ -145,10 +149,10 @@ async def delete_document(session: TenantSession, document_id: UUID) -> None:
     """Delete a document, and have its vectors deleted. Raises `NotFound`."""
     document = await get_document(session, document_id, lock=True)
     await session.delete(document)
-    delete_vectors(session, document.knowledge_base_id, document_id=document_id)
+    schedule_vector_deletion(session, document.knowledge_base_id, document_id=document_id)
 
 
-def delete_vectors(
+def schedule_vector_deletion(
     session: TenantSession, base_id: UUID, *, document_id: UUID | None = None, model: str | None = None
 ) -> None:
     """Have vectors deleted once the transaction is committed."""
@@ -159,7 +163,7 @@ def delete_vectors(
     wake(session, "delete_vectors", organization_id=str(organization_id))
 
 
-async def vectors_changed(session: TenantSession) -> None:
+async def schedule_vector_maintenance(session: TenantSession) -> None:
     """Have the organization's vectors compacted and indexed in a while."""
     organization_id = session.organization_id
     moment = now()

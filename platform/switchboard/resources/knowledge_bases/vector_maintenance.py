@@ -36,7 +36,9 @@ async def delete_due(runtime: Runtime, organization_id: UUID) -> None:
             deletion.due_at = now() + LEASE
         bases = (
             await session.exec(
-                knowledge.listed(session).where(col(KnowledgeBase.id).in_([one.knowledge_base_id for one in due]))
+                knowledge.list_knowledge_bases(session).where(
+                    col(KnowledgeBase.id).in_([one.knowledge_base_id for one in due])
+                )
             )
         ).all()
         current = {base.id: model.label for base in bases if (model := model_of(base)) is not None}
@@ -45,7 +47,7 @@ async def delete_due(runtime: Runtime, organization_id: UUID) -> None:
         if deletion.model is None or current.get(deletion.knowledge_base_id) != deletion.model:
             await _delete(runtime, deletion)
         async with runtime.database.tenant(organization_id) as session:
-            await knowledge.vectors_changed(session)
+            await knowledge.schedule_vector_maintenance(session)
             mine = col(VectorDeletion.id) == deletion.id
             again = deletion.created_at + SETTLED
             done = (

@@ -27,19 +27,19 @@ _OF_ANSWERS = {"code", "state", "iss", "error", "error_description", "error_uri"
 _NOBODYS = digest("")
 
 
-async def listed(database: Database) -> list[OAuthClient]:
+async def list_clients(database: Database) -> list[OAuthClient]:
     """Every application, by name."""
     async with database.system() as session:
         return list((await session.exec(select(OAuthClient).order_by(OAuthClient.name, col(OAuthClient.id)))).all())
 
 
-async def get(database: Database, client: UUID) -> OAuthClient:
+async def get_client(database: Database, client: UUID) -> OAuthClient:
     """Raises `NotFound`."""
     async with database.system() as session:
         return await _get(session, client)
 
 
-async def register(
+async def register_client(
     database: Database, *, name: str, redirect_uris: Sequence[str], public: bool = False
 ) -> tuple[OAuthClient, str | None]:
     """Register an application; its secret is answered once and not kept. A public one has none. Raises `IdentityError`."""
@@ -56,7 +56,7 @@ async def register(
     return client, secret
 
 
-async def update(database: Database, client: UUID, *, name: str, redirect_uris: Sequence[str]) -> None:
+async def update_client(database: Database, client: UUID, *, name: str, redirect_uris: Sequence[str]) -> None:
     """Change an application's name and where it is answered. Raises `IdentityError`, `NotFound`."""
     checked = _checked_name(name), _checked_uris(redirect_uris)
     async with database.system() as session:
@@ -64,7 +64,7 @@ async def update(database: Database, client: UUID, *, name: str, redirect_uris: 
         found.name, found.redirect_uris = checked
 
 
-async def rotate_secret(database: Database, client: UUID) -> tuple[OAuthClient, str]:
+async def rotate_client_secret(database: Database, client: UUID) -> tuple[OAuthClient, str]:
     """A new secret, answered once; the old one stops working. Tokens stay. Raises `IdentityError` for a public application, `NotFound`."""
     secret = secrets.token_urlsafe(32)
     async with database.system() as session:
@@ -76,7 +76,7 @@ async def rotate_secret(database: Database, client: UUID) -> tuple[OAuthClient, 
     return found, secret
 
 
-async def remove(database: Database, limiter: RateLimiter, client: UUID) -> None:
+async def delete_client(database: Database, limiter: RateLimiter, client: UUID) -> None:
     """Delete an application with everything that users granted it. Raises `NotFound`."""
     async with database.system() as session:
         found = await _get(session, client)
@@ -88,7 +88,7 @@ async def remove(database: Database, limiter: RateLimiter, client: UUID) -> None
         await limiter.tell_revoked(str(grant))
 
 
-async def authenticated(session: SystemSession, client_id: str, secret: str | None) -> OAuthClient:
+async def authenticate_client(session: SystemSession, client_id: str, secret: str | None) -> OAuthClient:
     """The application that these credentials are of. Raises `ClientRefused`, the same and after the same work for an unknown application
     and a wrong secret."""
     client = (await session.exec(select(OAuthClient).where(col(OAuthClient.client_id) == client_id))).one_or_none()

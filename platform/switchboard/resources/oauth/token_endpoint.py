@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from switchboard.foundation.web import rate_limits
 from switchboard.foundation.web.principal import Limit
-from switchboard.resources.oauth.clients import authenticated
+from switchboard.resources.oauth.clients import authenticate_client
 from switchboard.resources.oauth.errors import TooManyRequests
 from switchboard.resources.oauth.parameters import client_credentials, of_body
 from switchboard.resources.oauth.server import Answer, Request, Server
@@ -38,7 +38,7 @@ async def exchange(runtime: Runtime, sent: Sent, act: Callable[[Server, Request]
         client_id, secret = client_credentials(sent.authorization, parameters)
         request = Request(runtime.settings.base_url, parameters)
         async with runtime.database.system() as session:
-            client = await authenticated(session, client_id, secret)
+            client = await authenticate_client(session, client_id, secret)
             await _count(runtime, sent, f"client:{client.client_id}", PER_CLIENT)
 
             def serve(sync: Session) -> tuple[Answer, Families]:

@@ -23,7 +23,9 @@ def callback_urls(runtime: Runtime, organization_id: UUID, carrier: str) -> Call
     return CallbackUrls(events=f"{runtime.settings.base_url}/carriers/{carrier}/{organization_id}/events")
 
 
-async def search(runtime: Runtime, organization_id: UUID, data: NumberSearch) -> Sequence[AvailableNumber]:
+async def search_available_numbers(
+    runtime: Runtime, organization_id: UUID, data: NumberSearch
+) -> Sequence[AvailableNumber]:
     """Numbers that the organization's first carrier sells. Raises `ProviderFailed` with the carrier's message."""
     try:
         async with runtime.providers.telephony(organization_id) as carrier:
@@ -32,7 +34,7 @@ async def search(runtime: Runtime, organization_id: UUID, data: NumberSearch) ->
         raise ProviderFailed(error.message) from error
 
 
-async def buy(runtime: Runtime, organization_id: UUID, data: PhoneNumberBuy) -> PhoneNumber:
+async def buy_number(runtime: Runtime, organization_id: UUID, data: PhoneNumberBuy) -> PhoneNumber:
     """Buy a number. Raises `ValidationFailed`, `Conflict`, and `ProviderFailed` with the carrier's message."""
     async with runtime.database.tenant(organization_id) as session:
         carrier = await providers.choose(session, Capability.TELEPHONY, None, field="phone_number")

@@ -19,7 +19,9 @@ async def price(session: TenantSession) -> Decimal:
 async def charge_due(session: TenantSession, number: PhoneNumber) -> None:
     """Charge the months that have begun since the last one charged. Rent is owed, so it may take a prepaid balance below zero."""
     while number.billed_until is not None and number.billed_until <= now():
-        await ledger.settle(session, "number", month_reference(number.id, number.billed_until), await price(session))
+        await ledger.settle_hold(
+            session, "number", month_reference(number.id, number.billed_until), await price(session)
+        )
         number.billed_until = next_period_end(number.created_at, number.billed_until)
 
 

@@ -32,7 +32,7 @@ async def list_phone_numbers(session: TenantSession, query: PageQuery) -> Page[P
 
     Those that are active, those that are about to be released among them.
     """
-    return await page(session, numbers.listed(session), PhoneNumberOut.of, query)
+    return await page(session, numbers.list_phone_numbers(session), PhoneNumberOut.of, query)
 
 
 @blueprint.post("/v1/phone-numbers")
@@ -48,14 +48,14 @@ async def buy_phone_number(principal: Principal, data: PhoneNumberBuy) -> PhoneN
 
     It is bought from the organization's first carrier and directed to us; `inbound_agent_id` answers its calls.
     """
-    return PhoneNumberOut.of(await purchases.buy(current_runtime(), principal.organization_id, data))
+    return PhoneNumberOut.of(await purchases.buy_number(current_runtime(), principal.organization_id, data))
 
 
 @blueprint.post("/v1/phone-numbers/search")
 @endpoint(scope="phone-numbers:read", body=NumberSearch, answer=AvailableNumbers, errors=[ProviderFailed])
 async def search_phone_numbers(principal: Principal, data: NumberSearch) -> AvailableNumbers:
     """Search numbers that can be bought."""
-    found = await purchases.search(current_runtime(), principal.organization_id, data)
+    found = await purchases.search_available_numbers(current_runtime(), principal.organization_id, data)
     return AvailableNumbers(items=[AvailableNumberOut.of(number) for number in found])
 
 
@@ -67,7 +67,9 @@ async def update_phone_number(session: TenantSession, number_id: UUID, data: Pho
     Only the given fields change; null clears one.
     """
     runtime = current_runtime()
-    number, secret = await numbers.update(session, number_id, data, keyring=runtime.keyring, outbound=runtime.outbound)
+    number, secret = await numbers.update_phone_number(
+        session, number_id, data, keyring=runtime.keyring, outbound=runtime.outbound
+    )
     return PhoneNumberOut.of(number, new_secret=secret)
 
 

@@ -25,34 +25,42 @@ from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy, PhoneNum
 OURS = ("active", "pending_release")
 
 
-def listed(session: TenantSession) -> SelectOfScalar[PhoneNumber]:
+def list_phone_numbers(session: TenantSession) -> SelectOfScalar[PhoneNumber]:
     """The numbers that the organization has."""
     rows = session.select(PhoneNumber)
     return rows.where(col(PhoneNumber.status).in_(OURS))
 
 
-async def get(session: TenantSession, number_id: UUID) -> PhoneNumber:
+async def get_phone_number(session: TenantSession, number_id: UUID) -> PhoneNumber:
     """A number of the organization. Raises `NotFound`."""
-    number = (await session.exec(listed(session).where(col(PhoneNumber.id) == number_id))).one_or_none()
+    number = (await session.exec(list_phone_numbers(session).where(col(PhoneNumber.id) == number_id))).one_or_none()
     if number is None:
         raise NotFound
     return number
 
 
-async def find_by_number(session: TenantSession, phone_number: str) -> PhoneNumber | None:
+async def find_phone_number(session: TenantSession, phone_number: str) -> PhoneNumber | None:
     """The organization's own number, None where it is not its own."""
-    return (await session.exec(listed(session).where(col(PhoneNumber.phone_number) == phone_number))).one_or_none()
+    return (
+        await session.exec(list_phone_numbers(session).where(col(PhoneNumber.phone_number) == phone_number))
+    ).one_or_none()
 
 
-async def at_carrier(session: TenantSession, carrier: str) -> list[PhoneNumber]:
+async def list_numbers_at_carrier(session: TenantSession, carrier: str) -> list[PhoneNumber]:
     """The organization's active numbers at a carrier, the oldest first."""
-    rows = listed(session).where(col(PhoneNumber.carrier) == carrier, col(PhoneNumber.status) == "active")
+    rows = list_phone_numbers(session).where(col(PhoneNumber.carrier) == carrier, col(PhoneNumber.status) == "active")
     return list((await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id)))).all())
 
 
-async def answered_by(session: TenantSession, agent_ids: Collection[UUID]) -> dict[UUID, list[PhoneNumber]]:
+async def list_numbers_answered_by(
+    session: TenantSession, agent_ids: Collection[UUID]
+) -> dict[UUID, list[PhoneNumber]]:
     """The numbers that each of these agents answers, the oldest first."""
-    rows = listed(session).where(col(PhoneNumber.inbound_agent_id).in_(agent_ids)).order_by(col(PhoneNumber.created_at))
+    rows = (
+        list_phone_numbers(session)
+        .where(col(PhoneNumber.inbound_agent_id).in_(agent_ids))
+        .order_by(col(PhoneNumber.created_at))
+    )
     found: dict[UUID, list[PhoneNumber]] = {agent_id: [] for agent_id in agent_ids}
     for number in (await session.exec(rows)).all():
         if number.inbound_agent_id is not None:
@@ -60,29 +68,33 @@ async def answered_by(session: TenantSession, agent_ids: Collection[UUID]) -> di
     return found
 
 
-async def active(session: TenantSession) -> list[PhoneNumber]:
+async def list_active_numbers(session: TenantSession) -> list[PhoneNumber]:
     """The organization's numbers that can be used, in their order."""
-    rows = listed(session).where(col(PhoneNumber.status) == "active")
+    rows = list_phone_numbers(session).where(col(PhoneNumber.status) == "active")
     return list((await session.exec(rows.order_by(col(PhoneNumber.phone_number)))).all())
 
 
-async def of_agent(session: TenantSession, agent_id: UUID) -> PhoneNumber | None:
+async def find_number_of_agent(session: TenantSession, agent_id: UUID) -> PhoneNumber | None:
     """The first number that an agent answers, None where it answers none."""
-    rows = listed(session).where(col(PhoneNumber.inbound_agent_id) == agent_id, col(PhoneNumber.status) == "active")
+    rows = list_phone_numbers(session).where(
+        col(PhoneNumber.inbound_agent_id) == agent_id, col(PhoneNumber.status) == "active"
+    )
     return (await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id)).limit(1))).one_or_none()
 
 
-async def find_active(session: TenantSession, number_id: UUID) -> PhoneNumber | None:
+async def find_active_number(session: TenantSession, number_id: UUID) -> PhoneNumber | None:
     """The organization's number that can be used, None where it has no such one."""
     return (
-        await session.exec(listed(session).where(col(PhoneNumber.id) == number_id, col(PhoneNumber.status) == "active"))
+        await session.exec(
+            list_phone_numbers(session).where(col(PhoneNumber.id) == number_id, col(PhoneNumber.status) == "active")
+        )
     ).one_or_none()
 
 
-async def require(session: TenantSession, number_id: str, *, field: str) -> PhoneNumber:
+async def require_number(session: TenantSession, number_id: str, *, field: str) -> PhoneNumber:
     """A number that a body names. Raises `ValidationFailed`: an unknown one and another organization's answer alike."""
     key = parse_id(number_id)
-    number = await find_active(session, key) if key else None
+    number = await find_active_number(session, key) if key else None
     if number is None:
         raise ValidationFailed.field(field, "is not an active phone number of the organization")
     return number
@@ -106,7 +118,7 @@ async def begin_purchase(session: TenantSession, data: PhoneNumberBuy, *, carrie
         await session.flush()
     except IntegrityError:
         raise Conflict("This number is in use already.") from None
-    await ledger.hold(session, number.id, await rent.price(session))
+    await ledger.hold_funds(session, number.id, await rent.price(session))
     return number
 
 
@@ -116,7 +128,7 @@ async def finish_purchase(session: TenantSession, number_id: UUID, *, carrier_nu
     number.status, number.carrier_number_id, number.sms_active = "active", carrier_number_id, sms
     if number.billed_until is None:
         number.billed_until = next_period_end(number.created_at, number.created_at)
-        await ledger.settle(session, "number", number.id, await rent.price(session))
+        await ledger.settle_hold(session, "number", number.id, await rent.price(session))
     return number
 
 
@@ -124,17 +136,17 @@ async def fail_purchase(session: TenantSession, number_id: UUID) -> None:
     """The carrier has refused."""
     number = await session.get_one(PhoneNumber, number_id, with_for_update=True)
     number.status = "failed"
-    await ledger.settle(session, "number", number.id, Decimal(0))
+    await ledger.settle_hold(session, "number", number.id, Decimal(0))
 
 
-async def update(
+async def update_phone_number(
     session: TenantSession, number_id: UUID, data: PhoneNumberUpdate, *, keyring: KeyRing, outbound: OutboundClient
 ) -> tuple[PhoneNumber, str | None]:
     """Change the given fields; answers the number and, where a webhook URL was set, the new secret that signs requests to it.
 
     Raises `NotFound`, and `ValidationFailed` for what cannot be used.
     """
-    number = await get(session, number_id)
+    number = await get_phone_number(session, number_id)
     given = data.model_fields_set
     secret = None
     if "friendly_name" in given:
@@ -154,7 +166,7 @@ async def update(
 
 async def schedule_release(session: TenantSession, number_id: UUID) -> PhoneNumber:
     """Give a number up at the end of its billing period; until then it works. Raises `NotFound`, `InvalidState`."""
-    number = await get(session, number_id)
+    number = await get_phone_number(session, number_id)
     if number.status != "active":
         raise InvalidState("The number's release is scheduled already.")
     number.status, number.release_at = "pending_release", next_period_end(number.created_at, now())
@@ -180,6 +192,6 @@ async def _agent_id(session: TenantSession, text: str | None) -> UUID | None:
     if text is None:
         return None
     key = parse_id(text)
-    if key is None or await agents.find(session, key) is None:
+    if key is None or await agents.find_agent(session, key) is None:
         raise ValidationFailed.field("inbound_agent_id", "is not an agent of the organization")
     return key

@@ -40,7 +40,7 @@ async def due_rents(session: SystemSession) -> list[tuple[UUID, UUID]]:
     return list((await session.exec(rows.limit(BATCH))).all())
 
 
-async def owner(session: SystemSession, phone_number: str) -> PhoneNumber | None:
+async def find_number_owner(session: SystemSession, phone_number: str) -> PhoneNumber | None:
     """The number in use, whoever's it is."""
     in_use = ("provisioning", "active", "pending_release")
     rows = select(PhoneNumber).where(col(PhoneNumber.phone_number) == phone_number, col(PhoneNumber.status).in_(in_use))

@@ -5,7 +5,7 @@ import json
 from switchboard.plugin_sdk import CallProgress, SimulatedCall, SimulatedCarrier, SpokenLine
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.after.settlement import settled
+from switchboard.resources.calls.after.settlement import wait_until_settled
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.purchases import callback_urls
@@ -36,11 +36,13 @@ async def hold(runtime: Runtime, simulation: Simulation, agent: Agent, played: P
     if not rung.answered:
         raise NotPlayed(f"the call was not answered: {rung.refused_reason}")
     try:
-        call = await settled(runtime.database, simulation.organization_id, rung.carrier_call_id, seconds=SETTLE_SECONDS)
+        call = await wait_until_settled(
+            runtime.database, simulation.organization_id, rung.carrier_call_id, seconds=SETTLE_SECONDS
+        )
     except TimeoutError:
         raise NotPlayed("the call was not written down to its end in time") from None
     async with runtime.database.tenant(simulation.organization_id) as session:
-        _read(call, await calls.transcript(session, call.id), played)
+        _read(call, await calls.get_transcript(session, call.id), played)
     cut_short = rung.hung_up_by == "limit" or len(simulation.lines) > simulation.max_turns
     if cut_short and played.ended_by == "caller":
         played.ended_by = "limit"

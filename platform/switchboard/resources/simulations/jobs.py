@@ -12,7 +12,7 @@ async def run_simulation(runtime: Runtime, *, organization_id: str, agent_id: st
     await runner.run(runtime, UUID(organization_id), UUID(agent_id), UUID(simulation_id))
 
 
-async def sweep_simulations(runtime: Runtime) -> None:
+async def reconcile_simulations(runtime: Runtime) -> None:
     """Find simulations that nobody runs."""
     async with runtime.database.system() as session:
         found = await system_queries.due(session)

@@ -24,8 +24,8 @@ async def list_simulations(session: TenantSession, agent_id: UUID, query: PageQu
 
     An addition to the specification.
     """
-    await agents.get(session, agent_id)
-    return await page(session, simulations.listed(session, agent_id), SimulationOut.of, query)
+    await agents.get_agent(session, agent_id)
+    return await page(session, simulations.list_simulations(session, agent_id), SimulationOut.of, query)
 
 
 @blueprint.post("/v1/agents/<agent_id>/simulations")
@@ -41,7 +41,7 @@ async def create_simulation(session: TenantSession, agent_id: UUID, data: Simula
 
     A played caller speaks with it, and assertions say whether it did well; `simulation.completed` tells the result. An addition to the specification.
     """
-    return SimulationOut.of(await simulations.create(session, current_runtime().registry, agent_id, data))
+    return SimulationOut.of(await simulations.create_simulation(session, current_runtime().registry, agent_id, data))
 
 
 @blueprint.get("/v1/agents/<agent_id>/simulations/<simulation_id>")
@@ -51,4 +51,4 @@ async def get_simulation(session: TenantSession, agent_id: UUID, simulation_id: 
 
     An addition to the specification.
     """
-    return SimulationOut.of(await simulations.get(session, agent_id, simulation_id))
+    return SimulationOut.of(await simulations.get_simulation(session, agent_id, simulation_id))

@@ -24,7 +24,7 @@ from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.costs import embedding_cost, model_cost
+from switchboard.resources.billing.costs import calculate_embedding_cost, calculate_model_cost
 from switchboard.resources.identity.service import policy_of
 from switchboard.resources.simulations import audio_mode, service, text_mode
 from switchboard.resources.simulations.judge import judge
@@ -67,7 +67,7 @@ async def _take(
 ) -> tuple[Simulation, Agent] | None:
     async with runtime.database.tenant(organization_id) as session:
         try:
-            simulation = await service.get(session, agent_id, simulation_id, lock=True)
+            simulation = await service.get_simulation(session, agent_id, simulation_id, lock=True)
         except NotFound:
             return None
         if simulation.due_at is None or simulation.due_at > now():
@@ -84,7 +84,7 @@ async def _take(
         simulation.started_at = simulation.started_at or now()
         simulation.status, simulation.due_at = "running", now() + LEASE
         simulation.attempts += 1
-        agent = await agents.get(session, agent_id)
+        agent = await agents.get_agent(session, agent_id)
     if simulation.attempts > MAX_ATTEMPTS:
         await _conclude(runtime, simulation, Played(), [], fault=LOST, seconds=0.0)
         return None
@@ -141,7 +141,7 @@ async def _conclude(
     """Write the result down and tell it, unless the claim has passed to another worker or the agent is gone."""
     async with runtime.database.tenant(ran.organization_id) as session:
         try:
-            simulation = await service.get(session, ran.agent_id, ran.id, lock=True)
+            simulation = await service.get_simulation(session, ran.agent_id, ran.id, lock=True)
         except NotFound:
             return
         if simulation.due_at is None or simulation.attempts != ran.attempts:
@@ -159,8 +159,8 @@ async def _conclude(
             now(),
         )
         prices = (await policy_of(session, simulation.organization_id)).prices
-        cost = model_cost(prices, played.models) + embedding_cost(prices, played.embeddings)
-        await ledger.settle(session, "simulation", simulation.id, cost)
+        cost = calculate_model_cost(prices, played.models) + calculate_embedding_cost(prices, played.embeddings)
+        await ledger.settle_hold(session, "simulation", simulation.id, cost)
         await publish(session, _told(simulation))
 
 

@@ -21,14 +21,16 @@ JOB_SECONDS = 660
 """After which a worker's job is cancelled; the conversation itself may take ten minutes."""
 
 
-def listed(session: TenantSession, agent_id: UUID) -> SelectOfScalar[Simulation]:
+def list_simulations(session: TenantSession, agent_id: UUID) -> SelectOfScalar[Simulation]:
     """An agent's simulations."""
     return session.select(Simulation).where(col(Simulation.agent_id) == agent_id)
 
 
-async def get(session: TenantSession, agent_id: UUID, simulation_id: UUID, *, lock: bool = False) -> Simulation:
+async def get_simulation(
+    session: TenantSession, agent_id: UUID, simulation_id: UUID, *, lock: bool = False
+) -> Simulation:
     """Raises `NotFound`. Locked, it is as it is now, and only its own transaction changes it."""
-    rows = listed(session, agent_id).where(col(Simulation.id) == simulation_id)
+    rows = list_simulations(session, agent_id).where(col(Simulation.id) == simulation_id)
     if lock:
         rows = rows.with_for_update().execution_options(populate_existing=True)
     simulation = (await session.exec(rows)).one_or_none()
@@ -37,15 +39,17 @@ async def get(session: TenantSession, agent_id: UUID, simulation_id: UUID, *, lo
     return simulation
 
 
-async def create(session: TenantSession, registry: Registry, agent_id: UUID, data: SimulationCreate) -> Simulation:
+async def create_simulation(
+    session: TenantSession, registry: Registry, agent_id: UUID, data: SimulationCreate
+) -> Simulation:
     """Write a simulation down; a worker runs it.
 
     Raises `NotFound`, `ValidationFailed`, `InsufficientBalance`, and `InvalidState` for mode `audio` where the agent answers no number that a played
     caller can ring.
     """
-    agent = await agents.get(session, agent_id)
+    agent = await agents.get_agent(session, agent_id)
     data.check()
-    await ledger.demand_solvency(session)
+    await ledger.require_solvency(session)
     if data.mode == "audio" and await simulated_number(session, registry, agent.id) is None:
         raise InvalidState(
             "The agent answers no number whose carrier can play a caller: give it one of the loopback carrier, or use mode text."
@@ -76,7 +80,7 @@ def wake_runner(session: TenantSession, simulation: Simulation, *, delay_seconds
 
 async def simulated_number(session: TenantSession, registry: Registry, agent_id: UUID) -> PhoneNumber | None:
     """A number that the agent answers and that a played caller can ring."""
-    rows = numbers.listed(session).where(
+    rows = numbers.list_phone_numbers(session).where(
         col(PhoneNumber.inbound_agent_id) == agent_id, col(PhoneNumber.status) == "active"
     )
     for number in (await session.exec(rows.order_by(col(PhoneNumber.created_at)))).all():

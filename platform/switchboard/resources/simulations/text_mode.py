@@ -7,7 +7,7 @@ from switchboard.engine.conversation.text_response import Writer
 from switchboard.engine.providers.conversation import agent_model
 from switchboard.plugin_sdk import LLMProvider, Message, ProviderSettings, ToolContext
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.tools import declared_tools
+from switchboard.resources.agents.tools import build_declared_tools
 from switchboard.resources.knowledge_bases.agent_knowledge import agent_knowledge
 from switchboard.resources.simulations.callers import Lines, Persona, PlayedCaller
 from switchboard.resources.simulations.models import Simulation
@@ -23,7 +23,7 @@ async def hold(runtime: Runtime, simulation: Simulation, agent: Agent, played: P
     """Hold the conversation; `played` has what was said even where it breaks. Raises `ProviderError`."""
     knowledge = agent_knowledge(runtime, agent.organization_id, agent.knowledge_base_ids, played.embeddings)
     context = ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED)
-    others: list[Tool] = [*(tool() for tool in runtime.registry.tools), *await declared_tools(runtime, agent)]
+    others: list[Tool] = [*(tool() for tool in runtime.registry.tools), *await build_declared_tools(runtime, agent)]
     tools = Rehearsal(played, context, knowledge, others)
     async with agent_model(runtime.database, runtime.providers, simulation.organization_id, agent) as llm:
         caller = (

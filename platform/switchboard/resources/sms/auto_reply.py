@@ -31,8 +31,8 @@ from switchboard.foundation.web.errors import InsufficientBalance, NotFound
 from switchboard.plugin_sdk import LLMProvider, Message, ModelUsage, ProviderError, ProviderSettings, ToolContext
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.tools import declared_tools
-from switchboard.resources.billing.costs import embedding_cost, model_cost
+from switchboard.resources.agents.tools import build_declared_tools
+from switchboard.resources.billing.costs import calculate_embedding_cost, calculate_model_cost
 from switchboard.resources.identity.service import policy_of
 from switchboard.resources.knowledge_bases.agent_knowledge import agent_knowledge
 from switchboard.resources.phone_numbers import service as numbers
@@ -121,16 +121,16 @@ async def _take(runtime: Runtime, organization_id: UUID, conversation_id: UUID) 
 async def _answerer(session: TenantSession, conversation: SmsConversation) -> tuple[PhoneNumber, Agent] | None:
     """Who answers: the number's agent, where it is active, the number open for texts, and the contact somebody who can be texted."""
     try:
-        number = await numbers.get(session, conversation.phone_number_id)
+        number = await numbers.get_phone_number(session, conversation.phone_number_id)
     except NotFound:
         return None
-    agent = await agents.find(session, number.inbound_agent_id) if number.inbound_agent_id else None
+    agent = await agents.find_agent(session, number.inbound_agent_id) if number.inbound_agent_id else None
     schedule = Schedule.model_validate(number.sms_schedule) if number.sms_schedule else None
     if agent is None or agent.status != "active" or not is_open(schedule, now()) or not sms.can_be_called(conversation):
         return None
     if not number.sms_active or await sms.has_opted_out(session, conversation):
         return None
-    rows = sms.messages(session, conversation.id).where(
+    rows = sms.list_messages(session, conversation.id).where(
         col(SmsMessage.author) == "agent", col(SmsMessage.created_at) > now() - timedelta(hours=1)
     )
     if (await session.exec(select(func.count()).select_from(rows.subquery()))).one() >= MAX_ANSWERS_AN_HOUR:
@@ -140,7 +140,7 @@ async def _answerer(session: TenantSession, conversation: SmsConversation) -> tu
 
 
 async def _recent(session: TenantSession, conversation: SmsConversation) -> list[SmsMessage]:
-    rows = sms.messages(session, conversation.id).where(
+    rows = sms.list_messages(session, conversation.id).where(
         col(SmsMessage.author) != "platform", col(SmsMessage.status) != "failed"
     )
     newest = rows.order_by(col(SmsMessage.created_at).desc(), col(SmsMessage.id).desc()).limit(HISTORY_MESSAGES)
@@ -182,7 +182,7 @@ async def _think(runtime: Runtime, claim: _Claim, model: LLMProvider[ProviderSet
     knowledge = agent_knowledge(runtime, agent.organization_id, agent.knowledge_base_ids, claim.embeddings)
     own: list[Tool] = [OptOut(partial(_opt_out, runtime, claim)), *([SearchKnowledge(knowledge)] if knowledge else [])]
     toolbox = Toolbox(
-        [*own, *(tool() for tool in runtime.registry.tools), *await declared_tools(runtime, agent)], context
+        [*own, *(tool() for tool in runtime.registry.tools), *await build_declared_tools(runtime, agent)], context
     )
     known = await recalled(knowledge, claim.history[-1].content if claim.history else "", seconds=PATIENT_SECONDS)
     system = (Message("system", filled(agent.system_prompt, {})), Message("system", INSTRUCTION), *known)
@@ -217,8 +217,8 @@ async def _conclude(runtime: Runtime, claim: _Claim, text: str) -> bool:
             prices = (await policy_of(session, conversation.organization_id)).prices
             act_at_depth(session, claim.depth)
             try:
-                cost = model_cost(prices, claim.usage) + embedding_cost(prices, claim.embeddings)
-                await sms.write(session, conversation, claim.number, text, author="agent", cost=cost)
+                cost = calculate_model_cost(prices, claim.usage) + calculate_embedding_cost(prices, claim.embeddings)
+                await sms.save_outbound_message(session, conversation, claim.number, text, author="agent", cost=cost)
             except InsufficientBalance:
                 logger.warning("text not answered: the balance does not cover it", conversation_id=str(conversation.id))
         return True

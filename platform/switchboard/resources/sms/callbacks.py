@@ -34,7 +34,7 @@ async def apply(
 async def _find(
     session: TenantSession, carrier: str, carrier_text_id: str, message_id: UUID | None
 ) -> SmsMessage | None:
-    rows = sms.messages(session).where(col(SmsMessage.carrier) == carrier, col(SmsMessage.direction) == "outbound")
+    rows = sms.list_messages(session).where(col(SmsMessage.carrier) == carrier, col(SmsMessage.direction) == "outbound")
     named = (
         col(SmsMessage.carrier_text_id) == carrier_text_id if message_id is None else col(SmsMessage.id) == message_id
     )

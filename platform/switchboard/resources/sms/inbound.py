@@ -29,7 +29,7 @@ CARRIER_DELAY = timedelta(hours=1)
 async def receive(runtime: Runtime, organization_id: UUID, carrier: str, incoming: TextReceived) -> None:
     """Take a text in; told again by the carrier, it changes nothing. One to a number that is not ours is logged and dropped."""
     async with runtime.database.tenant(organization_id) as session:
-        number = await numbers.find_by_number(session, incoming.to_number)
+        number = await numbers.find_phone_number(session, incoming.to_number)
         if number is None:
             logger.warning(
                 "text to a number that is not the organization's",
@@ -37,7 +37,7 @@ async def receive(runtime: Runtime, organization_id: UUID, carrier: str, incomin
                 to_number=masked_number(incoming.to_number),
             )
             return
-        conversation = await sms.conversation_with(session, number, incoming.from_number)
+        conversation = await sms.get_or_create_conversation(session, number, incoming.from_number)
         if await _is_known(session, carrier, incoming.carrier_text_id):
             return
         message = _message(conversation, carrier, incoming)
@@ -53,7 +53,7 @@ async def receive(runtime: Runtime, organization_id: UUID, carrier: str, incomin
 
 
 async def _is_known(session: TenantSession, carrier: str, carrier_text_id: str) -> bool:
-    rows = sms.messages(session).where(
+    rows = sms.list_messages(session).where(
         col(SmsMessage.carrier) == carrier, col(SmsMessage.carrier_text_id) == carrier_text_id
     )
     return (await session.exec(rows)).one_or_none() is not None
@@ -61,9 +61,9 @@ async def _is_known(session: TenantSession, carrier: str, carrier_text_id: str) 
 
 async def _cause_depth(session: TenantSession, incoming: TextReceived) -> int:
     """What one of our own numbers has sent goes on where it left off, so that automations cannot chase each other over the carrier."""
-    if await numbers.find_by_number(session, incoming.from_number) is None:
+    if await numbers.find_phone_number(session, incoming.from_number) is None:
         return 0
-    rows = sms.messages(session).where(
+    rows = sms.list_messages(session).where(
         col(SmsMessage.direction) == "outbound",
         col(SmsMessage.from_number) == incoming.from_number,
         col(SmsMessage.to_number) == incoming.to_number,

@@ -8,18 +8,18 @@ from sqlmodel import col, select
 
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import InvalidState
-from switchboard.foundation.web.row_counts import total
+from switchboard.foundation.web.row_counts import count_rows
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 
 
-async def latest(
+async def list_latest_conversations(
     session: TenantSession, query: PageQuery, *, contact_number: str | None = None
 ) -> tuple[list[SmsConversation], int]:
     """A part of the conversations, or of those with a number, the one with the latest text first, and how many there are in all."""
-    rows = sms.conversations(session)
+    rows = sms.list_conversations(session)
     if contact_number is not None:
         rows = rows.where(col(SmsConversation.contact_number) == contact_number)
     part = (
@@ -27,10 +27,10 @@ async def latest(
         .limit(query.limit)
         .offset(query.offset)
     )
-    return list((await session.exec(part)).all()), await total(session, rows)
+    return list((await session.exec(part)).all()), await count_rows(session, rows)
 
 
-async def last_texts(session: TenantSession, conversations: Sequence[SmsConversation]) -> dict[UUID, SmsMessage]:
+async def get_last_messages(session: TenantSession, conversations: Sequence[SmsConversation]) -> dict[UUID, SmsMessage]:
     """The last text of each conversation that has one."""
     text = aliased(SmsMessage)
     own = select(text.id).where(
@@ -42,22 +42,24 @@ async def last_texts(session: TenantSession, conversations: Sequence[SmsConversa
         .correlate(SmsConversation)
         .scalar_subquery()
     )
-    wanted = sms.conversations(session).where(
+    wanted = sms.list_conversations(session).where(
         col(SmsConversation.id).in_([conversation.id for conversation in conversations])
     )
-    found = await session.exec(sms.messages(session).where(col(SmsMessage.id).in_(wanted.with_only_columns(newest))))
+    found = await session.exec(
+        sms.list_messages(session).where(col(SmsMessage.id).in_(wanted.with_only_columns(newest)))
+    )
     return {message.conversation_id: message for message in found.all()}
 
 
-async def reply(session: TenantSession, conversation_id: UUID, body: str) -> SmsMessage:
+async def reply_to_conversation(session: TenantSession, conversation_id: UUID, body: str) -> SmsMessage:
     """Write down a person's answer to be sent; what the agent owed is paid with it.
 
     Raises `NotFound`, `InvalidState` for a conversation whose number is not in use any more, and what `sms.compose` raises.
     """
     conversation = await sms.get_conversation(session, conversation_id, lock=True)
-    number = await numbers.find_active(session, conversation.phone_number_id)
+    number = await numbers.find_active_number(session, conversation.phone_number_id)
     if number is None:
         raise InvalidState("The number of this conversation is not in use any more.")
-    message = await sms.compose(session, number, conversation.contact_number, body, author="person")
+    message = await sms.compose_message(session, number, conversation.contact_number, body, author="person")
     conversation.reply_due_at = conversation.answering_until = None
     return message

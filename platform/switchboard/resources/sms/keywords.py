@@ -15,7 +15,7 @@ from switchboard.resources.do_not_call.models import DoNotCallEntry
 from switchboard.resources.identity.service import find_organization
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms.models import SmsConversation
-from switchboard.resources.sms.service import can_be_called, has_opted_out, write
+from switchboard.resources.sms.service import can_be_called, has_opted_out, save_outbound_message
 
 Keyword = Literal["stop", "start", "help"]
 WORDS: dict[Keyword, frozenset[str]] = {
@@ -64,21 +64,23 @@ async def obey(
         conversation.status = "closed"
         conversation.reply_due_at = conversation.answering_until = None
         if can_be_called(conversation):
-            await do_not_call.add(session, conversation.contact_number, source="text")
+            await do_not_call.add_entry(session, conversation.contact_number, source="text")
     elif said == "start":
         conversation.status = "open"
         if listing is not None:
-            await do_not_call.delete(session, listing.id)
+            await do_not_call.delete_entry(session, listing.id)
         is_news = not await has_opted_out(session, conversation)
     if is_news and not answered:
         organization = await find_organization(session, conversation.organization_id)
-        await write(session, conversation, number, f"{organization.name}: {ANSWERS[said]}", author="platform")
+        await save_outbound_message(
+            session, conversation, number, f"{organization.name}: {ANSWERS[said]}", author="platform"
+        )
     return True
 
 
 async def _own_listing(session: TenantSession, conversation: SmsConversation) -> DoNotCallEntry | None:
     """The contact's entry in the do-not-call list, where a text of theirs made it: others are not theirs to lift."""
-    rows = do_not_call.listed(session, phone_number=conversation.contact_number).where(
+    rows = do_not_call.list_entries(session, phone_number=conversation.contact_number).where(
         col(DoNotCallEntry.source) == "text"
     )
     return (await session.exec(rows)).one_or_none()

@@ -28,14 +28,14 @@ async def send_sms(session: TenantSession, data: SmsCreate) -> SmsMessageOut:
 
     The answer comes at once, with the text `queued`; what becomes of it is told by events and by its conversation.
     """
-    return SmsMessageOut.of(await sms.send(session, data))
+    return SmsMessageOut.of(await sms.send_message(session, data))
 
 
 @blueprint.get("/v1/sms/conversations")
 @endpoint(scope="sms:read", query=PageQuery, answer=Page[SmsConversationOut])
 async def list_sms_conversations(session: TenantSession, query: PageQuery) -> Page[SmsConversationOut]:
     """List text conversations."""
-    return await page(session, sms.conversations(session), SmsConversationOut.of, query)
+    return await page(session, sms.list_conversations(session), SmsConversationOut.of, query)
 
 
 @blueprint.get("/v1/sms/conversations/<conversation_id>/messages")
@@ -45,4 +45,4 @@ async def list_sms_messages(
 ) -> Page[SmsMessageOut]:
     """List the texts of a conversation."""
     await sms.get_conversation(session, conversation_id)
-    return await page(session, sms.messages(session, conversation_id), SmsMessageOut.of, query)
+    return await page(session, sms.list_messages(session, conversation_id), SmsMessageOut.of, query)

@@ -102,5 +102,5 @@ async def _settle(
 
 
 async def _locked(session: TenantSession, message_id: UUID) -> SmsMessage | None:
-    rows = sms.messages(session).where(col(SmsMessage.id) == message_id, col(SmsMessage.direction) == "outbound")
+    rows = sms.list_messages(session).where(col(SmsMessage.id) == message_id, col(SmsMessage.direction) == "outbound")
     return (await session.exec(rows.with_for_update())).one_or_none()

@@ -14,7 +14,7 @@ from switchboard.foundation.events.triggers import cause_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState, NotFound, RecipientOptedOut, ValidationFailed
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.costs import text_cost
+from switchboard.resources.billing.costs import calculate_text_cost
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.service import policy_of
 from switchboard.resources.phone_numbers import service as numbers
@@ -27,12 +27,12 @@ Author = Literal["api", "agent", "automation", "person", "platform"]
 QUEUE_PATIENCE = timedelta(seconds=3)
 
 
-def conversations(session: TenantSession) -> SelectOfScalar[SmsConversation]:
+def list_conversations(session: TenantSession) -> SelectOfScalar[SmsConversation]:
     """The organization's conversations."""
     return session.select(SmsConversation)
 
 
-def messages(session: TenantSession, conversation_id: UUID | None = None) -> SelectOfScalar[SmsMessage]:
+def list_messages(session: TenantSession, conversation_id: UUID | None = None) -> SelectOfScalar[SmsMessage]:
     """The organization's texts, or those of one conversation."""
     rows = session.select(SmsMessage)
     return rows if conversation_id is None else rows.where(col(SmsMessage.conversation_id) == conversation_id)
@@ -40,14 +40,16 @@ def messages(session: TenantSession, conversation_id: UUID | None = None) -> Sel
 
 async def get_conversation(session: TenantSession, conversation_id: UUID, *, lock: bool = False) -> SmsConversation:
     """Raises `NotFound`."""
-    rows = conversations(session).where(col(SmsConversation.id) == conversation_id)
+    rows = list_conversations(session).where(col(SmsConversation.id) == conversation_id)
     found = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
     if found is None:
         raise NotFound
     return found
 
 
-async def conversation_with(session: TenantSession, number: PhoneNumber, contact_number: str) -> SmsConversation:
+async def get_or_create_conversation(
+    session: TenantSession, number: PhoneNumber, contact_number: str
+) -> SmsConversation:
     """The conversation of one of our numbers with a contact, made where there is none; locked, so that its texts happen one after the other."""
     fresh = SmsConversation(
         id=new_id(),
@@ -56,21 +58,21 @@ async def conversation_with(session: TenantSession, number: PhoneNumber, contact
         contact_number=contact_number,
     )
     await session.exec(insert(SmsConversation).values(fresh.model_dump()).on_conflict_do_nothing())
-    rows = conversations(session).where(
+    rows = list_conversations(session).where(
         col(SmsConversation.phone_number_id) == number.id, col(SmsConversation.contact_number) == contact_number
     )
     return (await session.exec(rows.with_for_update())).one()
 
 
-async def send(session: TenantSession, data: SmsCreate, *, author: Author = "api") -> SmsMessage:
+async def send_message(session: TenantSession, data: SmsCreate, *, author: Author = "api") -> SmsMessage:
     """Write a text down to be sent. Raises `ValidationFailed` for a number that cannot be used, and what `compose` raises."""
-    number = await numbers.require(session, data.from_number_id, field="from_number_id")
+    number = await numbers.require_number(session, data.from_number_id, field="from_number_id")
     if data.to_number == number.phone_number:
         raise ValidationFailed.field("to_number", "is the number that the text is sent from")
-    return await compose(session, number, data.to_number, data.body, author=author)
+    return await compose_message(session, number, data.to_number, data.body, author=author)
 
 
-async def compose(
+async def compose_message(
     session: TenantSession, number: PhoneNumber, to_number: str, body: str, *, author: Author
 ) -> SmsMessage:
     """Write a text down to be sent from one of our numbers.
@@ -79,13 +81,13 @@ async def compose(
     """
     if not number.sms_active:
         raise InvalidState("The number cannot send texts.")
-    conversation = await conversation_with(session, number, to_number)
+    conversation = await get_or_create_conversation(session, number, to_number)
     if await has_opted_out(session, conversation):
         raise RecipientOptedOut
-    return await write(session, conversation, number, body, author=author)
+    return await save_outbound_message(session, conversation, number, body, author=author)
 
 
-async def write(
+async def save_outbound_message(
     session: TenantSession,
     conversation: SmsConversation,
     number: PhoneNumber,
@@ -116,7 +118,7 @@ async def write(
     )
     if author != "platform":
         prices = (await policy_of(session, message.organization_id)).prices
-        await ledger.hold(session, message.id, cost + text_cost(prices, message.segments))
+        await ledger.hold_funds(session, message.id, cost + calculate_text_cost(prices, message.segments))
     session.add(message)
     conversation.last_message_at = message.created_at
     await session.flush()

@@ -7,7 +7,7 @@ from switchboard.foundation.events.catalog import SmsSent, TextEvent
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.costs import text_cost
+from switchboard.resources.billing.costs import calculate_text_cost
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.identity.service import policy_of
 from switchboard.resources.sms.models import SmsMessage
@@ -32,7 +32,7 @@ async def advance(session: TenantSession, message: SmsMessage, status: Status, *
     if ORDER[status] == ORDER["failed"]:
         metrics.texts.labels("outbound", status).inc()
     if status == "failed":
-        await ledger.settle(session, "text", message.id, message.cost)
+        await ledger.settle_hold(session, "text", message.id, message.cost)
     if status in TAKEN and not taken:
         await _charge(session, message)
         await publish(session, await event_data(session, SmsSent, message), depth=message.cause_depth)
@@ -41,8 +41,8 @@ async def advance(session: TenantSession, message: SmsMessage, status: Status, *
 async def _charge(session: TenantSession, message: SmsMessage) -> None:
     """The carrier has taken the text: it costs from now on, once."""
     prices = (await policy_of(session, message.organization_id)).prices
-    message.cost += text_cost(prices, message.segments)
-    await ledger.settle(session, "text", message.id, message.cost)
+    message.cost += calculate_text_cost(prices, message.segments)
+    await ledger.settle_hold(session, "text", message.id, message.cost)
 
 
 async def event_data(session: TenantSession, kind: type[TextEvent], message: SmsMessage) -> TextEvent:
@@ -51,5 +51,5 @@ async def event_data(session: TenantSession, kind: type[TextEvent], message: Sms
         name: getattr(message, name) for name in TextEvent.model_fields if name not in ("message_id", "contact_name")
     }
     contact_number = message.from_number if message.direction == "inbound" else message.to_number
-    name = await contacts.name_of(session, contact_number)
+    name = await contacts.get_contact_name(session, contact_number)
     return kind.model_validate({**fields, "message_id": message.id, "contact_name": name})

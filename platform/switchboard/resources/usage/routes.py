@@ -17,7 +17,7 @@ async def get_usage(session: TenantSession) -> UsageOut:
 
     Months begin and end in the organization's time zone. `cost` is everything charged: calls, texts and numbers.
     """
-    return (await usage.months(session, 1))[0]
+    return (await usage.summarize_months(session, 1))[0]
 
 
 @blueprint.get("/v1/usage/history")
@@ -27,4 +27,4 @@ async def get_usage_history(session: TenantSession, query: HistoryQuery) -> Usag
 
     Newest first; months without anything are zeros.
     """
-    return UsageHistoryOut(items=await usage.months(session, query.months))
+    return UsageHistoryOut(items=await usage.summarize_months(session, query.months))

@@ -30,7 +30,7 @@ _TOTALS = text(
 )
 
 
-async def months(session: TenantSession, count: int) -> list[UsageOut]:
+async def summarize_months(session: TenantSession, count: int) -> list[UsageOut]:
     """The last so many months, the current one first; those without anything are zeros."""
     organization = await session.get_one(Organization, session.organization_id)
     zone = ZoneInfo(organization.timezone)

@@ -21,7 +21,7 @@ SAMPLE_METADATA: dict[str, JsonValue] = {"test": True}
 """By what a receiver tells a made-up event from a true one: it stands in the signed body."""
 
 
-def listed(
+def list_deliveries(
     session: TenantSession, query: DeliveryQuery | None = None, *, target_id: UUID | None = None
 ) -> SelectOfScalar[Delivery]:
     """The organization's deliveries, filtered."""
@@ -35,17 +35,17 @@ def listed(
     return rows
 
 
-async def get(session: TenantSession, delivery_id: UUID) -> Delivery:
+async def get_delivery(session: TenantSession, delivery_id: UUID) -> Delivery:
     """Raises `NotFound`."""
-    delivery = (await session.exec(listed(session).where(col(Delivery.id) == delivery_id))).one_or_none()
+    delivery = (await session.exec(list_deliveries(session).where(col(Delivery.id) == delivery_id))).one_or_none()
     if delivery is None:
         raise NotFound
     return delivery
 
 
-async def attempts(session: TenantSession, delivery_id: UUID) -> list[DeliveryAttempt]:
+async def list_attempts(session: TenantSession, delivery_id: UUID) -> list[DeliveryAttempt]:
     """A delivery's attempts, in order. Raises `NotFound`."""
-    delivery = await get(session, delivery_id)
+    delivery = await get_delivery(session, delivery_id)
     rows = select(DeliveryAttempt).where(
         col(DeliveryAttempt.organization_id) == delivery.organization_id,
         col(DeliveryAttempt.delivery_id) == delivery.id,
@@ -53,9 +53,9 @@ async def attempts(session: TenantSession, delivery_id: UUID) -> list[DeliveryAt
     return list((await session.exec(rows.order_by(col(DeliveryAttempt.number)))).all())
 
 
-async def replay(session: TenantSession, delivery_id: UUID) -> Delivery:
+async def replay_delivery(session: TenantSession, delivery_id: UUID) -> Delivery:
     """Deliver the same bytes once more, under an id of its own. Raises `NotFound`, `InvalidState` where nobody would receive it."""
-    original = await get(session, delivery_id)
+    original = await get_delivery(session, delivery_id)
     rows = select(EventTarget).where(
         col(EventTarget.organization_id) == original.organization_id, col(EventTarget.id) == original.target_id
     )
@@ -66,9 +66,9 @@ async def replay(session: TenantSession, delivery_id: UUID) -> Delivery:
     return enqueue(session, target, original.event_type, original.body, replayed_from_id=original.id)
 
 
-async def send_sample(session: TenantSession, endpoint_id: UUID) -> Delivery:
+async def send_test_event(session: TenantSession, endpoint_id: UUID) -> Delivery:
     """Deliver a made-up `call.completed`, whatever the endpoint subscribes to. Raises `NotFound`, `InvalidState` for one that is disabled."""
-    endpoint = await endpoints.get(session, endpoint_id)
+    endpoint = await endpoints.get_endpoint(session, endpoint_id)
     _refuse_disabled(endpoint)
     ended = now()
     sample = CallCompleted(

@@ -39,7 +39,7 @@ async def list_webhook_endpoints(session: TenantSession) -> list[EndpointOut]:
 
     All of them, newest first; there are at most ten.
     """
-    return [EndpointOut.of(found) for found in await webhooks.all_of_them(session)]
+    return [EndpointOut.of(found) for found in await webhooks.get_all_endpoints(session)]
 
 
 @blueprint.post("/v1/webhook-endpoints")
@@ -50,7 +50,7 @@ async def create_webhook_endpoint(session: TenantSession, data: EndpointCreate) 
     The answer holds its signing secret, which is not shown again. The address must be public; private, loopback and reserved ones are refused.
     """
     runtime = current_runtime()
-    made, secret = await webhooks.create(session, data, keyring=runtime.keyring, outbound=runtime.outbound)
+    made, secret = await webhooks.create_endpoint(session, data, keyring=runtime.keyring, outbound=runtime.outbound)
     return EndpointCreated.model_validate({**EndpointOut.of(made).model_dump(), "secret": secret})
 
 
@@ -58,7 +58,7 @@ async def create_webhook_endpoint(session: TenantSession, data: EndpointCreate) 
 @endpoint(scope="webhooks:read", answer=EndpointOut)
 async def get_webhook_endpoint(session: TenantSession, endpoint_id: UUID) -> EndpointOut:
     """Get a webhook endpoint."""
-    return EndpointOut.of(await webhooks.get(session, endpoint_id))
+    return EndpointOut.of(await webhooks.get_endpoint(session, endpoint_id))
 
 
 @blueprint.patch("/v1/webhook-endpoints/<endpoint_id>")
@@ -68,7 +68,9 @@ async def update_webhook_endpoint(session: TenantSession, endpoint_id: UUID, dat
 
     Only the given fields change. A disabled endpoint gets no new deliveries and its pending ones wait; enabled again, they go on.
     """
-    return EndpointOut.of(await webhooks.update(session, endpoint_id, data, outbound=current_runtime().outbound))
+    return EndpointOut.of(
+        await webhooks.update_endpoint(session, endpoint_id, data, outbound=current_runtime().outbound)
+    )
 
 
 @blueprint.delete("/v1/webhook-endpoints/<endpoint_id>")
@@ -78,7 +80,7 @@ async def delete_webhook_endpoint(session: TenantSession, endpoint_id: UUID) -> 
 
     What was on its way to it is not delivered any more.
     """
-    await webhooks.delete(session, endpoint_id)
+    await webhooks.delete_endpoint(session, endpoint_id)
 
 
 @blueprint.get("/v1/webhook-endpoints/<endpoint_id>/deliveries")
@@ -87,8 +89,8 @@ async def list_webhook_endpoint_deliveries(
     session: TenantSession, endpoint_id: UUID, query: DeliveryQuery
 ) -> Page[DeliveryOut]:
     """List an endpoint's deliveries."""
-    await webhooks.get(session, endpoint_id)
-    return await page(session, deliveries.listed(session, query, target_id=endpoint_id), DeliveryOut.of, query)
+    await webhooks.get_endpoint(session, endpoint_id)
+    return await page(session, deliveries.list_deliveries(session, query, target_id=endpoint_id), DeliveryOut.of, query)
 
 
 @blueprint.post("/v1/webhook-endpoints/<endpoint_id>/rotate-secret")
@@ -98,7 +100,7 @@ async def rotate_webhook_secret(session: TenantSession, endpoint_id: UUID, query
 
     With grace each delivery is signed by both secrets for 24 hours; a secret from a rotation before that ends at once.
     """
-    rotated, secret = await webhooks.rotate_secret(
+    rotated, secret = await webhooks.rotate_endpoint_secret(
         session, endpoint_id, grace=query.grace, keyring=current_runtime().keyring
     )
     return RotatedSecret(secret=secret, previous_secret_expires_at=rotated.previous_secret_expires_at)
@@ -111,7 +113,7 @@ async def send_test_event(session: TenantSession, endpoint_id: UUID) -> Delivery
 
     A made-up `call.completed` with `"metadata": {"test": true}`, whatever the endpoint subscribes to; an addition to the specification.
     """
-    return DeliveryOut.of(await deliveries.send_sample(session, endpoint_id))
+    return DeliveryOut.of(await deliveries.send_test_event(session, endpoint_id))
 
 
 @blueprint.get("/v1/webhook-deliveries")
@@ -121,7 +123,7 @@ async def list_webhook_deliveries(session: TenantSession, query: AllDeliveriesQu
 
     Those to the webhooks of agents and of the integration too; an addition to the specification.
     """
-    return await page(session, deliveries.listed(session, query), DeliveryOut.of, query)
+    return await page(session, deliveries.list_deliveries(session, query), DeliveryOut.of, query)
 
 
 @blueprint.get("/v1/webhook-deliveries/<delivery_id>")
@@ -131,7 +133,7 @@ async def get_webhook_delivery(session: TenantSession, delivery_id: UUID) -> Del
 
     An addition to the specification.
     """
-    return DeliveryOut.of(await deliveries.get(session, delivery_id))
+    return DeliveryOut.of(await deliveries.get_delivery(session, delivery_id))
 
 
 @blueprint.get("/v1/webhook-deliveries/<delivery_id>/attempts")
@@ -141,7 +143,9 @@ async def list_delivery_attempts(session: TenantSession, delivery_id: UUID) -> A
 
     In order, at most six; an addition to the specification.
     """
-    return AttemptsOut(items=[AttemptOut.of(attempt) for attempt in await deliveries.attempts(session, delivery_id)])
+    return AttemptsOut(
+        items=[AttemptOut.of(attempt) for attempt in await deliveries.list_attempts(session, delivery_id)]
+    )
 
 
 @blueprint.post("/v1/webhook-deliveries/<delivery_id>/replay")
@@ -151,7 +155,7 @@ async def replay_delivery(session: TenantSession, delivery_id: UUID) -> Delivery
 
     Makes a new delivery of the same body to the same endpoint, with an id of its own and `replayed_from_id`.
     """
-    return DeliveryOut.of(await deliveries.replay(session, delivery_id))
+    return DeliveryOut.of(await deliveries.replay_delivery(session, delivery_id))
 
 
 @blueprint.get("/v1/webhook-events")

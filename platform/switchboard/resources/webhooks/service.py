@@ -22,27 +22,27 @@ MOST_ENDPOINTS = 10
 GRACE = timedelta(hours=24)
 
 
-def listed(session: TenantSession) -> SelectOfScalar[EventTarget]:
+def list_endpoints(session: TenantSession) -> SelectOfScalar[EventTarget]:
     """The organization's endpoints."""
     return session.select(EventTarget).where(col(EventTarget.kind) == "endpoint")
 
 
-async def all_of_them(session: TenantSession) -> list[EventTarget]:
+async def get_all_endpoints(session: TenantSession) -> list[EventTarget]:
     """The organization's endpoints, newest first."""
-    rows = listed(session).order_by(col(EventTarget.created_at).desc(), col(EventTarget.id).desc())
+    rows = list_endpoints(session).order_by(col(EventTarget.created_at).desc(), col(EventTarget.id).desc())
     return list((await session.exec(rows)).all())
 
 
-async def get(session: TenantSession, endpoint_id: UUID, *, lock: bool = False) -> EventTarget:
+async def get_endpoint(session: TenantSession, endpoint_id: UUID, *, lock: bool = False) -> EventTarget:
     """Raises `NotFound`."""
-    rows = listed(session).where(col(EventTarget.id) == endpoint_id)
+    rows = list_endpoints(session).where(col(EventTarget.id) == endpoint_id)
     endpoint = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
     if endpoint is None:
         raise NotFound
     return endpoint
 
 
-async def create(
+async def create_endpoint(
     session: TenantSession, data: EndpointCreate, *, keyring: KeyRing, outbound: OutboundClient
 ) -> tuple[EventTarget, str]:
     """Make an endpoint; its secret is answered once. Raises `ValidationFailed` for an address, `InvalidState` for the eleventh."""
@@ -51,7 +51,7 @@ async def create(
     await session.exec(
         select(func.pg_advisory_xact_lock(func.hashtextextended(f"webhook endpoints {organization_id}", 0)))
     )
-    if len(await all_of_them(session)) >= MOST_ENDPOINTS:
+    if len(await get_all_endpoints(session)) >= MOST_ENDPOINTS:
         raise InvalidState(f"An organization may hold {MOST_ENDPOINTS} webhook endpoints.")
     endpoint = EventTarget(
         id=new_id(),
@@ -66,11 +66,11 @@ async def create(
     return endpoint, secret
 
 
-async def update(
+async def update_endpoint(
     session: TenantSession, endpoint_id: UUID, data: EndpointUpdate, *, outbound: OutboundClient
 ) -> EventTarget:
     """Change the given fields. Raises `NotFound` and `ValidationFailed`."""
-    endpoint = await get(session, endpoint_id, lock=True)
+    endpoint = await get_endpoint(session, endpoint_id, lock=True)
     given = data.model_fields_set
     if "url" in given:
         endpoint.url = public_url(outbound, data.url, field="url")
@@ -82,22 +82,22 @@ async def update(
         endpoint.enabled = data.enabled
         if data.enabled:
             endpoint.consecutive_failures = 0
-            wake(session, "start_deliveries")
+            wake(session, "wake_delivery_worker")
     endpoint.updated_at = now()
     return endpoint
 
 
-async def delete(session: TenantSession, endpoint_id: UUID) -> None:
+async def delete_endpoint(session: TenantSession, endpoint_id: UUID) -> None:
     """Delete an endpoint; what was on its way to it fails. Raises `NotFound`."""
-    endpoint = await get(session, endpoint_id)
+    endpoint = await get_endpoint(session, endpoint_id)
     await remove_target(session, endpoint.id)
 
 
-async def rotate_secret(
+async def rotate_endpoint_secret(
     session: TenantSession, endpoint_id: UUID, *, grace: bool, keyring: KeyRing
 ) -> tuple[EventTarget, str]:
     """Make a new secret. With grace the one before signs too for 24 hours, and one before that does not any more. Raises `NotFound`."""
-    endpoint = await get(session, endpoint_id, lock=True)
+    endpoint = await get_endpoint(session, endpoint_id, lock=True)
     endpoint.previous_secret = endpoint.secret if grace else None
     endpoint.previous_secret_expires_at = now() + GRACE if grace else None
     endpoint.updated_at = now()

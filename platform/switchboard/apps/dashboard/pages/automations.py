@@ -47,7 +47,7 @@ async def automations_page(session: TenantSession, query: PageQuery) -> str:
     titles = {kind.name: kind.title for kind in current_runtime().registry.actions}
     return await render(
         "dashboard/automations/list.html",
-        automations=await rows(session, automations.listed(session), query),
+        automations=await rows(session, automations.list_automations(session), query),
         titles=titles,
     )
 
@@ -63,7 +63,7 @@ async def new_automation_page(session: TenantSession, form: Form) -> str:
 @page()
 async def automation_page(session: TenantSession, automation_id: UUID, form: Form) -> str:
     """The builder of one automation."""
-    automation = await automations.get(session, automation_id)
+    automation = await automations.get_automation(session, automation_id)
     kept = forms.shown(automation, await _kinds(session))
     return await _builder(session, _again(form) if form.was_sent else form.starting_with(kept), automation_id)
 
@@ -89,12 +89,12 @@ async def draft_new_automation(session: TenantSession, visitor: Visitor) -> str:
 async def draft_automation(session: TenantSession, visitor: Visitor, automation_id: UUID) -> str:
     """The same for an automation that there is."""
     await check_form(visitor)
-    await automations.get(session, automation_id)
+    await automations.get_automation(session, automation_id)
     return await _builder(session, Form(forms.changed(nested(await request.form))), automation_id)
 
 
 async def _builder(session: TenantSession, form: Form, automation_id: UUID | None) -> str:
-    automation = await automations.get(session, automation_id) if automation_id else None
+    automation = await automations.get_automation(session, automation_id) if automation_id else None
     return await render(
         "dashboard/automations/builder.html",
         form=form,
@@ -123,7 +123,7 @@ async def _kinds(session: TenantSession) -> forms.Kinds:
 async def add_automation(session: TenantSession) -> Next:
     """Make an automation."""
     runtime, data = current_runtime(), await _read(session)
-    made = await automations.create(session, data, registry=runtime.registry, outbound=runtime.outbound)
+    made = await automations.create_automation(session, data, registry=runtime.registry, outbound=runtime.outbound)
     return Next(url_for("dashboard.automations_page"), f"{made.name} was made.")
 
 
@@ -133,7 +133,9 @@ async def save_automation(session: TenantSession, automation_id: UUID) -> Next:
     """Change an automation; runs that have begun go on as they were."""
     runtime, data = current_runtime(), await _read(session)
     whole = AutomationUpdate.model_validate(data.model_dump(mode="json"))
-    await automations.update(session, automation_id, whole, registry=runtime.registry, outbound=runtime.outbound)
+    await automations.update_automation(
+        session, automation_id, whole, registry=runtime.registry, outbound=runtime.outbound
+    )
     return Next(url_for("dashboard.automation_page", automation_id=automation_id), "Saved.")
 
 
@@ -148,7 +150,7 @@ async def switch_automation(session: TenantSession, automation_id: UUID, data: A
     if data.model_fields_set != {"enabled"}:
         raise ValidationFailed("Only the switch can be changed here.")
     runtime = current_runtime()
-    changed = await automations.update(
+    changed = await automations.update_automation(
         session, automation_id, data, registry=runtime.registry, outbound=runtime.outbound
     )
     return Next(url_for("dashboard.automations_page"), f"{changed.name} is {'on' if changed.enabled else 'off'}.")
@@ -158,7 +160,7 @@ async def switch_automation(session: TenantSession, automation_id: UUID, data: A
 @action()
 async def delete_automation(session: TenantSession, automation_id: UUID) -> Next:
     """Delete an automation with its runs."""
-    await automations.delete(session, automation_id)
+    await automations.delete_automation(session, automation_id)
     return Next(url_for("dashboard.automations_page"), "The automation was deleted.")
 
 
@@ -166,8 +168,8 @@ async def delete_automation(session: TenantSession, automation_id: UUID) -> Next
 @page(query=RunsQuery)
 async def automation_runs_page(session: TenantSession, automation_id: UUID, query: RunsQuery) -> str:
     """What events have made an automation do."""
-    automation = await automations.get(session, automation_id)
-    found = await rows(session, await automations.runs(session, automation_id, status=query.status), query)
+    automation = await automations.get_automation(session, automation_id)
+    found = await rows(session, await automations.list_runs(session, automation_id, status=query.status), query)
     return await render("dashboard/automations/runs.html", automation=automation, runs=found, query=query)
 
 

@@ -59,15 +59,15 @@ class Line:
 @page(query=CallsQuery)
 async def calls_page(session: TenantSession, query: CallsQuery) -> str:
     """The calls, the latest first."""
-    wanted = calls.listed(session, query)
-    found = await rows(session, calls.with_number(wanted, query.number) if query.number else wanted, query)
+    wanted = calls.list_calls(session, query)
+    found = await rows(session, calls.filter_by_number(wanted, query.number) if query.number else wanted, query)
     return await render(
         "dashboard/calls/list.html",
         calls=found,
         query=query,
         statuses=STATUSES,
-        agents=await agents.names(session),
-        names=await contacts.names_of(
+        agents=await agents.get_agent_names(session),
+        names=await contacts.get_contact_names(
             session, {number for call in found.items for number in (call.from_number, call.to_number)}
         ),
     )
@@ -78,11 +78,11 @@ async def calls_page(session: TenantSession, query: CallsQuery) -> str:
 async def new_call_page(session: TenantSession, query: NewCallQuery, form: Form) -> str:
     """The form of a new call."""
     form.starting_with(query.model_dump())
-    own = await numbers.active(session)
+    own = await numbers.list_active_numbers(session)
     return await render(
         "dashboard/calls/new.html",
         form=form,
-        agents=await agents.names(session, status="active"),
+        agents=await agents.get_agent_names(session, status="active"),
         numbers=[(number.id, number_name(number)) for number in own],
     )
 
@@ -91,7 +91,7 @@ async def new_call_page(session: TenantSession, query: NewCallQuery, form: Form)
 @action(form=CallCreate, invalid=new_call_page)
 async def place_call(session: TenantSession, data: CallCreate) -> Next:
     """Have an agent call somebody."""
-    call = await calls.place(session, data)
+    call = await calls.place_call(session, data)
     return Next(url_for("dashboard.call_page", call_id=call.id))
 
 
@@ -99,7 +99,7 @@ async def place_call(session: TenantSession, data: CallCreate) -> Next:
 @page()
 async def call_page(session: TenantSession, call_id: UUID) -> str:
     """One call."""
-    call = await calls.get(session, call_id)
+    call = await calls.get_call(session, call_id)
     return await render("dashboard/calls/call.html", **(await _talk(session, call) | await _about(session, call)))
 
 
@@ -107,10 +107,10 @@ async def call_page(session: TenantSession, call_id: UUID) -> str:
 @page()
 async def call_talk(visitor: Visitor, session: TenantSession, call_id: UUID) -> Response:
     """What is said in a call, while it goes on; at its end, with its recording."""
-    await calls.get(session, call_id)
+    await calls.get_call(session, call_id)
 
     async def show(session: TenantSession) -> str:
-        call = await calls.get(session, call_id)
+        call = await calls.get_call(session, call_id)
         shown = await render_part("dashboard/calls/talk.html", **await _talk(session, call))
         return Last(shown) if is_over(call) else shown
 
@@ -121,10 +121,10 @@ async def call_talk(visitor: Visitor, session: TenantSession, call_id: UUID) -> 
 @page()
 async def call_about(visitor: Visitor, session: TenantSession, call_id: UUID) -> Response:
     """What is known of a call, while it goes on and until it is analysed."""
-    await calls.get(session, call_id)
+    await calls.get_call(session, call_id)
 
     async def show(session: TenantSession) -> str:
-        call = await calls.get(session, call_id)
+        call = await calls.get_call(session, call_id)
         shown = await render_part("dashboard/calls/about.html", **await _about(session, call))
         return shown if _changes(call) else Last(shown)
 
@@ -135,14 +135,14 @@ async def call_about(visitor: Visitor, session: TenantSession, call_id: UUID) ->
 @page()
 async def call_recording(session: TenantSession, call_id: UUID) -> Response:
     """A call's recording, for the player: the same as the API's, ranges included."""
-    return await recordings.stream(current_runtime(), await calls.get(session, call_id))
+    return await recordings.stream(current_runtime(), await calls.get_call(session, call_id))
 
 
 @dashboard.get("/dashboard/calls/<call_id>/waveform")
 @page()
 async def call_waveform(session: TenantSession, call_id: UUID) -> str:
     """The drawing of a recording of our own."""
-    path = recordings.own_file(current_runtime().settings, await calls.get(session, call_id))
+    path = recordings.own_file(current_runtime().settings, await calls.get_call(session, call_id))
     if path is None:
         raise NotFound("The call has no recording of ours.")
     drawn = waveform.draw(await waveform_peaks.measure(path, waveform.PARTS))
@@ -167,7 +167,7 @@ async def _talk(session: TenantSession, call: Call) -> dict[str, object]:
 
 async def _about(session: TenantSession, call: Call) -> dict[str, object]:
     other = call.from_number if call.direction == "inbound" else call.to_number
-    names = await agents.names(session)
+    names = await agents.get_agent_names(session)
     parts = sorted(
         ((name.replace("_", " "), float(cost), "accent") for name, cost in call.cost_parts.items()),
         key=lambda part: -part[1],
@@ -176,7 +176,7 @@ async def _about(session: TenantSession, call: Call) -> dict[str, object]:
         "call": call,
         "changes": _changes(call),
         "agent_name": names.get(call.agent_id) if call.agent_id else None,
-        "contact": await contacts.find_by_number(session, other),
+        "contact": await contacts.find_contact_by_number(session, other),
         "other": other,
         "ended": ENDED.get(call.ended_reason or "", call.ended_reason),
         "served_by": [(CAPABILITIES.get(name, name), provider) for name, provider in call.served_by.items()],
@@ -190,7 +190,9 @@ async def _about(session: TenantSession, call: Call) -> dict[str, object]:
 
 async def said(session: TenantSession, call_id: UUID) -> list[Line]:
     """A call's transcript, for `calls/lines.html`. Raises `NotFound`."""
-    return [_tool(entry) if entry.role == "tool" else Line(entry) for entry in await calls.transcript(session, call_id)]
+    return [
+        _tool(entry) if entry.role == "tool" else Line(entry) for entry in await calls.get_transcript(session, call_id)
+    ]
 
 
 def _tool(entry: TranscriptLine) -> Line:

@@ -20,7 +20,7 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import FieldError, InvalidState, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.campaigns import service as campaigns
-from switchboard.resources.campaigns.csv_import import Layout, PeopleList, read_people, region_of
+from switchboard.resources.campaigns.csv_import import Layout, PeopleList, parse_contact_list, region_of
 from switchboard.resources.campaigns.models import Campaign
 from switchboard.resources.campaigns.schemas import CampaignCreate, CampaignFields
 from switchboard.resources.phone_numbers import service as numbers
@@ -71,7 +71,7 @@ async def add_campaign(session: TenantSession, visitor: Visitor) -> Next:
     values, faults = await _typed()
     settings = _settings(values, visitor)
     people = _sound(await _people(session, values), values, faults)
-    campaign = await campaigns.create(session, parse(CampaignCreate, {**settings, "contacts": people.people}))  # type: ignore[dict-item] # models
+    campaign = await campaigns.create_campaign(session, parse(CampaignCreate, {**settings, "contacts": people.people}))  # type: ignore[dict-item] # models
     return Next(
         url_for("dashboard.campaign_page", campaign_id=campaign.id),
         "The campaign was made. Nobody is called before you start it.",
@@ -82,7 +82,7 @@ async def add_campaign(session: TenantSession, visitor: Visitor) -> Next:
 @page()
 async def edit_campaign_page(session: TenantSession, visitor: Visitor, campaign_id: UUID, form: Form) -> str:
     """A campaign's settings."""
-    campaign = await campaigns.get(session, campaign_id)
+    campaign = await campaigns.get_campaign(session, campaign_id)
     kept = {
         **campaign.model_dump(mode="json"),
         "scheduled_at": _local(campaign.scheduled_at, visitor),
@@ -144,7 +144,7 @@ async def add_campaign_people(session: TenantSession, campaign_id: UUID) -> Next
 
 
 async def _open_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
-    campaign = await campaigns.get(session, campaign_id)
+    campaign = await campaigns.get_campaign(session, campaign_id)
     if campaign.status not in campaigns.OPEN:
         raise InvalidState(f"The campaign is {campaign.status}. Nobody can be added to it.")
     return campaign
@@ -191,10 +191,10 @@ async def _people(
 ) -> PeopleList:
     """The list, read in a thread: a hundred thousand lines take seconds, and live calls need not wait."""
     number_id = campaign.phone_number_id if campaign else parse_id(str(values.get("phone_number_id")))
-    number = await numbers.find_active(session, number_id) if number_id else None
+    number = await numbers.find_active_number(session, number_id) if number_id else None
     region = region_of(number.phone_number) if number else None
     return await asyncio.to_thread(
-        read_people, str(values["people"]), region=region, layout=_layout(values.get("columns"))
+        parse_contact_list, str(values["people"]), region=region, layout=_layout(values.get("columns"))
     )
 
 

@@ -33,7 +33,7 @@ LIVE = ("scheduled", "running", "paused")
 async def campaigns_page(session: TenantSession, query: PageQuery) -> str:
     """Every campaign with how far it is."""
     return await render(
-        "dashboard/campaigns/list.html", campaigns=await rows(session, campaigns.listed(session), query)
+        "dashboard/campaigns/list.html", campaigns=await rows(session, campaigns.list_campaigns(session), query)
     )
 
 
@@ -43,14 +43,16 @@ async def campaign_page(
     session: TenantSession, visitor: Visitor, campaign_id: UUID, query: CampaignContactQuery
 ) -> str:
     """One campaign: its progress and whom it calls, both as they change."""
-    campaign = await campaigns.get(session, campaign_id)
+    campaign = await campaigns.get_campaign(session, campaign_id)
     return await render(
         "dashboard/campaigns/campaign.html",
         **await _progress(session, campaign),
-        contacts=await rows(session, campaigns.contacts(session, campaign_id, status=query.status), query),
+        contacts=await rows(
+            session, campaigns.list_campaign_contacts(session, campaign_id, status=query.status), query
+        ),
         query=query,
-        agent=await agents.find(session, campaign.agent_id),
-        number=await numbers.find_active(session, campaign.phone_number_id),
+        agent=await agents.find_agent(session, campaign.agent_id),
+        number=await numbers.find_active_number(session, campaign.phone_number_id),
         hours=hours_of(visitor),
         delays=DELAYS,
         is_live=campaign.status in LIVE,
@@ -78,7 +80,8 @@ async def campaign_live(visitor: Visitor, campaign_id: UUID) -> Response:
 
     async def show(session: TenantSession) -> str:
         return await render_part(
-            "dashboard/campaigns/progress.html", **await _progress(session, await campaigns.get(session, campaign_id))
+            "dashboard/campaigns/progress.html",
+            **await _progress(session, await campaigns.get_campaign(session, campaign_id)),
         )
 
     return await live(visitor, show)
@@ -91,7 +94,7 @@ async def campaign_contacts_live(visitor: Visitor, campaign_id: UUID, query: Cam
     await _require(visitor, campaign_id)
 
     async def show(session: TenantSession) -> str:
-        found = await rows(session, campaigns.contacts(session, campaign_id, status=query.status), query)
+        found = await rows(session, campaigns.list_campaign_contacts(session, campaign_id, status=query.status), query)
         return await render_part("dashboard/campaigns/contacts.html", contacts=found, query=query)
 
     return await live(visitor, show)
@@ -100,14 +103,14 @@ async def campaign_contacts_live(visitor: Visitor, campaign_id: UUID, query: Cam
 async def _require(visitor: Visitor, campaign_id: UUID) -> None:
     """Raises `NotFound`, before a stream begins."""
     async with current_runtime().database.tenant(visitor.organization_id) as session:
-        await campaigns.get(session, campaign_id)
+        await campaigns.get_campaign(session, campaign_id)
 
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/start")
 @action()
 async def start_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     """Begin to dial, or wait for the campaign's time."""
-    await lifecycle.start(session, campaign_id)
+    await lifecycle.start_campaign(session, campaign_id)
     return _back(campaign_id)
 
 
@@ -115,7 +118,7 @@ async def start_campaign(session: TenantSession, campaign_id: UUID) -> Next:
 @action()
 async def pause_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     """Dial nobody else; calls that run end by themselves."""
-    await lifecycle.pause(session, campaign_id)
+    await lifecycle.pause_campaign(session, campaign_id)
     return _back(campaign_id)
 
 
@@ -123,7 +126,7 @@ async def pause_campaign(session: TenantSession, campaign_id: UUID) -> Next:
 @action()
 async def resume_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     """Go on dialling."""
-    await lifecycle.resume(session, campaign_id)
+    await lifecycle.resume_campaign(session, campaign_id)
     return _back(campaign_id)
 
 
@@ -131,7 +134,7 @@ async def resume_campaign(session: TenantSession, campaign_id: UUID) -> Next:
 @action()
 async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     """End a campaign for good."""
-    await lifecycle.cancel(session, campaign_id)
+    await lifecycle.cancel_campaign(session, campaign_id)
     return _back(campaign_id)
 
 
@@ -139,7 +142,7 @@ async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> Next:
 @action()
 async def delete_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     """Delete a campaign, canceled first where it runs; its calls stay."""
-    await lifecycle.delete(session, campaign_id)
+    await lifecycle.delete_campaign(session, campaign_id)
     return Next(url_for("dashboard.campaigns_page"), "The campaign was deleted. Its calls are still among the calls.")
 
 
@@ -149,10 +152,10 @@ def _back(campaign_id: UUID) -> Next:
 
 async def choices(session: TenantSession) -> dict[str, list[tuple[JsonValue, str]]]:
     """The agents and numbers that a campaign may have."""
-    found, paused = await agents.names(session), await agents.names(session, status="paused")
+    found, paused = await agents.get_agent_names(session), await agents.get_agent_names(session, status="paused")
     return {
         "agents": [
             (str(agent_id), f"{name} (paused)" if agent_id in paused else name) for agent_id, name in found.items()
         ],
-        "numbers": [(str(number.id), number_name(number)) for number in await numbers.active(session)],
+        "numbers": [(str(number.id), number_name(number)) for number in await numbers.list_active_numbers(session)],
     }

@@ -21,10 +21,10 @@ from switchboard.resources.do_not_call import service as do_not_call
 async def contacts_page(session: TenantSession, query: ContactQuery) -> str:
     """Whom the organization talks to."""
     if query.search:
-        part, total = await contacts.found(session, query)
+        part, total = await contacts.search_contacts(session, query)
         listing = Page[Contact].model_construct(items=part, total=total, limit=query.limit, offset=query.offset)
     else:
-        listing = await rows(session, contacts.listed(session, phone_number=query.phone), query)
+        listing = await rows(session, contacts.list_contacts(session, phone_number=query.phone), query)
     return await render("dashboard/contacts/list.html", contacts=listing, query=query)
 
 
@@ -39,7 +39,7 @@ async def new_contact_page(form: Form) -> str:
 @action(form=ContactCreate, invalid=new_contact_page)
 async def add_contact(session: TenantSession, data: ContactCreate) -> Next:
     """Make a contact."""
-    contact = await contacts.create(session, data)
+    contact = await contacts.create_contact(session, data)
     return Next(url_for("dashboard.contacts_page"), f"{contact.name or contact.phone_number} was added.")
 
 
@@ -47,7 +47,7 @@ async def add_contact(session: TenantSession, data: ContactCreate) -> Next:
 @page()
 async def contact_page(session: TenantSession, contact_id: UUID, form: Form) -> str:
     """One contact, to be read and edited."""
-    contact = await contacts.get(session, contact_id)
+    contact = await contacts.get_contact(session, contact_id)
     return await render(
         "dashboard/contacts/edit.html",
         form=form.starting_with(contact.model_dump(mode="json")),
@@ -60,7 +60,7 @@ async def contact_page(session: TenantSession, contact_id: UUID, form: Form) -> 
 @action(form=ContactUpdate, invalid=contact_page)
 async def save_contact(session: TenantSession, contact_id: UUID, data: ContactUpdate) -> Next:
     """Change a contact."""
-    await contacts.update(session, contact_id, data)
+    await contacts.update_contact(session, contact_id, data)
     return Next(url_for("dashboard.contact_page", contact_id=contact_id), "Saved.")
 
 
@@ -68,5 +68,5 @@ async def save_contact(session: TenantSession, contact_id: UUID, data: ContactUp
 @action()
 async def delete_contact(session: TenantSession, contact_id: UUID) -> Next:
     """Delete a contact for good; its calls and texts stay."""
-    await contacts.delete(session, contact_id)
+    await contacts.delete_contact(session, contact_id)
     return Next(url_for("dashboard.contacts_page"), "The contact was deleted.")

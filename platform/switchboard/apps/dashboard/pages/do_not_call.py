@@ -29,8 +29,8 @@ HEARD = {"api": "entered here or by a program", "text": "in a text", "call": "in
 @page(query=ListQuery)
 async def do_not_call_page(session: TenantSession, query: ListQuery, form: Form) -> str:
     """The numbers, the latest first."""
-    found = await rows(session, do_not_call.listed(session, phone_number=query.phone_number), query)
-    names = await contacts.names_of(session, {entry.phone_number for entry in found.items})
+    found = await rows(session, do_not_call.list_entries(session, phone_number=query.phone_number), query)
+    names = await contacts.get_contact_names(session, {entry.phone_number for entry in found.items})
     return await render(
         "dashboard/contacts/do_not_call.html", entries=found, query=query, names=names, heard=HEARD, form=form
     )
@@ -40,7 +40,7 @@ async def do_not_call_page(session: TenantSession, query: ListQuery, form: Form)
 @action(form=DoNotCallCreate, invalid=do_not_call_page)
 async def forbid_calling(session: TenantSession, data: DoNotCallCreate) -> Next:
     """Have a number not called or texted any more."""
-    entry = await do_not_call.add(session, data.phone_number, source="api", note=data.note)
+    entry = await do_not_call.add_entry(session, data.phone_number, source="api", note=data.note)
     return Next(url_for("dashboard.do_not_call_page"), f"{phone(entry.phone_number)} is not called any more.")
 
 
@@ -48,5 +48,5 @@ async def forbid_calling(session: TenantSession, data: DoNotCallCreate) -> Next:
 @action()
 async def allow_calling(session: TenantSession, entry_id: UUID) -> Next:
     """Take a number off the list."""
-    await do_not_call.delete(session, entry_id)
+    await do_not_call.delete_entry(session, entry_id)
     return Next(url_for("dashboard.do_not_call_page"), "The number may be called again.")

@@ -28,7 +28,7 @@ class Forgotten(RequestBody):
 @page(role="owner")
 async def integration_page(session: TenantSession, form: Form) -> str:
     """What is set up."""
-    kept = await integrations.find(session)
+    kept = await integrations.find_integration(session)
     values: dict[str, JsonValue] = {"webhook_url": kept.webhook_url if kept else None}
     return await render("dashboard/webhooks/integration.html", form=form.starting_with(values), kept=kept)
 
@@ -50,5 +50,5 @@ async def forget_integration_secret(session: TenantSession, data: Forgotten) -> 
 
 async def _changed(session: TenantSession, data: IntegrationUpdate, told: str) -> Next:
     runtime = current_runtime()
-    await integrations.change(session, data, keyring=runtime.keyring, outbound=runtime.outbound)
+    await integrations.update_integration(session, data, keyring=runtime.keyring, outbound=runtime.outbound)
     return Next(url_for("dashboard.integration_page"), told)

@@ -39,8 +39,10 @@ class SearchQuery(Query):
 @page(query=PageQuery)
 async def knowledge_page(session: TenantSession, query: PageQuery) -> str:
     """The knowledge bases."""
-    bases = await rows(session, knowledge.listed(session), query)
-    return await render("dashboard/knowledge/list.html", bases=bases, holdings=await knowledge.holdings(session))
+    bases = await rows(session, knowledge.list_knowledge_bases(session), query)
+    return await render(
+        "dashboard/knowledge/list.html", bases=bases, holdings=await knowledge.summarize_contents(session)
+    )
 
 
 @dashboard.get("/dashboard/knowledge/new")
@@ -54,7 +56,7 @@ async def new_knowledge_base_page(form: Form) -> str:
 @action(form=KnowledgeBaseCreate, invalid=new_knowledge_base_page)
 async def add_knowledge_base(session: TenantSession, data: KnowledgeBaseCreate) -> Next:
     """Make a knowledge base."""
-    base = await knowledge.create(session, data)
+    base = await knowledge.create_knowledge_base(session, data)
     return Next(_address(base.id), f"{base.name} is ready for its first document.")
 
 
@@ -86,12 +88,12 @@ async def search_knowledge_page(visitor: Visitor, query: SearchQuery) -> str:
 @page(query=PageQuery)
 async def knowledge_base_page(session: TenantSession, base_id: UUID, query: PageQuery, form: Form) -> str:
     """One knowledge base: its documents, and adding to them."""
-    base = await knowledge.get(session, base_id)
+    base = await knowledge.get_knowledge_base(session, base_id)
     return await render(
         "dashboard/knowledge/base.html",
         base=base,
-        documents=await rows(session, knowledge.documents(session, base_id), query),
-        users=await agents.knowing(session, base_id),
+        documents=await rows(session, knowledge.list_documents(session, base_id), query),
+        users=await agents.list_agents_using_knowledge_base(session, base_id),
         endings=",".join(ENDINGS),
         form=form,
         pasted=Form() if form.error("files") else form,
@@ -104,11 +106,11 @@ async def live_documents(visitor: Visitor, base_id: UUID, query: PageQuery) -> R
     """The documents while they are embedded."""
 
     async def show(session: TenantSession) -> str:
-        found = await rows(session, knowledge.documents(session, base_id), query)
+        found = await rows(session, knowledge.list_documents(session, base_id), query)
         return await render_part("dashboard/knowledge/documents.html", documents=found)
 
     async with current_runtime().database.tenant(visitor.organization_id) as session:
-        await knowledge.get(session, base_id)
+        await knowledge.get_knowledge_base(session, base_id)
     return await live(visitor, show)
 
 
@@ -150,7 +152,7 @@ async def paste_document(visitor: Visitor, base_id: UUID, data: DocumentCreate) 
 @page()
 async def edit_knowledge_base_page(session: TenantSession, base_id: UUID, form: Form) -> str:
     """Name and description."""
-    base = await knowledge.get(session, base_id)
+    base = await knowledge.get_knowledge_base(session, base_id)
     return await render(
         "dashboard/knowledge/edit.html",
         form=form.starting_with({"name": base.name, "description": base.description}),
@@ -162,7 +164,7 @@ async def edit_knowledge_base_page(session: TenantSession, base_id: UUID, form: 
 @action(form=KnowledgeBaseCreate, invalid=edit_knowledge_base_page)
 async def save_knowledge_base(session: TenantSession, base_id: UUID, data: KnowledgeBaseCreate) -> Next:
     """Give it another name or description."""
-    await knowledge.rename(session, base_id, data)
+    await knowledge.rename_knowledge_base(session, base_id, data)
     return Next(_address(base_id), "Saved.")
 
 
@@ -170,7 +172,7 @@ async def save_knowledge_base(session: TenantSession, base_id: UUID, data: Knowl
 @action()
 async def delete_knowledge_base(session: TenantSession, base_id: UUID) -> Next:
     """Delete a knowledge base with its documents."""
-    await knowledge.delete(session, base_id)
+    await knowledge.delete_knowledge_base(session, base_id)
     return Next(url_for("dashboard.knowledge_page"), "The knowledge base was deleted.")
 
 
@@ -179,8 +181,8 @@ async def delete_knowledge_base(session: TenantSession, base_id: UUID) -> Next:
 async def document_page(session: TenantSession, document_id: UUID) -> str:
     """One document with the beginning of its text."""
     document = await knowledge.get_document(session, document_id)
-    text = await knowledge.text_of(session, document_id)
-    base = await knowledge.get(session, document.knowledge_base_id)
+    text = await knowledge.get_document_text(session, document_id)
+    base = await knowledge.get_knowledge_base(session, document.knowledge_base_id)
     return await render(
         "dashboard/knowledge/document.html",
         document=document,
@@ -211,7 +213,7 @@ async def live_document(visitor: Visitor, document_id: UUID) -> Response:
 @page()
 async def document_text(session: TenantSession, document_id: UUID) -> Response:
     """The whole text, as agents are told it."""
-    return Response(await knowledge.text_of(session, document_id), content_type="text/plain; charset=utf-8")
+    return Response(await knowledge.get_document_text(session, document_id), content_type="text/plain; charset=utf-8")
 
 
 @dashboard.post("/dashboard/documents/<document_id>/retry")

@@ -44,7 +44,7 @@ async def live_calls(visitor: Visitor) -> Response:
 @page()
 async def live_call_page(session: TenantSession, call_id: UUID) -> str | Response:
     """One call that goes on; one that does not is shown among the others."""
-    call = await calls.get(session, call_id)
+    call = await calls.get_call(session, call_id)
     if not _is_on_the_line(call):
         return Response("", 303, {"Location": url_for("dashboard.call_page", call_id=call_id)})
     other = call.from_number if call.direction == "inbound" else call.to_number
@@ -52,8 +52,8 @@ async def live_call_page(session: TenantSession, call_id: UUID) -> str | Respons
         "dashboard/live/call.html",
         call=call,
         other=other,
-        contact=await contacts.find_by_number(session, other),
-        agent=await agents.find(session, call.agent_id) if call.agent_id else None,
+        contact=await contacts.find_contact_by_number(session, other),
+        agent=await agents.find_agent(session, call.agent_id) if call.agent_id else None,
         lines=await said(session, call_id),
         is_live=True,
     )
@@ -63,10 +63,10 @@ async def live_call_page(session: TenantSession, call_id: UUID) -> str | Respons
 @page()
 async def live_call_said(visitor: Visitor, session: TenantSession, call_id: UUID) -> Response:
     """What is said in a call, until it is over."""
-    await calls.get(session, call_id)
+    await calls.get_call(session, call_id)
 
     async def show(session: TenantSession) -> str:
-        call = await calls.get(session, call_id)
+        call = await calls.get_call(session, call_id)
         is_over = not _is_on_the_line(call)
         shown = await render_part(
             "dashboard/live/said.html", call=call, lines=await said(session, call_id), is_live=True, is_over=is_over
@@ -93,6 +93,6 @@ def _is_on_the_line(call: Call) -> bool:
 
 
 async def _ongoing(session: TenantSession) -> dict[str, object]:
-    found = await calls.ongoing(session)
+    found = await calls.list_ongoing_calls(session)
     numbers = {number for one in found for number in (one.call.from_number, one.call.to_number)}
-    return {"ongoing": found, "names": await contacts.names_of(session, numbers)}
+    return {"ongoing": found, "names": await contacts.get_contact_names(session, numbers)}

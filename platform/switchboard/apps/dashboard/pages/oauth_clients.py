@@ -34,7 +34,9 @@ class NewClient(ClientForm):
 @page(role="superadmin")
 async def oauth_clients_page() -> str:
     """All of them."""
-    return await render("dashboard/oauth_clients/list.html", clients=await clients.listed(current_runtime().database))
+    return await render(
+        "dashboard/oauth_clients/list.html", clients=await clients.list_clients(current_runtime().database)
+    )
 
 
 @dashboard.get("/dashboard/oauth-clients/new")
@@ -49,7 +51,7 @@ async def new_oauth_client_page(form: Form) -> str:
 async def register_oauth_client(data: NewClient) -> str:
     """Register an application, and show its secret this once."""
     database = current_runtime().database
-    client, secret = await clients.register(
+    client, secret = await clients.register_client(
         database, name=data.name, redirect_uris=data.redirect_uris, public=data.public
     )
     return await render("dashboard/oauth_clients/made.html", client=client, secret_text=secret)
@@ -59,7 +61,7 @@ async def register_oauth_client(data: NewClient) -> str:
 @page(role="superadmin")
 async def oauth_client_page(client_id: UUID, form: Form) -> str:
     """One of them, to be edited."""
-    client = await clients.get(current_runtime().database, client_id)
+    client = await clients.get_client(current_runtime().database, client_id)
     kept = {"name": client.name, "redirect_uris": "\n".join(client.redirect_uris)}
     return await render("dashboard/oauth_clients/edit.html", form=form.starting_with(kept), client=client)
 
@@ -68,7 +70,7 @@ async def oauth_client_page(client_id: UUID, form: Form) -> str:
 @action(role="superadmin", form=ClientForm, invalid=oauth_client_page)
 async def save_oauth_client(client_id: UUID, data: ClientForm) -> Next:
     """Change its name and addresses."""
-    await clients.update(current_runtime().database, client_id, name=data.name, redirect_uris=data.redirect_uris)
+    await clients.update_client(current_runtime().database, client_id, name=data.name, redirect_uris=data.redirect_uris)
     return Next(url_for("dashboard.oauth_client_page", client_id=client_id), "Saved.")
 
 
@@ -76,7 +78,7 @@ async def save_oauth_client(client_id: UUID, data: ClientForm) -> Next:
 @action(role="superadmin")
 async def rotate_oauth_client_secret(client_id: UUID) -> str:
     """Make a new secret, and show it this once. The old one ends now."""
-    client, secret = await clients.rotate_secret(current_runtime().database, client_id)
+    client, secret = await clients.rotate_client_secret(current_runtime().database, client_id)
     return await render("dashboard/oauth_clients/made.html", client=client, secret_text=secret)
 
 
@@ -84,5 +86,5 @@ async def rotate_oauth_client_secret(client_id: UUID) -> str:
 @action(role="superadmin")
 async def delete_oauth_client(client_id: UUID) -> Next:
     """Delete an application with everything that users granted it."""
-    await clients.remove(current_runtime().database, current_runtime().limiter, client_id)
+    await clients.delete_client(current_runtime().database, current_runtime().limiter, client_id)
     return Next(url_for("dashboard.oauth_clients_page"), "The application was deleted; its tokens are refused.")

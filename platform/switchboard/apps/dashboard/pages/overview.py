@@ -25,10 +25,10 @@ STEPS = {
 @page(query=DaysQuery)
 async def overview(session: TenantSession, query: DaysQuery) -> str:
     """Figures, charts, and the latest calls."""
-    figures = await analytics.overview(session, query.days)
-    days = await analytics.calls_over_time(session, query.days)
-    ended = await analytics.outcomes(session, query.days)
-    steps = await analytics.latencies(session, query.days)
+    figures = await analytics.summarize_calls(session, query.days)
+    days = await analytics.count_calls_by_day(session, query.days)
+    ended = await analytics.count_outcomes(session, query.days)
+    steps = await analytics.measure_step_latencies(session, query.days)
     return await render(
         "dashboard/overview.html",
         query=query,
@@ -46,7 +46,7 @@ async def overview(session: TenantSession, query: DaysQuery) -> str:
         sentiment=_sentiment(figures),
         latencies=charts.shares([(STEPS[step.step], step.p50, "accent") for step in steps], lambda ms: f"{ms:,.0f} ms"),
         slowest=steps[-1].p95 if steps else None,
-        recent=await rows(session, calls.listed(session), PageQuery(limit=RECENT)),
+        recent=await rows(session, calls.list_calls(session), PageQuery(limit=RECENT)),
     )
 
 

@@ -50,11 +50,11 @@ class NumberForm(PhoneNumberUpdate):
 @page(query=PageQuery)
 async def numbers_page(session: TenantSession, query: PageQuery) -> str:
     """The organization's numbers."""
-    found = await rows(session, numbers.listed(session), query)
+    found = await rows(session, numbers.list_phone_numbers(session), query)
     moment = now()
     openings = {number.id: Opening.of(number.schedule, moment) for number in found.items}
     return await render(
-        "dashboard/numbers/list.html", numbers=found, openings=openings, agents=await agents.names(session)
+        "dashboard/numbers/list.html", numbers=found, openings=openings, agents=await agents.get_agent_names(session)
     )
 
 
@@ -74,7 +74,9 @@ async def _search(visitor: Visitor, query: SearchQuery) -> tuple[Form, list[Avai
     values = query.model_dump()
     try:
         wanted = parse(NumberSearch, values)
-        return Form(values), list(await purchases.search(current_runtime(), visitor.organization_id, wanted))
+        return Form(values), list(
+            await purchases.search_available_numbers(current_runtime(), visitor.organization_id, wanted)
+        )
     except ApiError as error:
         return Form(values, errors=error.errors, message=error.detail), None
 
@@ -87,7 +89,7 @@ async def order_page(session: TenantSession, query: OrderQuery, form: Form) -> s
         "dashboard/numbers/order.html",
         form=form.starting_with({"phone_number": query.phone_number}),
         number=query.phone_number,
-        agents=await agents.names(session),
+        agents=await agents.get_agent_names(session),
         price=await rent.price(session),
     )
 
@@ -96,7 +98,7 @@ async def order_page(session: TenantSession, query: OrderQuery, form: Form) -> s
 @action(role="owner", form=PhoneNumberBuy, invalid=order_page)
 async def buy_number(visitor: Visitor, data: PhoneNumberBuy) -> Next:
     """Buy a number."""
-    number = await purchases.buy(current_runtime(), visitor.organization_id, data)
+    number = await purchases.buy_number(current_runtime(), visitor.organization_id, data)
     return Next(url_for("dashboard.number_page", number_id=number.id), f"{phone(number.phone_number)} is yours.")
 
 
@@ -104,7 +106,7 @@ async def buy_number(visitor: Visitor, data: PhoneNumberBuy) -> Next:
 @page()
 async def number_page(visitor: Visitor, session: TenantSession, number_id: UUID, form: Form) -> str:
     """One number: who answers, when, and what happens otherwise."""
-    return await _number_page(visitor, session, await numbers.get(session, number_id), form)
+    return await _number_page(visitor, session, await numbers.get_phone_number(session, number_id), form)
 
 
 async def _number_page(
@@ -120,7 +122,7 @@ async def _number_page(
         number=number,
         forms=forms,
         secret=secret,
-        agents=await agents.names(session),
+        agents=await agents.get_agent_names(session),
         openings={name: Opening.of(getattr(number, name), moment) for name in HOURS},
         slots={name: slots_of(forms[name].value(name)) for name in HOURS},
         zones=[(zone, zone.replace("_", " ")) for zone in timezones()],
@@ -150,7 +152,7 @@ async def save_number(session: TenantSession, number_id: UUID, data: NumberForm)
     runtime = current_runtime()
     # A new webhook has a new secret, which `save_number_webhook` shows.
     data.model_fields_set.discard("forward_webhook_url")
-    await numbers.update(session, number_id, data, keyring=runtime.keyring, outbound=runtime.outbound)
+    await numbers.update_phone_number(session, number_id, data, keyring=runtime.keyring, outbound=runtime.outbound)
     return Next(url_for("dashboard.number_page", number_id=number_id), "Saved.")
 
 
@@ -161,7 +163,9 @@ async def save_number_webhook(
 ) -> Next | str:
     """Set the webhook that is asked outside opening hours, and show the secret that signs its requests."""
     runtime = current_runtime()
-    number, secret = await numbers.update(session, number_id, data, keyring=runtime.keyring, outbound=runtime.outbound)
+    number, secret = await numbers.update_phone_number(
+        session, number_id, data, keyring=runtime.keyring, outbound=runtime.outbound
+    )
     if secret is None:
         return Next(url_for("dashboard.number_page", number_id=number_id), "Nothing is asked any more.")
     return await _number_page(visitor, session, number, Form(), secret=secret)

@@ -52,7 +52,7 @@ class Part:
 @page(role="owner")
 async def providers_page(session: TenantSession, visitor: Visitor) -> str:
     """Each capability with its providers."""
-    found = await editing.listed(session)
+    found = await editing.list_providers(session)
     return await render(
         "dashboard/providers/list.html",
         parts=[_part(capability, found) for capability in Capability],
@@ -78,7 +78,7 @@ def _part(capability: Capability, found: list[ProviderConfiguration]) -> Part:
 async def provider_page(session: TenantSession, visitor: Visitor, form: Form, capability: str, name: str) -> str:
     """A provider's settings, to be given or changed. A secret that is kept is never shown."""
     kind = _kind(capability, name)
-    row = await editing.find(session, Capability(capability), name)
+    row = await editing.find_provider(session, Capability(capability), name)
     locked = frozenset() if visitor.may("superadmin") else editing.operator_settings(kind)
     made_up = frozenset(kind.initial_settings()) if row is None else frozenset()
     fields = [field for field in schema_form.fields_of(kind.Settings) if field.name not in made_up]
@@ -138,7 +138,7 @@ async def remove_provider(session: TenantSession, visitor: Visitor, capability: 
             f" and {len(users) - MOST_NAMED} more" if len(users) > MOST_NAMED else ""
         )
         raise InvalidState(f"{name} is still used by {named}. Choose another provider there first.")
-    await editing.remove(session, Capability(capability), name)
+    await editing.remove_provider(session, Capability(capability), name)
     return Next(url_for("dashboard.providers_page"), f"{name} was removed.")
 
 
@@ -146,9 +146,9 @@ async def _users(session: TenantSession, capability: Capability, name: str) -> l
     """What names a provider and would not work without it."""
     match capability:
         case Capability.TELEPHONY:
-            return [number.phone_number for number in await numbers.at_carrier(session, name)]
+            return [number.phone_number for number in await numbers.list_numbers_at_carrier(session, name)]
         case Capability.SPEECH_TO_TEXT | Capability.TEXT_TO_SPEECH | Capability.LLM:
-            return [agent.name for agent in await agents.using(session, capability, name)]
+            return [agent.name for agent in await agents.list_agents_using_provider(session, capability, name)]
         case Capability.EMBEDDING:
             return [base.name for base in await knowledge_bases.using(session, name)]
         case Capability.VECTOR_STORE:

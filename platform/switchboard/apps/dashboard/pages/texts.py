@@ -56,7 +56,9 @@ async def texts_live(visitor: Visitor, query: InboxQuery) -> Response:
 @page(query=NewTextQuery)
 async def new_text_page(session: TenantSession, query: NewTextQuery, form: Form) -> str:
     """The form of a new text."""
-    own = [(number.id, number_name(number)) for number in await numbers.active(session) if number.sms_active]
+    own = [
+        (number.id, number_name(number)) for number in await numbers.list_active_numbers(session) if number.sms_active
+    ]
     return await render(
         "dashboard/texts/new.html", form=form.starting_with(query.model_dump()), numbers=own, most=MAX_BODY_CHARACTERS
     )
@@ -66,7 +68,7 @@ async def new_text_page(session: TenantSession, query: NewTextQuery, form: Form)
 @action(form=SmsCreate, invalid=new_text_page)
 async def send_text(session: TenantSession, data: SmsCreate) -> Next:
     """Text somebody."""
-    message = await sms.send(session, data, author="person")
+    message = await sms.send_message(session, data, author="person")
     return Next(url_for("dashboard.conversation_page", conversation_id=message.conversation_id))
 
 
@@ -75,14 +77,14 @@ async def send_text(session: TenantSession, data: SmsCreate) -> Next:
 async def conversation_page(session: TenantSession, conversation_id: UUID, query: SmsMessageQuery, form: Form) -> str:
     """One conversation, and the answer to it."""
     conversation = await sms.get_conversation(session, conversation_id)
-    number = await numbers.find_active(session, conversation.phone_number_id)
+    number = await numbers.find_active_number(session, conversation.phone_number_id)
     return await render(
         "dashboard/texts/conversation.html",
         form=form,
         number=number,
         has_opted_out=await sms.has_opted_out(session, conversation),
         can_be_called=sms.can_be_called(conversation),
-        contact=await contacts.find_by_number(session, conversation.contact_number),
+        contact=await contacts.find_contact_by_number(session, conversation.contact_number),
         most=MAX_BODY_CHARACTERS,
         **await _messages(session, conversation, query),
     )
@@ -107,27 +109,27 @@ async def conversation_live(visitor: Visitor, session: TenantSession, conversati
 @action(form=Reply, invalid=conversation_page)
 async def reply_to_text(session: TenantSession, conversation_id: UUID, data: Reply) -> Next:
     """Answer in a conversation."""
-    await inbox.reply(session, conversation_id, data.body)
+    await inbox.reply_to_conversation(session, conversation_id, data.body)
     return Next(url_for("dashboard.conversation_page", conversation_id=conversation_id))
 
 
 async def _inbox(session: TenantSession, query: InboxQuery) -> dict[str, object]:
-    found, total = await inbox.latest(session, query, contact_number=query.number)
+    found, total = await inbox.list_latest_conversations(session, query, contact_number=query.number)
     return {
         "query": query,
         "conversations": Page[SmsConversation].model_construct(
             items=found, total=total, limit=query.limit, offset=query.offset
         ),
-        "last": await inbox.last_texts(session, found),
-        "names": await contacts.names_of(session, [conversation.contact_number for conversation in found]),
-        "numbers": {number.id: number for number in await numbers.active(session)},
+        "last": await inbox.get_last_messages(session, found),
+        "names": await contacts.get_contact_names(session, [conversation.contact_number for conversation in found]),
+        "numbers": {number.id: number for number in await numbers.list_active_numbers(session)},
     }
 
 
 async def _messages(session: TenantSession, conversation: SmsConversation, query: SmsMessageQuery) -> dict[str, object]:
     return {
         "conversation": conversation,
-        "messages": await rows(session, sms.messages(session, conversation.id), query),
-        "name": await contacts.name_of(session, conversation.contact_number),
+        "messages": await rows(session, sms.list_messages(session, conversation.id), query),
+        "name": await contacts.get_contact_name(session, conversation.contact_number),
         "agent_answers": conversation.reply_due_at is not None,
     }

@@ -18,13 +18,13 @@ MONTHS = 12
 @page(query=PageQuery)
 async def usage_page(session: TenantSession, visitor: Visitor, query: PageQuery) -> str:
     """The months, the balance, the ledger."""
-    months = await usage.months(session, MONTHS)
-    balance, _ = await ledger.balance(session)
+    months = await usage.summarize_months(session, MONTHS)
+    balance, _ = await ledger.get_account_balance(session)
     return await render(
         "dashboard/usage/usage.html",
         months=months,
         balance=balance,
         policy=await policy_of(session, visitor.organization_id),
         costs=charts.shares([(month(one.period), float(one.cost), "accent") for one in months], dollars),
-        entries=await rows(session, ledger.entries(session), query),
+        entries=await rows(session, ledger.list_entries(session), query),
     )

@@ -42,7 +42,9 @@ class Rotation(RequestBody):
 async def webhooks_page(session: TenantSession) -> str:
     """The endpoints."""
     return await render(
-        "dashboard/webhooks/list.html", endpoints=await endpoints.all_of_them(session), most=endpoints.MOST_ENDPOINTS
+        "dashboard/webhooks/list.html",
+        endpoints=await endpoints.get_all_endpoints(session),
+        most=endpoints.MOST_ENDPOINTS,
     )
 
 
@@ -58,7 +60,9 @@ async def new_webhook_page(form: Form) -> str:
 async def add_webhook(session: TenantSession, data: EndpointCreate) -> str:
     """Make an endpoint and show its secret, this once."""
     runtime = current_runtime()
-    endpoint, secret = await endpoints.create(session, data, keyring=runtime.keyring, outbound=runtime.outbound)
+    endpoint, secret = await endpoints.create_endpoint(
+        session, data, keyring=runtime.keyring, outbound=runtime.outbound
+    )
     return await render("dashboard/webhooks/secret.html", endpoint=endpoint, secret_text=secret, is_new=True)
 
 
@@ -66,13 +70,13 @@ async def add_webhook(session: TenantSession, data: EndpointCreate) -> str:
 @page()
 async def webhook_page(session: TenantSession, endpoint_id: UUID, form: Form, visitor: Visitor) -> str:
     """One endpoint: its settings, its latest deliveries."""
-    endpoint = await endpoints.get(session, endpoint_id)
+    endpoint = await endpoints.get_endpoint(session, endpoint_id)
     kept: dict[str, JsonValue] = {
         "url": endpoint.url,
         "description": endpoint.description,
         "events": [*endpoint.events],
     }
-    latest = await rows(session, deliveries.listed(session, target_id=endpoint_id), PageQuery(limit=RECENT))
+    latest = await rows(session, deliveries.list_deliveries(session, target_id=endpoint_id), PageQuery(limit=RECENT))
     return await render(
         "dashboard/webhooks/endpoint.html",
         form=form.starting_with(kept),
@@ -88,7 +92,7 @@ async def webhook_page(session: TenantSession, endpoint_id: UUID, form: Form, vi
 @action(role="owner", form=EndpointUpdate, invalid=webhook_page)
 async def save_webhook(session: TenantSession, endpoint_id: UUID, data: EndpointUpdate) -> Next:
     """Change an endpoint."""
-    await endpoints.update(session, endpoint_id, data, outbound=current_runtime().outbound)
+    await endpoints.update_endpoint(session, endpoint_id, data, outbound=current_runtime().outbound)
     return Next(url_for("dashboard.webhook_page", endpoint_id=endpoint_id), "Saved.")
 
 
@@ -96,7 +100,7 @@ async def save_webhook(session: TenantSession, endpoint_id: UUID, data: Endpoint
 @action(role="owner", form=EndpointUpdate)
 async def switch_webhook(session: TenantSession, endpoint_id: UUID, data: EndpointUpdate) -> Next:
     """Enable or disable an endpoint."""
-    endpoint = await endpoints.update(session, endpoint_id, data, outbound=current_runtime().outbound)
+    endpoint = await endpoints.update_endpoint(session, endpoint_id, data, outbound=current_runtime().outbound)
     told = (
         "Enabled. What was waiting goes on." if endpoint.enabled else "Disabled. What is pending waits for seven days."
     )
@@ -107,7 +111,7 @@ async def switch_webhook(session: TenantSession, endpoint_id: UUID, data: Endpoi
 @action(role="owner", form=Rotation)
 async def rotate_webhook_secret(session: TenantSession, endpoint_id: UUID, data: Rotation) -> str:
     """Make a new secret and show it, this once."""
-    endpoint, secret = await endpoints.rotate_secret(
+    endpoint, secret = await endpoints.rotate_endpoint_secret(
         session, endpoint_id, grace=data.grace, keyring=current_runtime().keyring
     )
     return await render("dashboard/webhooks/secret.html", endpoint=endpoint, secret_text=secret, is_new=False)
@@ -117,7 +121,7 @@ async def rotate_webhook_secret(session: TenantSession, endpoint_id: UUID, data:
 @action(role="owner")
 async def delete_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
     """Delete an endpoint; what was on its way to it is not delivered any more."""
-    await endpoints.delete(session, endpoint_id)
+    await endpoints.delete_endpoint(session, endpoint_id)
     return Next(url_for("dashboard.webhooks_page"), "The endpoint was deleted.")
 
 
@@ -125,7 +129,7 @@ async def delete_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
 @action()
 async def test_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
     """Send a made-up `call.completed` to this endpoint, as any other event is sent."""
-    delivery = await deliveries.send_sample(session, endpoint_id)
+    delivery = await deliveries.send_test_event(session, endpoint_id)
     return Next(url_for("dashboard.delivery_page", delivery_id=delivery.id), "A test event is on its way.")
 
 
@@ -133,8 +137,8 @@ async def test_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
 @page(query=DeliveriesQuery)
 async def deliveries_page(session: TenantSession, query: DeliveriesQuery) -> str:
     """Every delivery, filtered."""
-    found = await rows(session, deliveries.listed(session, query, target_id=query.endpoint_id), query)
-    known = await endpoints.all_of_them(session)
+    found = await rows(session, deliveries.list_deliveries(session, query, target_id=query.endpoint_id), query)
+    known = await endpoints.get_all_endpoints(session)
     return await render(
         "dashboard/webhooks/deliveries.html", deliveries=found, query=query, endpoints=known, urls=_urls(known)
     )
@@ -156,7 +160,7 @@ async def delivery_page(session: TenantSession, delivery_id: UUID) -> str:
 async def delivery_live(visitor: Visitor, delivery_id: UUID) -> Response:
     """How a delivery gets on."""
     async with current_runtime().database.tenant(visitor.organization_id) as session:
-        await deliveries.get(session, delivery_id)
+        await deliveries.get_delivery(session, delivery_id)
 
     async def show(session: TenantSession) -> str:
         return await render_part("dashboard/webhooks/attempts.html", **await _delivery(session, delivery_id))
@@ -165,12 +169,12 @@ async def delivery_live(visitor: Visitor, delivery_id: UUID) -> Response:
 
 
 async def _delivery(session: TenantSession, delivery_id: UUID) -> dict[str, object]:
-    delivery = await deliveries.get(session, delivery_id)
+    delivery = await deliveries.get_delivery(session, delivery_id)
     payload = json.loads(delivery.body)
     return {
         "delivery": delivery,
-        "attempts": await deliveries.attempts(session, delivery_id),
-        "urls": _urls(await endpoints.all_of_them(session)),
+        "attempts": await deliveries.list_attempts(session, delivery_id),
+        "urls": _urls(await endpoints.get_all_endpoints(session)),
         "is_test": payload["data"].get("metadata") == deliveries.SAMPLE_METADATA,
         "payload": json.dumps(payload, indent=2, ensure_ascii=False),
     }
@@ -180,5 +184,5 @@ async def _delivery(session: TenantSession, delivery_id: UUID) -> dict[str, obje
 @action()
 async def replay_delivery(session: TenantSession, delivery_id: UUID) -> Next:
     """Send the same body again, under an id of its own."""
-    again = await deliveries.replay(session, delivery_id)
+    again = await deliveries.replay_delivery(session, delivery_id)
     return Next(url_for("dashboard.delivery_page", delivery_id=again.id), "Sent again, under a new id.")

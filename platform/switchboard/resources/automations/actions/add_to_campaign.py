@@ -45,6 +45,6 @@ class AddToCampaign(DatabaseAction[AddToCampaignParams]):
 async def _campaign(session: TenantSession, campaign_id: str, *, lock: bool = False) -> Campaign:
     """Raises `ValidationFailed`: an unknown one and another organization's answer alike."""
     try:
-        return await campaigns.get(session, parse_id(campaign_id) or UUID(int=0), lock=lock)
+        return await campaigns.get_campaign(session, parse_id(campaign_id) or UUID(int=0), lock=lock)
     except NotFound:
         raise ValidationFailed.field("campaign_id", "is not a campaign of the organization") from None

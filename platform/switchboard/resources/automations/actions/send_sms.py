@@ -35,10 +35,10 @@ class SendSms(DatabaseAction[SendSmsParams]):
 
     async def check(self, params: Mapping[str, JsonValue]) -> None:
         if "from_number_id" in params:
-            await numbers.require(self.session, str(params["from_number_id"]), field="from_number_id")
+            await numbers.require_number(self.session, str(params["from_number_id"]), field="from_number_id")
 
     async def run(self, context: ActionContext, params: SendSmsParams) -> JsonObject:
-        rows = sms.messages(self.session).where(
+        rows = sms.list_messages(self.session).where(
             col(SmsMessage.created_at) > now() - timedelta(hours=1),
             col(SmsMessage.author) == "automation",
             col(SmsMessage.to_number) == params.to_number,
@@ -48,4 +48,4 @@ class SendSms(DatabaseAction[SendSmsParams]):
                 f"automations have texted this number {MAX_TEXTS_AN_HOUR} times within the hour", retryable=False
             )
         data = SmsCreate(from_number_id=params.from_number_id, to_number=params.to_number, body=params.body)
-        return {"message_id": str((await sms.send(self.session, data, author="automation")).id)}
+        return {"message_id": str((await sms.send_message(self.session, data, author="automation")).id)}

@@ -32,17 +32,17 @@ class StartCall(DatabaseAction[StartCallParams]):
 
     async def check(self, params: Mapping[str, JsonValue]) -> None:
         if "from_number_id" in params:
-            await numbers.require(self.session, str(params["from_number_id"]), field="from_number_id")
+            await numbers.require_number(self.session, str(params["from_number_id"]), field="from_number_id")
         if "agent_id" in params:
             agent_id = parse_id(str(params["agent_id"]))
-            if agent_id is None or await agents.find(self.session, agent_id) is None:
+            if agent_id is None or await agents.find_agent(self.session, agent_id) is None:
                 raise ValidationFailed.field("agent_id", "is not an agent of the organization")
 
     async def run(self, context: ActionContext, params: StartCallParams) -> JsonObject:
-        if await calls.claim_room(self.session) < 1:
+        if await calls.acquire_call_capacity(self.session) < 1:
             raise ActionError("The organization has as many calls running as it may.")
         try:
             data = CallCreate.model_validate(params.model_dump())
         except ValidationError as error:
             raise ValidationFailed.of(error) from None
-        return {"call_id": str((await calls.place(self.session, data)).id)}
+        return {"call_id": str((await calls.place_call(self.session, data)).id)}

@@ -35,12 +35,12 @@ class TagContact(DatabaseAction[TagContactParams]):
     name, title, Params = "tag_contact", "Tag a contact", TagContactParams
 
     async def run(self, context: ActionContext, params: TagContactParams) -> JsonObject:
-        contact, _ = await contacts.of_number(self.session, params.phone_number)
+        contact, _ = await contacts.get_or_create_contact(self.session, params.phone_number)
         tags = [tag.strip() for tag in (contact.tags or "").split(",") if tag.strip()]
         added = params.tag.casefold() not in {tag.casefold() for tag in tags}
         if added:
             joined = ", ".join([*tags, params.tag])
             if len(joined) > MAX_LABEL:
                 raise ActionError(f"the contact's tags would have more than {MAX_LABEL} characters", retryable=False)
-            await contacts.update(self.session, contact.id, ContactUpdate(tags=joined))
+            await contacts.update_contact(self.session, contact.id, ContactUpdate(tags=joined))
         return {"contact_id": str(contact.id), "added": added}

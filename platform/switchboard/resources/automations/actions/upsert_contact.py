@@ -23,6 +23,6 @@ class UpsertContact(DatabaseAction[UpsertContactParams]):
     name, title, Params = "upsert_contact", "Create or update a contact", UpsertContactParams
 
     async def run(self, context: ActionContext, params: UpsertContactParams) -> JsonObject:
-        contact, created = await contacts.of_number(self.session, params.phone_number)
-        await contacts.update(self.session, contact.id, ContactUpdate(**params.model_dump(exclude_unset=True)))
+        contact, created = await contacts.get_or_create_contact(self.session, params.phone_number)
+        await contacts.update_contact(self.session, contact.id, ContactUpdate(**params.model_dump(exclude_unset=True)))
         return {"contact_id": str(contact.id), "created": created}

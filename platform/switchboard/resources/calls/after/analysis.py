@@ -17,7 +17,7 @@ from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.costs import model_cost
+from switchboard.resources.billing.costs import calculate_model_cost
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.states import event_data
@@ -76,12 +76,12 @@ class Analysis(BaseModel):
 async def analyze(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
     """Analyse a call that is over; its transcript is told to be ready whatever comes of it. Done twice, the first counts."""
     async with runtime.database.tenant(organization_id) as session:
-        call = await calls.get(session, call_id, lock=True)
+        call = await calls.get_call(session, call_id, lock=True)
         if call.analysis_due_at is None:
             return
         call.analysis_attempts += 1
         call.analysis_due_at = now() + RETRY_AFTER
-        lines = await calls.transcript(session, call_id)
+        lines = await calls.get_transcript(session, call_id)
     spoken = [line for line in lines if line.role in ("user", "agent")]
     usage, record = list[ModelUsage](), ServiceRecord()
     try:
@@ -100,7 +100,7 @@ async def _ask(
     runtime: Runtime, call: Call, lines: list[TranscriptLine], usage: list[ModelUsage], record: ServiceRecord
 ) -> Analysis:
     async with runtime.database.tenant(call.organization_id) as session:
-        agent = await agents.find(session, call.agent_id) if call.agent_id else None
+        agent = await agents.find_agent(session, call.agent_id) if call.agent_id else None
     if agent is None:
         raise ProviderError("the call's agent has been deleted")
     transcript = "\n".join(f"{line.role}: {line.content}" for line in lines)
@@ -154,7 +154,7 @@ async def _keep(
     runtime: Runtime, analysed: Call, analysis: Analysis | None, usage: list[ModelUsage], record: ServiceRecord
 ) -> None:
     async with runtime.database.tenant(analysed.organization_id) as session:
-        call = await calls.get(session, analysed.id, lock=True)
+        call = await calls.get_call(session, analysed.id, lock=True)
         if call.analysis_due_at is None:
             return
         call.analysis_due_at = None
@@ -169,8 +169,8 @@ async def _keep(
 
 async def _charge(session: TenantSession, call: Call, usage: list[ModelUsage]) -> None:
     """The call has been charged when it ended; what its analysis cost is an entry of its own, and a part of the call's cost."""
-    cost = model_cost((await policy_of(session, call.organization_id)).prices, usage)
+    cost = calculate_model_cost((await policy_of(session, call.organization_id)).prices, usage)
     if cost:
         call.cost_parts = {**call.cost_parts, "analysis": float(cost)}
         call.cost_total += cost
-    await ledger.settle(session, "analysis", call.id, cost)
+    await ledger.settle_hold(session, "analysis", call.id, cost)

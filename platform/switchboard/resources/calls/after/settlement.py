@@ -12,13 +12,15 @@ from switchboard.resources.calls.models import Call
 POLL_SECONDS = 0.1
 
 
-async def settled(database: Database, organization_id: UUID, carrier_call_id: str, *, seconds: float) -> Call:
+async def wait_until_settled(
+    database: Database, organization_id: UUID, carrier_call_id: str, *, seconds: float
+) -> Call:
     """The call, once it has been written down to its end. Raises `TimeoutError` where that takes longer."""
     async with asyncio.timeout(seconds):
         while True:
             async with database.tenant(organization_id) as session:
                 found = (
-                    await session.exec(calls.listed(session).where(col(Call.carrier_call_id) == carrier_call_id))
+                    await session.exec(calls.list_calls(session).where(col(Call.carrier_call_id) == carrier_call_id))
                 ).one_or_none()
             if found is not None and found.ended_at is not None:
                 return found

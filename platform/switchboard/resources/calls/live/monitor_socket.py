@@ -115,7 +115,7 @@ def _is_own_page(runtime: Runtime, scope: "WebsocketScope") -> bool:
 async def _live_call(runtime: Runtime, grant: Grant) -> Call | None:
     try:
         async with runtime.database.tenant(grant.organization_id) as session:
-            return await calls.get(session, grant.call_id)
+            return await calls.get_call(session, grant.call_id)
     except NotFound:
         return None
 

@@ -63,7 +63,7 @@ async def mint(
     membership, ends the socket too. Raises `NotFound` for an unknown call, `InvalidState` for one that is over or goes on
     without an agent, `Unavailable` while Redis is away.
     """
-    call = await calls.get(session, call_id)
+    call = await calls.get_call(session, call_id)
     if is_over(call) or call.agent_id is None or call.transferred_to is not None:
         raise InvalidState("The call is not live: it is over, or was forwarded.")
     token = secrets.token_urlsafe(32)

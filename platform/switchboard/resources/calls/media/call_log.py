@@ -99,7 +99,7 @@ async def _add(line: TranscriptLine, session: TenantSession) -> None:
 
 
 async def _take_over(held: Call, person: Person, at: datetime, session: TenantSession) -> None:
-    call = await calls.get(session, held.id, lock=True)
+    call = await calls.get_call(session, held.id, lock=True)
     # A commit whose answer was lost is tried again.
     if call.taken_over_at == at:
         return
@@ -109,7 +109,7 @@ async def _take_over(held: Call, person: Person, at: datetime, session: TenantSe
 
 
 async def _hand_back(held: Call, person: Person, session: TenantSession) -> None:
-    call = await calls.get(session, held.id, lock=True)
+    call = await calls.get_call(session, held.id, lock=True)
     if call.taken_over_at is not None:
         call.taken_over_by = call.taken_over_at = None
         note_deed(session, call.organization_id, f"user:{person.user_id}", "call.handed_back", str(call.id))

@@ -35,8 +35,8 @@ from switchboard.plugin_sdk import (
 )
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.tools import declared_tools
-from switchboard.resources.billing.costs import call_costs
+from switchboard.resources.agents.tools import build_declared_tools
+from switchboard.resources.billing.costs import calculate_call_costs
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callback_urls import call_callbacks, media_url
 from switchboard.resources.calls.dialing import hang_up
@@ -115,7 +115,7 @@ class Leg:
         """The carrier may name a call, by callback, after it has opened its media socket."""
         if self.call.carrier_call_id is None:
             async with self.runtime.database.tenant(self.call.organization_id) as session:
-                self.call.carrier_call_id = (await calls.get(session, self.call.id)).carrier_call_id
+                self.call.carrier_call_id = (await calls.get_call(session, self.call.id)).carrier_call_id
         if self.call.carrier_call_id is None:
             raise ProviderError("the carrier has not named the call yet")
         return self.call.carrier_call_id
@@ -146,8 +146,8 @@ async def hold(runtime: Runtime, organization_id: UUID, call_id: UUID, carrier: 
 
 async def _take(runtime: Runtime, organization_id: UUID, call_id: UUID, carrier: str) -> tuple[Call, Agent]:
     async with runtime.database.tenant(organization_id) as session:
-        call = await calls.get(session, call_id, lock=True)
-        agent = await agents.find(session, call.agent_id) if call.agent_id else None
+        call = await calls.get_call(session, call_id, lock=True)
+        agent = await agents.find_agent(session, call.agent_id) if call.agent_id else None
         if is_over(call) or call.holder is not None or call.carrier != carrier or agent is None:
             raise NotFound
         await start(session, call)
@@ -195,7 +195,7 @@ async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket
 
 async def _tools(runtime: Runtime, call: Call, agent: Agent) -> list[Tool]:
     own: list[Tool] = [SendSms(CallTexts(runtime, call)), OptOut(partial(_opt_out, runtime, call))]
-    return [*own, *(tool() for tool in runtime.registry.tools), *await declared_tools(runtime, agent)]
+    return [*own, *(tool() for tool in runtime.registry.tools), *await build_declared_tools(runtime, agent)]
 
 
 async def _opt_out(runtime: Runtime, call: Call) -> None:
@@ -203,13 +203,13 @@ async def _opt_out(runtime: Runtime, call: Call) -> None:
     if not number.startswith("+"):
         raise ToolError("the caller's number is withheld")
     async with runtime.database.tenant(call.organization_id) as session:
-        await do_not_call.add(session, number, source="call", note=f"Said in call {call.id}.")
+        await do_not_call.add_entry(session, number, source="call", note=f"Said in call {call.id}.")
 
 
 async def _write_down(runtime: Runtime, held: Call, result: CallResult, served: dict[str, str]) -> None:
     async with runtime.database.tenant(held.organization_id) as session:
-        call = await calls.get(session, held.id, lock=True)
-        parts = call_costs(
+        call = await calls.get_call(session, held.id, lock=True)
+        parts = calculate_call_costs(
             (await policy_of(session, held.organization_id)).prices,
             result.usage,
             duration_seconds=result.duration_seconds,
@@ -228,7 +228,7 @@ async def _write_down(runtime: Runtime, held: Call, result: CallResult, served: 
 
 async def _fail(runtime: Runtime, held: Call, reason: EndedReason, error: str | None) -> None:
     async with runtime.database.tenant(held.organization_id) as session:
-        call = await calls.get(session, held.id, lock=True)
+        call = await calls.get_call(session, held.id, lock=True)
         await finish(session, call, "failed" if reason in FAILURES else "completed", reason=reason, error=error)
 
 

@@ -10,7 +10,7 @@ from switchboard.engine.conversation.call import EndedReason
 from switchboard.foundation.database import now
 from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.costs import call_estimate
+from switchboard.resources.billing.costs import estimate_call_cost
 from switchboard.resources.identity.service import policy_of
 from switchboard.runtime import Runtime
 
@@ -39,7 +39,7 @@ class Funding:
         try:
             async with self._runtime.database.tenant(organization_id) as session:
                 prices = (await policy_of(session, organization_id)).prices
-                await ledger.hold(session, call_id, call_estimate(prices, minutes=minutes))
+                await ledger.hold_funds(session, call_id, estimate_call_cost(prices, minutes=minutes))
         except InsufficientBalance:
             logger.warning(
                 "call ended: the balance does not cover its next minute",

@@ -28,10 +28,10 @@ class CallTexts:
             raise ToolError("the caller's number is withheld: ask for one")
         async with self.runtime.database.tenant(self.call.organization_id) as session:
             act_at_depth(session, self.call.cause_depth)
-            number = await numbers.find_by_number(session, own)
+            number = await numbers.find_phone_number(session, own)
             if number is None:
                 raise ToolError("the number that the call is held over is not the organization's any more")
             try:
-                await sms.compose(session, number, target, body, author="agent")
+                await sms.compose_message(session, number, target, body, author="agent")
             except ApiError as error:
                 raise ToolError(error.detail) from error

@@ -41,8 +41,8 @@ class OfferQuery(Query):
 @page(query=PageQuery)
 async def agents_page(session: TenantSession, query: PageQuery) -> str:
     """The agents, and the numbers that reach them."""
-    listing = await rows(session, agents.listed(session), query)
-    reached = await numbers.answered_by(session, [agent.id for agent in listing.items])
+    listing = await rows(session, agents.list_agents(session), query)
+    reached = await numbers.list_numbers_answered_by(session, [agent.id for agent in listing.items])
     return await render("dashboard/agents/list.html", agents=listing, reached=reached)
 
 
@@ -62,7 +62,7 @@ async def add_agent(session: TenantSession) -> Next:
     """Make an agent."""
     runtime = current_runtime()
     with forms.read(AgentCreate, nested(await request.form)) as data:
-        agent = await agents.create(
+        agent = await agents.create_agent(
             session, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
         )
     return Next(
@@ -90,7 +90,7 @@ async def models_part(visitor: Visitor, query: OfferQuery) -> str:
 @page()
 async def agent_page(session: TenantSession, agent_id: UUID, form: Form) -> str:
     """One agent, to be set up."""
-    agent = await agents.get(session, agent_id)
+    agent = await agents.get_agent(session, agent_id)
     return await _form_page(session, form.starting_with(forms.shown(agent)), agent)
 
 
@@ -99,7 +99,7 @@ async def agent_page(session: TenantSession, agent_id: UUID, form: Form) -> str:
 async def save_agent(session: TenantSession, agent_id: UUID) -> Next:
     """Change an agent and publish it."""
     values = nested(await request.form)
-    _refuse_overwriting(await agents.get(session, agent_id, lock=True), str(values.get("seen_version", "")))
+    _refuse_overwriting(await agents.get_agent(session, agent_id, lock=True), str(values.get("seen_version", "")))
     with forms.read(AgentUpdate, values) as data:
         agent = await _update(session, agent_id, data)
     return Next(
@@ -128,7 +128,7 @@ async def activate_agent(session: TenantSession, agent_id: UUID) -> Next:
 @action()
 async def delete_agent(session: TenantSession, agent_id: UUID) -> Next:
     """Delete an agent for good."""
-    await agents.delete(session, agent_id)
+    await agents.delete_agent(session, agent_id)
     return Next(url_for("dashboard.agents_page"), "The agent was deleted. Its calls stay.")
 
 
@@ -142,7 +142,7 @@ def _refuse_overwriting(agent: Agent, seen_version: str) -> None:
 
 async def _update(session: TenantSession, agent_id: UUID, data: AgentUpdate) -> Agent:
     runtime = current_runtime()
-    return await agents.update(
+    return await agents.update_agent(
         session, agent_id, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
     )
 
@@ -165,7 +165,9 @@ async def _form_page(session: TenantSession, form: Form, agent: Agent | None) ->
         agent=agent,
         offered=offered,
         bases=await knowledge.chosen(session, None),
-        models={field: await agents.models_in_use(session, field) for field in ("llm_model", "tts_model", "stt_model")},
+        models={
+            field: await agents.list_models_in_use(session, field) for field in ("llm_model", "tts_model", "stt_model")
+        },
         voices=await current_runtime().voices.listed(session.organization_id, speaker)
         if speaker in offered["tts_provider"]
         else (),

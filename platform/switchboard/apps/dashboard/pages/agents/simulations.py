@@ -34,8 +34,8 @@ class FreshQuery(Query):
 @page(query=PageQuery)
 async def simulations_page(session: TenantSession, agent_id: UUID, query: PageQuery) -> str:
     """The agent's simulations with their results."""
-    agent = await agents.get(session, agent_id)
-    listing = await rows(session, simulations.listed(session, agent_id), query)
+    agent = await agents.get_agent(session, agent_id)
+    listing = await rows(session, simulations.list_simulations(session, agent_id), query)
     return await render("dashboard/agents/simulations.html", agent=agent, simulations=listing, query=query)
 
 
@@ -48,11 +48,11 @@ async def live_simulations(visitor: Visitor, agent_id: UUID, query: PageQuery) -
         return await render_part(
             "dashboard/agents/simulation_rows.html",
             agent_id=agent_id,
-            simulations=await rows(session, simulations.listed(session, agent_id), query),
+            simulations=await rows(session, simulations.list_simulations(session, agent_id), query),
         )
 
     async with current_runtime().database.tenant(visitor.organization_id) as session:
-        await agents.get(session, agent_id)
+        await agents.get_agent(session, agent_id)
     return await live(visitor, show)
 
 
@@ -60,13 +60,13 @@ async def live_simulations(visitor: Visitor, agent_id: UUID, query: PageQuery) -
 @page(query=FreshQuery)
 async def new_simulation_page(session: TenantSession, agent_id: UUID, query: FreshQuery, form: Form) -> str:
     """The form of a new simulation, empty or with what another one was made of."""
-    agent = await agents.get(session, agent_id)
+    agent = await agents.get_agent(session, agent_id)
     values = forms.FRESH
     if query.like is not None:
         like = parse_id(query.like)
         if like is None:
             raise NotFound
-        values = forms.shown(await simulations.get(session, agent_id, like))
+        values = forms.shown(await simulations.get_simulation(session, agent_id, like))
     can_ring = await simulations.simulated_number(session, current_runtime().registry, agent_id) is not None
     tools = sorted(
         {
@@ -96,11 +96,11 @@ async def run_new_simulation(session: TenantSession, agent_id: UUID) -> Next:
 @page()
 async def simulation_page(session: TenantSession, agent_id: UUID, simulation_id: UUID) -> str:
     """One simulation."""
-    agent = await agents.get(session, agent_id)
+    agent = await agents.get_agent(session, agent_id)
     return await render(
         "dashboard/agents/simulation.html",
         agent=agent,
-        **_shown(await simulations.get(session, agent_id, simulation_id)),
+        **_shown(await simulations.get_simulation(session, agent_id, simulation_id)),
     )
 
 
@@ -111,13 +111,13 @@ async def live_simulation(visitor: Visitor, agent_id: UUID, simulation_id: UUID)
 
     async def show(session: TenantSession) -> str:
         try:
-            simulation = await simulations.get(session, agent_id, simulation_id)
+            simulation = await simulations.get_simulation(session, agent_id, simulation_id)
         except NotFound:
             return "It was deleted, with its agent."
         return await render_part("dashboard/agents/simulation_result.html", **_shown(simulation))
 
     async with current_runtime().database.tenant(visitor.organization_id) as session:
-        await simulations.get(session, agent_id, simulation_id)
+        await simulations.get_simulation(session, agent_id, simulation_id)
     return await live(visitor, show)
 
 
@@ -125,14 +125,14 @@ async def live_simulation(visitor: Visitor, agent_id: UUID, simulation_id: UUID)
 @action()
 async def run_simulation_again(session: TenantSession, agent_id: UUID, simulation_id: UUID) -> Next:
     """Run the same once more, with the agent as it is now."""
-    done = await simulations.get(session, agent_id, simulation_id)
+    done = await simulations.get_simulation(session, agent_id, simulation_id)
     return await _started(
         session, agent_id, SimulationCreate.model_validate(done.model_dump(include=set(SimulationCreate.model_fields)))
     )
 
 
 async def _started(session: TenantSession, agent_id: UUID, data: SimulationCreate) -> Next:
-    simulation = await simulations.create(session, current_runtime().registry, agent_id, data)
+    simulation = await simulations.create_simulation(session, current_runtime().registry, agent_id, data)
     return Next(url_for("dashboard.simulation_page", agent_id=agent_id, simulation_id=simulation.id))
 
 

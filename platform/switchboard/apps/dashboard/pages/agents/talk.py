@@ -32,7 +32,7 @@ class Connected(BaseModel):
 @page()
 async def talk_page(session: TenantSession, agent_id: UUID) -> Response:
     """The button, the levels, the transcript. Only this page may connect to a carrier, and only to the one whose client SDK it uses."""
-    agent = await agents.get(session, agent_id)
+    agent = await agents.get_agent(session, agent_id)
     carrier, missing = "", ""
     try:
         carrier = await _carrier(session)
@@ -52,12 +52,12 @@ async def talk_page(session: TenantSession, agent_id: UUID) -> Response:
 @action()
 async def begin_talking(session: TenantSession, visitor: Visitor, agent_id: UUID) -> Response:
     """What the page needs for one call."""
-    agent = await agents.get(session, agent_id)
+    agent = await agents.get_agent(session, agent_id)
     try:
         if agent.status != "active":
             raise InvalidState("The agent is paused: it takes and places no calls.")
         carrier = await _carrier(session)
-        minted = await browser_calls.mint(
+        minted = await browser_calls.create_browser_token(
             current_runtime(), session.organization_id, carrier, f"user_{visitor.user.id.hex}", "web"
         )
     except ApiError as refusal:
@@ -76,7 +76,7 @@ async def begin_talking(session: TenantSession, visitor: Visitor, agent_id: UUID
 @action(form=Connected)
 async def follow_talk(session: TenantSession, visitor: Visitor, agent_id: UUID, data: Connected) -> Response:
     """Where the page reads what is said, once its call was answered."""
-    call = await calls.find_at_carrier(session, data.carrier, data.carrier_call_id)
+    call = await calls.find_call_by_carrier_id(session, data.carrier, data.carrier_call_id)
     if call is None or call.agent_id != agent_id:
         raise NotFound
     person = Person(visitor.user.id, visitor.user.email)
@@ -91,7 +91,7 @@ async def follow_talk(session: TenantSession, visitor: Visitor, agent_id: UUID, 
 
 async def _carrier(session: TenantSession) -> str:
     runtime = current_runtime()
-    return await browser_calls.talk_carrier(runtime, session, present(runtime.settings))
+    return await browser_calls.find_talk_carrier(runtime, session, present(runtime.settings))
 
 
 def _refused(refusal: ApiError) -> Response:

@@ -27,15 +27,17 @@ class TestCall(CallCreate):
 @page()
 async def try_page(session: TenantSession, agent_id: UUID, form: Form) -> str:
     """The form of a test call, and the agent's latest calls."""
-    agent = await agents.get(session, agent_id)
+    agent = await agents.get_agent(session, agent_id)
     return await render(
         "dashboard/agents/try.html",
         agent=agent,
         form=form,
-        numbers=[(number.id, number_name(number)) for number in await numbers.active(session)],
+        numbers=[(number.id, number_name(number)) for number in await numbers.list_active_numbers(session)],
         # A name with a dot would be an object in the form.
         names=[name for name in placeholders(agent.greeting_message, agent.system_prompt) if "." not in name],
-        latest=await rows(session, calls.listed(session, CallQuery(agent_id=str(agent_id))), PageQuery(limit=LATEST)),
+        latest=await rows(
+            session, calls.list_calls(session, CallQuery(agent_id=str(agent_id))), PageQuery(limit=LATEST)
+        ),
     )
 
 
@@ -43,7 +45,7 @@ async def try_page(session: TenantSession, agent_id: UUID, form: Form) -> str:
 @action(form=TestCall, invalid=try_page)
 async def place_test_call(session: TenantSession, agent_id: UUID, data: TestCall) -> Next:
     """Have the agent call somebody."""
-    await agents.get(session, agent_id)
+    await agents.get_agent(session, agent_id)
     given = {name: value for name, value in data.metadata.items() if value != ""}
-    call = await calls.place(session, data.model_copy(update={"agent_id": str(agent_id), "metadata": given}))
+    call = await calls.place_call(session, data.model_copy(update={"agent_id": str(agent_id), "metadata": given}))
     return Next(f"/dashboard/calls/{call.id}", f"Calling {call.to_number}.")

@@ -31,10 +31,10 @@ class CompareQuery(Query):
 @page(query=PageQuery)
 async def versions_page(session: TenantSession, visitor: Visitor, agent_id: UUID, query: PageQuery) -> str:
     """The versions, newest first, each with the fields that it changed."""
-    agent = await agents.get(session, agent_id)
-    listing = await rows(session, agents.versions(session, agent_id), query)
+    agent = await agents.get_agent(session, agent_id)
+    listing = await rows(session, agents.list_versions(session, agent_id), query)
     oldest = listing.items[-1].version if listing.items else 1
-    before = await agents.version(session, agent_id, oldest - 1) if oldest > 1 else None
+    before = await agents.get_version(session, agent_id, oldest - 1) if oldest > 1 else None
     earlier = [*listing.items[1:], before]
     changed = {
         new.version: changed_names(old.settings, new.settings) if old else []
@@ -55,9 +55,9 @@ async def version_page(
     session: TenantSession, visitor: Visitor, agent_id: UUID, number: str, query: CompareQuery
 ) -> str:
     """What one version changed, or what differs between it and another."""
-    agent = await agents.get(session, agent_id)
-    shown = await agents.version(session, agent_id, _number(number))
-    other = await agents.version(session, agent_id, query.to if query.to is not None else max(shown.version - 1, 1))
+    agent = await agents.get_agent(session, agent_id)
+    shown = await agents.get_version(session, agent_id, _number(number))
+    other = await agents.get_version(session, agent_id, query.to if query.to is not None else max(shown.version - 1, 1))
     old, new = sorted((shown, other), key=lambda version: version.version)
     bases = {str(base.id): base.name for base in await knowledge.chosen(session, None)}
     return await render(
@@ -76,7 +76,7 @@ async def version_page(
 async def restore_version(session: TenantSession, agent_id: UUID, number: str) -> Next:
     """Publish an old version anew."""
     runtime, old = current_runtime(), _number(number)
-    agent = await agents.restore(
+    agent = await agents.restore_version(
         session, agent_id, old, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
     )
     return Next(
