@@ -78,3 +78,20 @@ async def test_a_login_that_lacks_a_right_is_told_which(servers: DataDirectory) 
     with pytest.raises(MigrationError, match="grant switchboard_tenant to"):
         await upgrade(url(servers, "poor"))
     await administrate(servers, "drop database poor", "drop role poor")
+
+
+async def test_a_schema_of_another_version_is_refused_by_name(servers: DataDirectory) -> None:
+    await administrate(
+        servers,
+        "create role foreign_schema login",
+        "create database foreign_schema owner foreign_schema",
+        "grant switchboard_tenant, switchboard_system to foreign_schema",
+    )
+    await upgrade(url(servers, "foreign_schema"))
+    engine = create_async_engine(url(servers, "foreign_schema").replace("postgresql", "postgresql+asyncpg"))
+    async with engine.begin() as connection:
+        await connection.execute(text("update alembic_version set version_num = '0024'"))
+    await engine.dispose()
+    with pytest.raises(MigrationError, match="schema 0024"):
+        await upgrade(url(servers, "foreign_schema"))
+    await administrate(servers, "drop database foreign_schema", "drop role foreign_schema")

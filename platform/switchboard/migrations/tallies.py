@@ -11,7 +11,7 @@ def tally(table: str, parent: str | None = None, facets: tuple[str, ...] = (), *
     `parent` is the column that its lists lie under, `facets` are those that they are filtered by, `changing` the one that changes while a row lives.
     """
     grouped = _key(table, parent, facets)
-    # The policies hold for the owner too, who would count nothing.
+    # Row-level security is forced on the owner too, who would count no row.
     op.execute(f"alter table {table} no force row level security")
     op.execute(f"insert into {COLUMNS} select {grouped}, count(*) from {table} group by 1, 3, 4")  # noqa: S608
     op.execute(f"alter table {table} force row level security")
@@ -30,14 +30,6 @@ def tally(table: str, parent: str | None = None, facets: tuple[str, ...] = (), *
         op.execute(
             f"create trigger {name} after update of {changing} on {table} for each row when ({changed}) execute function {name}()"
         )
-
-
-def untally(table: str, *, changing: str | None = None) -> None:
-    """Count a table's rows no longer."""
-    for event in ("insert", "delete", *(("update",) if changing is not None else ())):
-        op.execute(f"drop trigger tally_{table}_{event} on {table}")
-        op.execute(f"drop function tally_{table}_{event}")
-    op.execute(f"delete from row_tally where list = '{table}'")  # noqa: S608
 
 
 def _key(table: str, parent: str | None, facets: tuple[str, ...], row: str = "") -> str:

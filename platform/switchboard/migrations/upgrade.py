@@ -1,9 +1,11 @@
-"""Bringing a database up to date, by `make run` and `switchboard migrate`."""
+"""Upgrade a database to the current schema, for `make run` and `switchboard migrate`."""
 
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, make_url, text
 from sqlalchemy.exc import DBAPIError, ProgrammingError
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -13,13 +15,13 @@ ROLES = ("switchboard_tenant", "switchboard_system")
 
 
 class MigrationError(Exception):
-    """The database cannot be brought up to date; the message says what the operator must grant."""
+    """The database cannot be upgraded; the message tells the operator what to do."""
 
 
 async def upgrade(url: str) -> None:
-    """Make the roles, if they are not there, and apply every step that has not been applied. Safe to run in several processes at once.
+    """Create the missing roles and apply every pending migration. Safe to run in several processes at once.
 
-    Raises `MigrationError` where the login of the URL lacks a right.
+    Raises `MigrationError` if the login of the URL lacks a right, or if the database has a schema that this version does not know.
     """
     engine = create_async_engine(make_url(url).set(drivername="postgresql+asyncpg"))
     try:
@@ -59,4 +61,15 @@ def _upgrade(connection: Connection) -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent))
     config.attributes["connection"] = connection
+    _refuse_unknown_revision(connection, config)
     command.upgrade(config, "head")
+
+
+def _refuse_unknown_revision(connection: Connection, config: Config) -> None:
+    current = MigrationContext.configure(connection).get_current_revision()
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if current is not None and current not in known:
+        raise MigrationError(
+            f"the database has schema {current}, which this version of Switchboard does not know: "
+            "use the version that created it, or start with an empty database"
+        )
