@@ -88,8 +88,8 @@ async def organization(parts: Runtime) -> tuple[UUID, str]:
         made = await identity.create_organization(
             session, name="Bench", policy=Policy(rate_limits=RateLimits(read=unlimited, write=unlimited))
         )
-    async with parts.database.system() as session:
-        _, key = await identity.create_api_key(session, organization_id=made.id, name="bench", scopes=["contacts:read"])
+    async with parts.database.system() as session, session.narrow(made.id) as tenant:
+        _, key = await identity.create_api_key(tenant, name="bench", scopes=["contacts:read"])
     return made.id, key
 
 

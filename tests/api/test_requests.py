@@ -39,7 +39,7 @@ async def test_what_lacks_a_scope_is_told_which(organizations: Organizations) ->
 
 async def test_a_revoked_key_is_refused_with_the_next_request(caller: Caller, runtime: Runtime) -> None:
     assert (await caller.get("/v1/agents")).status == 200
-    async with runtime.database.system() as session:
+    async with runtime.database.tenant(caller.organization_id) as session:
         await identity.revoke_api_key(session, caller.key_id)
     await runtime.limiter.tell_revoked(str(caller.key_id))
     assert (await caller.get("/v1/agents")).status == 401

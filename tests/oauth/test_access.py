@@ -2,21 +2,22 @@
 
 import asyncio
 from datetime import timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 import structlog
 from sqlmodel import col, delete, select, update
 from switchboard.apps.embedded import DataDirectory
-from switchboard.apps.worker import housekeeping
+from switchboard.apps.worker import jobs
 from switchboard.foundation.observability import logs
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.resources.identity import members
 from switchboard.resources.identity.models import AuditEntry, Membership, User
 from switchboard.resources.oauth import clients
-from switchboard.resources.oauth.connections import connections, disconnect
+from switchboard.resources.oauth.connections import Connection, disconnect, list_connections
 from switchboard.resources.oauth.models import OAuthGrant, OAuthToken
+from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
 from tests.fixtures.oauth import PROOF, Application, make_user
@@ -64,7 +65,7 @@ async def test_either_token_given_back_ends_both_at_once(application: Applicatio
 
 async def test_who_leaves_the_organization_takes_the_applications_along(application: Application) -> None:
     tokens = await application.tokens()
-    async with application.runtime.database.system() as session:
+    async with application.runtime.database.tenant(application.caller.organization_id) as session:
         await session.exec(delete(Membership).where(col(Membership.user_id) == application.user_id))
     assert (await application.holder(tokens).get("/v1/agents")).status == 401
     assert (await application.refresh(tokens["refresh_token"])).status == 400
@@ -93,6 +94,21 @@ async def test_a_superadmin_who_is_one_no_longer_loses_what_was_granted_where_th
     assert (await application.refresh(second["refresh_token"])).status == 400
 
 
+async def list_connected(runtime: Runtime, organization_id: UUID, user_id: UUID | None = None) -> list[Connection]:
+    async with runtime.database.tenant(organization_id) as session:
+        return await list_connections(session, user_id=user_id)
+
+
+async def end_connection(runtime: Runtime, organization_id: UUID, application: UUID, user_id: UUID) -> None:
+    async with runtime.database.tenant(organization_id, actor=f"user:{user_id}") as session:
+        await disconnect(session, runtime.limiter, application=application, user_id=user_id)
+
+
+async def remove_member(runtime: Runtime, organization_id: UUID, user_id: UUID) -> None:
+    async with runtime.database.tenant(organization_id) as session:
+        await members.remove_member(session, user_id)
+
+
 async def test_connected_applications_are_listed_and_disconnected_at_once(
     application: Application, caller: Caller
 ) -> None:
@@ -105,39 +121,31 @@ async def test_connected_applications_are_listed_and_disconnected_at_once(
     holders = [application.holder(tokens) for tokens in (*mine, theirs)]
     assert [(await holder.get("/v1/agents")).status for holder in holders] == [200, 200, 200]
 
-    found = await connections(runtime.database, caller.organization_id)
+    found = await list_connected(runtime, caller.organization_id)
     assert [(entry.name, entry.user_id) for entry in found] == [
         ("Calendar sync", colleague),
         ("Calendar sync", user_id),
     ]
-    (entry,) = await connections(runtime.database, caller.organization_id, user_id=user_id)
+    (entry,) = await list_connected(runtime, caller.organization_id, user_id)
     assert entry.scopes == ("agents:read", "calls:read")
     assert entry.last_used_at is not None
-    assert not await connections(runtime.database, uuid4())
+    assert not await list_connected(runtime, uuid4())
 
-    parts = runtime.database, runtime.limiter, caller.organization_id
-    await disconnect(*parts, application=application.id, user_id=user_id, actor=f"user:{user_id}")
+    await end_connection(runtime, caller.organization_id, application.id, user_id)
     assert [(await holder.get("/v1/agents")).status for holder in holders] == [401, 401, 200]
     assert (await application.redeem(unredeemed)).status == 400
-    assert [entry.user_id for entry in await connections(runtime.database, caller.organization_id)] == [colleague]
+    assert [entry.user_id for entry in await list_connected(runtime, caller.organization_id)] == [colleague]
     with pytest.raises(NotFound):
-        await disconnect(*parts, application=application.id, user_id=user_id, actor=f"user:{user_id}")
+        await end_connection(runtime, caller.organization_id, application.id, user_id)
 
 
 async def test_one_organization_neither_sees_nor_ends_what_another_granted(
     application: Application, stranger: Caller
 ) -> None:
     runtime, tokens = application.runtime, await application.tokens()
-    assert not await connections(runtime.database, stranger.organization_id)
+    assert not await list_connected(runtime, stranger.organization_id)
     with pytest.raises(NotFound):
-        await disconnect(
-            runtime.database,
-            runtime.limiter,
-            stranger.organization_id,
-            application=application.id,
-            user_id=application.user_id,
-            actor="x",
-        )
+        await end_connection(runtime, stranger.organization_id, application.id, application.user_id)
     async with runtime.database.tenant(stranger.organization_id) as session:
         assert not (await session.exec(select(OAuthGrant))).all()
         assert not (await session.exec(select(OAuthToken))).all()
@@ -175,7 +183,7 @@ async def test_what_has_expired_is_deleted_and_nothing_else(application: Applica
             await session.exec(
                 update(table).where(which == newest.id).values(expires_at=newest.created_at - timedelta(seconds=1))
             )
-    await housekeeping.delete_expired_grants(runtime)
+    await jobs.delete_expired_grants(runtime)
     async with runtime.database.system() as session:
         mine = select(OAuthGrant.id).where(col(OAuthGrant.client_id) == application.id)
         assert len((await session.exec(mine)).all()) == 1
@@ -222,12 +230,10 @@ async def test_a_membership_ends_while_its_applications_refresh(application: App
     for _ in range(5):
         application.user_id = await make_user(application.runtime, caller.organization_id)
         families = [await application.tokens() for _ in range(6)]
-        removal = members.remove(application.runtime.database, caller.organization_id, application.user_id)
+        removal = remove_member(application.runtime, caller.organization_id, application.user_id)
         refreshes = asyncio.gather(*(application.refresh(tokens["refresh_token"]) for tokens in families))
         answers, _ = await asyncio.gather(refreshes, removal)
         assert {answer.status for answer in answers} <= {200, 400}
         for tokens in families:
-            assert not await connections(
-                application.runtime.database, caller.organization_id, user_id=application.user_id
-            )
+            assert not await list_connected(application.runtime, caller.organization_id, application.user_id)
             assert (await application.holder(tokens).get("/v1/agents")).status == 401

@@ -90,14 +90,13 @@ async def _credentials(runtime: Runtime, organization_id: UUID) -> tuple[str, st
     """The demo's key and password, kept in the data directory because the database keeps only their hashes."""
     path = runtime.settings.data_dir / "demo.json"
     kept = json.loads(path.read_text()) if path.exists() else {}
-    async with runtime.database.system() as session:
-        known = select(ApiKey).where(
+    async with runtime.database.tenant(organization_id) as session:
+        known = session.select(ApiKey).where(
             col(ApiKey.key_hash) == digest(kept.get("api_key", "")), col(ApiKey.revoked_at).is_(None)
         )
         if (await session.exec(known)).one_or_none() is None:
-            _, kept["api_key"] = await identity.create_api_key(
-                session, organization_id=organization_id, name="make run", scopes=list(SCOPES)
-            )
+            _, kept["api_key"] = await identity.create_api_key(session, name="make run", scopes=list(SCOPES))
+    async with runtime.database.system() as session:
         if (await session.exec(select(User).where(col(User.email) == EMAIL))).one_or_none() is None:
             kept["password"] = secrets.token_urlsafe(12)
             await identity.create_user(

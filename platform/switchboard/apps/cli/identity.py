@@ -11,6 +11,7 @@ from switchboard.engine.providers.configuration import configure
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.models import Organization
+from switchboard.resources.identity.system_queries import find_key_owner
 from switchboard.resources.oauth import clients
 
 
@@ -25,14 +26,11 @@ def orgs() -> None:
 @asynchronous
 async def create_organization(name: str, as_json: bool) -> None:
     """Make an organization that uses the embedded default's providers, and a key with every scope."""
-    async with connected() as runtime:
-        async with runtime.database.system() as session:
-            organization = await identity.create_organization(session, name=name)
-            _, key = await identity.create_api_key(
-                session, organization_id=organization.id, name="default", scopes=list(SCOPES)
-            )
-        async with runtime.database.tenant(organization.id) as session:
-            await configure(session, runtime.registry, runtime.keyring, embedded_providers(runtime.registry))
+    async with connected() as runtime, runtime.database.system() as session:
+        organization = await identity.create_organization(session, name=name)
+        async with session.narrow(organization.id) as tenant:
+            _, key = await identity.create_api_key(tenant, name="default", scopes=list(SCOPES))
+            await configure(tenant, runtime.registry, runtime.keyring, embedded_providers(runtime.registry))
     answer({"id": str(organization.id), "api_key": key}, as_json=as_json)
 
 
@@ -59,8 +57,8 @@ def keys() -> None:
 @asynchronous
 async def create_key(organization_id: UUID, name: str, scopes: tuple[str, ...], as_json: bool) -> None:
     """Make a key; it is shown once."""
-    async with connected() as runtime, runtime.database.system() as session:
-        key, text = await identity.create_api_key(session, organization_id=organization_id, name=name, scopes=scopes)
+    async with connected() as runtime, runtime.database.tenant(organization_id) as session:
+        key, text = await identity.create_api_key(session, name=name, scopes=scopes)
     answer({"id": str(key.id), "api_key": text}, as_json=as_json)
 
 
@@ -71,7 +69,10 @@ async def create_key(organization_id: UUID, name: str, scopes: tuple[str, ...], 
 async def revoke_key(key_id: UUID, as_json: bool) -> None:
     """Revoke a key for good, at once."""
     async with connected() as runtime:
-        async with runtime.database.system() as session:
+        organization_id = await find_key_owner(runtime.database, key_id)
+        if organization_id is None:
+            raise Failure(f"there is no API key {key_id}")
+        async with runtime.database.tenant(organization_id) as session:
             key = await identity.revoke_api_key(session, key_id)
         await runtime.limiter.tell_revoked(str(key_id))
     if key.revoked_at is None:

@@ -13,6 +13,7 @@ from switchboard.foundation.web.principal import SCOPES, Limit, Principal
 from switchboard.foundation.web.rate_limits import Verdict
 from switchboard.resources.identity import sign_in
 from switchboard.resources.identity.models import Organization, User, UserSession
+from switchboard.resources.identity.system_queries import SESSION_LIFETIME
 from switchboard.runtime import current_runtime
 
 PAGES = Limit(per_second=20, burst=100)
@@ -74,7 +75,7 @@ def is_https() -> bool:
 
 def set_cookie(response: Response, token: str) -> None:
     """Have the browser keep a session's token, out of reach of scripts and of requests that other sites start."""
-    age = int(sign_in.LONGEST.total_seconds())
+    age = int(SESSION_LIFETIME.total_seconds())
     response.set_cookie(cookie_name(), token, max_age=age, secure=is_https(), httponly=True, samesite="Lax", path="/")
 
 

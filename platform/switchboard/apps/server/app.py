@@ -45,9 +45,10 @@ from switchboard.resources.campaigns.routes import blueprint as campaigns
 from switchboard.resources.carrier_callbacks.routes import blueprint as carriers
 from switchboard.resources.contacts.routes import blueprint as contacts
 from switchboard.resources.do_not_call.routes import blueprint as do_not_call
-from switchboard.resources.identity.authentication import Authenticator, find_api_key
+from switchboard.resources.identity.authentication import Authenticator
 from switchboard.resources.identity.credentials import ACCESS_TOKEN, API_KEY
 from switchboard.resources.identity.service import note_change
+from switchboard.resources.identity.system_queries import find_api_key
 from switchboard.resources.integrations.routes import blueprint as integrations
 from switchboard.resources.knowledge_bases.routes import blueprint as knowledge_bases
 from switchboard.resources.oauth.routes import blueprint as oauth

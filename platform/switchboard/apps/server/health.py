@@ -5,7 +5,6 @@ from contextlib import suppress
 from quart import Blueprint, Response
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
-from sqlmodel import select
 
 from switchboard.foundation.observability import metrics
 from switchboard.resources.deliveries import system_queries
@@ -32,15 +31,13 @@ async def readyz() -> tuple[dict[str, str], int]:
 async def show_metrics() -> Response:
     """This process's metrics, and how long deliveries wait."""
     with suppress(SQLAlchemyError, OSError):
-        async with current_runtime().database.system() as session:
-            metrics.delivery_queue_age.set(await system_queries.queue_age(session))
+        metrics.delivery_queue_age.set(await system_queries.measure_queue_age(current_runtime().database))
     return Response(metrics.render(), content_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 async def _database() -> str:
     try:
-        async with current_runtime().database.system() as session:
-            await session.exec(select(1))
+        await current_runtime().database.ping()
     except (SQLAlchemyError, OSError):
         return "unavailable"
     return "ok"

@@ -2,11 +2,12 @@
 
 import asyncio
 
-from switchboard.apps.worker.housekeeping import (
+from switchboard.apps.worker.jobs import (
     compact_row_counts,
     delete_expired_grants,
     delete_old_events,
     delete_old_idempotent_responses,
+    delete_old_sessions,
     notify_event_watchers,
 )
 from switchboard.foundation.jobs import CronJob, Job, Reconciler, run_reconciler
@@ -47,6 +48,7 @@ CLOCK = (
     CronJob(delete_old_events, "47 * * * *"),
     CronJob(delete_old_runs, "57 * * * *"),
     CronJob(delete_expired_grants, "7 * * * *"),
+    CronJob(delete_old_sessions, "12 * * * *"),
 )
 
 

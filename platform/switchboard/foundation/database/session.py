@@ -125,6 +125,11 @@ class Database:
         async with SystemSession(self._engine, info=info, expire_on_commit=False) as session, _transaction(session):
             yield session
 
+    async def ping(self) -> None:
+        """Run an empty query. Raises `SQLAlchemyError` or `OSError` if the database does not answer."""
+        async with self._engine.connect() as connection:
+            await connection.exec_driver_sql("select 1")
+
     async def close(self) -> None:
         """Close every pooled connection."""
         await self._engine.dispose()

@@ -34,4 +34,4 @@ async def delete_old_runs(runtime: Runtime) -> None:
     deleted = BATCH
     while deleted == BATCH:
         async with runtime.database.system() as session:
-            deleted = await system_queries.delete_ended_runs(session, age=KEPT, most=BATCH)
+            deleted = await system_queries.delete_ended_runs(session, age=KEPT, limit=BATCH)

@@ -49,8 +49,7 @@ class RunWorker:
     async def _start_due(self) -> int:
         """Begin with what is due, as far as there is room; how many runs that were."""
         try:
-            async with self._runtime.database.system() as session:
-                due = await system_queries.list_due_runs(session, most=MOST, each=MOST_EACH)
+            due = await system_queries.list_due_runs(self._runtime.database, limit=MOST, per_organization=MOST_EACH)
         except (SQLAlchemyError, OSError) as error:
             logger.warning("automations wait for the database", error=type(error).__name__)
             return 0

@@ -12,7 +12,7 @@ from uuid import UUID
 from sqlalchemy import ARRAY, Boolean, Float, Integer, Text, Uuid, bindparam, text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 
-from switchboard.foundation.database import SystemSession
+from switchboard.foundation.database import Database, SystemSession
 from switchboard.resources.deliveries.sender import Claimed, Result
 
 MAX_FAILURES = 20
@@ -234,6 +234,7 @@ async def forget(session: SystemSession, *, seconds: float, most: int) -> int:
     return (await (await session.connection()).execute(_FORGET, {"seconds": seconds, "most": most})).rowcount
 
 
-async def queue_age(session: SystemSession) -> float:
-    """Seconds for which the oldest due delivery has been waiting for a worker."""
-    return float((await (await session.connection()).execute(_QUEUE_AGE)).scalar_one())
+async def measure_queue_age(database: Database) -> float:
+    """Return for how many seconds the oldest due delivery has been waiting for a worker."""
+    async with database.system() as session:
+        return float((await (await session.connection()).execute(_QUEUE_AGE)).scalar_one())

@@ -1,4 +1,4 @@
-"""From a bearer credential to its principal, cached for a few seconds."""
+"""Resolve a bearer credential to its principal, with a cache of a few seconds."""
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -6,63 +6,55 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import UUID
 
-from switchboard.foundation.database import Database, SystemSession
+from switchboard.foundation.database import Database
 from switchboard.foundation.web.principal import Limit, Principal
 from switchboard.resources.identity.credentials import digest, prefix_of
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Policy, RateLimit
-from switchboard.resources.identity.system_queries import find_key
 
 CACHE_SECONDS = 5.0
 CACHE_SIZE = 10_000
 
 
-Find: TypeAlias = Callable[[SystemSession, bytes], Awaitable[Principal | None]]
-"""Whose credential has this hash? Asked under the system role."""
+FindPrincipal: TypeAlias = Callable[[Database, bytes], Awaitable[Principal | None]]
+"""Returns the principal of the credential with this SHA-256 hash; None if there is none, or it is no longer valid."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Cached:
+class _CacheEntry:
     principal: Principal | None
-    until: float
+    expires_at: float
 
 
 class Authenticator:
-    """Resolves credentials by their prefix. A revoked one is refused at once all the same: every process hears `RateLimiter.tell_revoked`."""
+    """Resolves credentials by their prefix.
 
-    def __init__(self, database: Database, find: Mapping[str, Find]) -> None:
+    A revoked credential is refused at once in spite of the cache, because every process hears `RateLimiter.tell_revoked`.
+    """
+
+    def __init__(self, database: Database, finders: Mapping[str, FindPrincipal]) -> None:
         self._database = database
-        self._find = find
-        self._cache: dict[bytes, _Cached] = {}
+        self._finders = finders
+        self._cache: dict[bytes, _CacheEntry] = {}
 
     async def __call__(self, credential: str) -> Principal | None:
-        """The principal of a credential, None for one that is not valid."""
-        find = self._find.get(prefix_of(credential) or "")
+        """Return the principal of a credential; None for one that is not valid."""
+        find = self._finders.get(prefix_of(credential) or "")
         if find is None:
             return None
-        kept_hash = digest(credential)
-        cached = self._cache.get(kept_hash)
-        if cached is not None and cached.until > time.monotonic():
+        credential_hash = digest(credential)
+        cached = self._cache.get(credential_hash)
+        if cached is not None and cached.expires_at > time.monotonic():
             return cached.principal
-        async with self._database.system() as session:
-            principal = await find(session, kept_hash)
+        principal = await find(self._database, credential_hash)
         if len(self._cache) >= CACHE_SIZE:
             self._cache.clear()
-        self._cache[kept_hash] = _Cached(principal, time.monotonic() + CACHE_SECONDS)
+        self._cache[credential_hash] = _CacheEntry(principal, time.monotonic() + CACHE_SECONDS)
         return principal
 
 
-async def find_api_key(session: SystemSession, key_hash: bytes) -> Principal | None:
-    """The principal of an API key."""
-    found = await find_key(session, key_hash)
-    if found is None:
-        return None
-    key, organization = found
-    return principal_of(organization, credential_id=key.id, actor=f"key:{key.id}", scopes=key.scopes)
-
-
-def principal_of(organization: Organization, *, credential_id: UUID, actor: str, scopes: Iterable[str]) -> Principal:
-    """A credential as the endpoints see it, with its organization's limits."""
+def build_principal(organization: Organization, *, credential_id: UUID, actor: str, scopes: Iterable[str]) -> Principal:
+    """Build the principal of a credential, with the rate limits of its organization."""
     limits = Policy.model_validate(organization.policy).rate_limits
     return Principal(
         organization_id=organization.id,

@@ -1,4 +1,7 @@
-"""Passwords: kept as argon2id hashes with the library's parameters, which take a twentieth of a second and 64 MiB each, so in a thread."""
+"""Argon2id password hashes with the library's parameters.
+
+A hash takes a twentieth of a second and 64 MiB, so it is computed in a thread.
+"""
 
 import asyncio
 import secrets
@@ -10,14 +13,14 @@ from argon2.exceptions import InvalidHashError, VerificationError
 HASHER = PasswordHasher()
 
 
-async def hashed(password: str) -> str:
-    """A password as it is kept."""
+async def hash_password(password: str) -> str:
+    """Hash a password with argon2id."""
     return await asyncio.to_thread(HASHER.hash, password)
 
 
 async def matches(password_hash: str, password: str) -> bool:
-    """Whether it is that password. An empty hash is nobody's: no password matches, and finding that out takes as long."""
-    return await asyncio.to_thread(_matches, password_hash or _nobodys(), password)
+    """Return whether a password matches a hash. No password matches an empty hash, and the check takes just as long."""
+    return await asyncio.to_thread(_matches, password_hash or _unmatched_hash(), password)
 
 
 def _matches(password_hash: str, password: str) -> bool:
@@ -28,5 +31,5 @@ def _matches(password_hash: str, password: str) -> bool:
 
 
 @cache
-def _nobodys() -> str:
+def _unmatched_hash() -> str:
     return HASHER.hash(secrets.token_hex())

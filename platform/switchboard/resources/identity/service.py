@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from sqlalchemy.exc import IntegrityError
-from sqlmodel import col, select
+from sqlmodel import col
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
@@ -52,24 +52,21 @@ async def find_organization(session: AsyncSession, organization_id: UUID) -> Org
 
 
 async def create_api_key(
-    session: AsyncSession,
-    *,
-    organization_id: UUID,
-    name: str,
-    scopes: Sequence[str],
-    expires_at: datetime | None = None,
-    actor: str = OPERATOR,
+    session: TenantSession, *, name: str, scopes: Sequence[str], expires_at: datetime | None = None
 ) -> tuple[ApiKey, str]:
-    """Make a key; its text is answered once and not kept. Raises `IdentityError` for an unknown scope or organization."""
+    """Create an API key; return it and its text, which is not stored.
+
+    Raises `IdentityError` for an unknown scope or organization.
+    """
     unknown = sorted(set(scopes) - SCOPES.keys())
     if unknown:
         raise IdentityError(f"there is no scope {unknown[0]}; the scopes are {', '.join(SCOPES)}")
     if not scopes:
         raise IdentityError("a key needs at least one scope")
-    await find_organization(session, organization_id)
+    await find_organization(session, session.organization_id)
     text = new_credential(API_KEY)
     key = ApiKey(
-        organization_id=organization_id,
+        organization_id=session.organization_id,
         name=name,
         key_hash=digest(text),
         hint=text[-4:],
@@ -77,50 +74,47 @@ async def create_api_key(
         expires_at=expires_at,
     )
     session.add(key)
-    session.add(
-        AuditEntry(organization_id=organization_id, actor=actor, action="api_key.created", subject=f"{key.id} {name}")
-    )
+    _record(session, "api_key.created", f"{key.id} {name}")
     await session.flush()
     return key, text
 
 
-async def rotate_api_key(
-    session: TenantSession, key_id: UUID, *, overlap: timedelta, actor: str = OPERATOR
-) -> tuple[ApiKey, str]:
-    """Make a key that may do what another may, which ends after the overlap, so that programs can be changed over without a pause.
+async def rotate_api_key(session: TenantSession, key_id: UUID, *, overlap: timedelta) -> tuple[ApiKey, str]:
+    """Create a key with the same scopes, and let the old one expire after `overlap`, so that programs can switch without a pause.
 
-    Raises `IdentityError` where there is none, or it is over already.
+    Raises `IdentityError` for an unknown key, or one that has expired or was revoked.
     """
-    old = await _locked_key(session, key_id)
+    old = await _lock_key(session, key_id)
     if old.state != "active":
         raise IdentityError(f"the key was {old.state} already")
     ends = now() + overlap
     old.expires_at = min(old.expires_at, ends) if old.expires_at else ends
-    return await create_api_key(
-        session, organization_id=old.organization_id, name=old.name, scopes=old.scopes, actor=actor
-    )
+    return await create_api_key(session, name=old.name, scopes=old.scopes)
 
 
-async def revoke_api_key(session: AsyncSession, key_id: UUID, *, actor: str = OPERATOR) -> ApiKey:
-    """Revoke a key for good; harmless when done twice. The caller tells the rate limiter. Raises `IdentityError` where there is none."""
-    key = await _locked_key(session, key_id)
+async def revoke_api_key(session: TenantSession, key_id: UUID) -> ApiKey:
+    """Revoke a key for good; harmless when repeated. The caller notifies the rate limiter. Raises `IdentityError` for an unknown key."""
+    key = await _lock_key(session, key_id)
     if key.revoked_at is None:
         key.revoked_at = now()
-        session.add(
-            AuditEntry(organization_id=key.organization_id, actor=actor, action="api_key.revoked", subject=str(key.id))
-        )
+        _record(session, "api_key.revoked", str(key.id))
     return key
 
 
-async def _locked_key(session: AsyncSession, key_id: UUID) -> ApiKey:
-    key = (await session.exec(select(ApiKey).where(col(ApiKey.id) == key_id).with_for_update())).one_or_none()
+async def _lock_key(session: TenantSession, key_id: UUID) -> ApiKey:
+    rows = session.select(ApiKey).where(col(ApiKey.id) == key_id)
+    key = (await session.exec(rows.with_for_update())).one_or_none()
     if key is None:
         raise IdentityError(f"there is no API key {key_id}")
     return key
 
 
-def api_keys(session: TenantSession) -> SelectOfScalar[ApiKey]:
-    """The organization's keys."""
+def _record(session: TenantSession, action: str, subject: str) -> None:
+    note_deed(session, session.organization_id, session.actor or OPERATOR, action, subject)
+
+
+def list_api_keys(session: TenantSession) -> SelectOfScalar[ApiKey]:
+    """Select the organization's API keys."""
     return session.select(ApiKey)
 
 
@@ -151,9 +145,9 @@ async def create_user(
     actor: str = OPERATOR,
 ) -> User:
     """Make a user, an owner of the organization where one is named. Raises `IdentityError`."""
-    address = checked_email(email)
+    address = normalize_email(email)
     check_password(password)
-    user = User(email=address, password_hash=await passwords.hashed(password), is_superadmin=superadmin)
+    user = User(email=address, password_hash=await passwords.hash_password(password), is_superadmin=superadmin)
     session.add(user)
     try:
         await session.flush()
@@ -168,16 +162,22 @@ async def create_user(
     return user
 
 
+async def hash_new_password(password: str) -> str:
+    """Hash a password that a user has chosen. Raises `IdentityError` for one that is too short or too long."""
+    check_password(password)
+    return await passwords.hash_password(password)
+
+
 def check_password(password: str) -> None:
-    """Raises `IdentityError` for one that is too short, or so long that hashing it would be an attack."""
+    """Raise `IdentityError` for a password that is too short, or so long that hashing it would be an attack."""
     if len(password) < MIN_PASSWORD_LENGTH:
         raise IdentityError(f"a password needs at least {MIN_PASSWORD_LENGTH} characters")
     if len(password) > MAX_PASSWORD_LENGTH:
         raise IdentityError(f"a password has at most {MAX_PASSWORD_LENGTH} characters")
 
 
-def checked_email(text: str) -> str:
-    """An address in lower case. Raises `IdentityError` for what is none."""
+def normalize_email(text: str) -> str:
+    """Return an e-mail address in lower case. Raises `IdentityError` for text that is no e-mail address."""
     if not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", text) or len(text) > 254:
         raise IdentityError(f"{text} is not an e-mail address")
     return text.lower()

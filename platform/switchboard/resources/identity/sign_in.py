@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from sqlmodel import col, delete, or_, select
+from sqlmodel import col, delete, select
 
 from switchboard.foundation.database import Database, SystemSession, now
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.identity import passwords, system_queries
 from switchboard.resources.identity.credentials import digest
 from switchboard.resources.identity.models import Organization, User, UserSession
-from switchboard.resources.identity.service import IdentityError, check_password
+from switchboard.resources.identity.service import IdentityError, hash_new_password
+from switchboard.resources.identity.system_queries import SESSION_IDLE_LIFETIME, SESSION_LIFETIME
 
-IDLE, LONGEST = timedelta(days=14), timedelta(days=90)
 GUESSES = 10
 LOCKED = timedelta(minutes=15)
 COARSE = timedelta(minutes=1)
@@ -74,7 +74,7 @@ async def begin(session: SystemSession, user: User, browser: Browser) -> tuple[U
     """A fresh session of somebody who has proved who they are, in a transaction of the system role."""
     user.failed_sign_ins, user.locked_until = 0, None
     token = secrets.token_urlsafe(32)
-    organizations = await system_queries.organizations_of(session, user)
+    organizations = await system_queries.list_organizations(session, user)
     signed_in = UserSession(
         user_id=user.id,
         token_hash=digest(token),
@@ -100,7 +100,7 @@ async def resume(database: Database, token: str) -> SignedIn | None:
         if found is None:
             return None
         signed_in, user, organization, role = found
-        if signed_in.last_seen_at < now() - IDLE or signed_in.created_at < now() - LONGEST:
+        if signed_in.last_seen_at < now() - SESSION_IDLE_LIFETIME or signed_in.created_at < now() - SESSION_LIFETIME:
             return None
         if signed_in.last_seen_at < now() - COARSE:
             signed_in.last_seen_at = now()
@@ -113,14 +113,14 @@ async def may_enter(database: Database, session_id: UUID, organization_id: UUID)
     async with database.system() as session:
         signed_in = await session.get(UserSession, session_id)
         user = await session.get(User, signed_in.user_id) if signed_in else None
-        return user is not None and await system_queries.role_in(session, user, organization_id) is not None
+        return user is not None and await system_queries.get_role(session, user, organization_id) is not None
 
 
 async def sessions_of(database: Database, user_id: UUID) -> list[UserSession]:
     """The browsers in which somebody is signed in, last used first."""
     async with database.system() as session:
         mine = select(UserSession).where(
-            col(UserSession.user_id) == user_id, col(UserSession.last_seen_at) > now() - IDLE
+            col(UserSession.user_id) == user_id, col(UserSession.last_seen_at) > now() - SESSION_IDLE_LIFETIME
         )
         return list((await session.exec(mine.order_by(col(UserSession.last_seen_at).desc()))).all())
 
@@ -139,13 +139,13 @@ async def sign_out(database: Database, user_id: UUID, *, only: UUID | None = Non
 async def organizations(database: Database, user: User) -> list[tuple[Organization, str]]:
     """The organizations that somebody may enter, by name, with their role in each."""
     async with database.system() as session:
-        return await system_queries.organizations_of(session, user)
+        return await system_queries.list_organizations(session, user)
 
 
 async def enter(database: Database, user: User, session_id: UUID, organization_id: UUID) -> None:
     """Have a session work in another organization. Raises `NotFound` for one that its user may not enter."""
     async with database.system() as session:
-        if await system_queries.role_in(session, user, organization_id) is None:
+        if await system_queries.get_role(session, user, organization_id) is None:
             raise NotFound
         (await session.get_one(UserSession, session_id)).organization_id = organization_id
 
@@ -164,19 +164,7 @@ async def change_password(database: Database, user_id: UUID, *, current: str, ne
         user = await session.get_one(User, user_id)
     if user.password_hash and not await passwords.matches(user.password_hash, current):
         raise IdentityError("The current password is wrong.")
-    password_hash = await hashed(new)
+    password_hash = await hash_new_password(new)
     async with database.system() as session:
         (await session.get_one(User, user_id)).password_hash = password_hash
         await session.exec(delete(UserSession).where(col(UserSession.user_id) == user_id, col(UserSession.id) != keep))
-
-
-async def hashed(password: str) -> str:
-    """A password as it is kept. Raises `IdentityError` for one that is too short."""
-    check_password(password)
-    return await passwords.hashed(password)
-
-
-async def forget_old(session: SystemSession) -> None:
-    """Delete the sessions that are over."""
-    over = or_(col(UserSession.last_seen_at) < now() - IDLE, col(UserSession.created_at) < now() - LONGEST)
-    await session.exec(delete(UserSession).where(over))

@@ -1,32 +1,48 @@
-"""The look-ups that must cross organizations: whose credential is this, and where are they a member? Run under the system role."""
+"""Queries that cross organizations: the owner of a credential, and the organizations that a user belongs to."""
 
 from datetime import timedelta
 from uuid import UUID
 
-from sqlmodel import and_, col, or_, select
+from sqlmodel import and_, col, delete, or_, select
 
-from switchboard.foundation.database import SystemSession, now
+from switchboard.foundation.database import Database, SystemSession, now
+from switchboard.foundation.web.principal import Principal
+from switchboard.resources.identity.authentication import build_principal
 from switchboard.resources.identity.models import ApiKey, Membership, Organization, User, UserSession
 
-COARSE = timedelta(minutes=1)
+LAST_USE_PRECISION = timedelta(minutes=1)
+SESSION_IDLE_LIFETIME, SESSION_LIFETIME = timedelta(days=14), timedelta(days=90)
 
 
-async def find_key(session: SystemSession, key_hash: bytes) -> tuple[ApiKey, Organization] | None:
-    """The key of this hash and its organization; None where there is none, or it has expired or was revoked. Notes its use, to the minute."""
-    found = await session.exec(
+async def find_api_key(database: Database, key_hash: bytes) -> Principal | None:
+    """Return the principal of the API key with this hash, and record its use to the minute.
+
+    None for an unknown, expired, or revoked key.
+    """
+    rows = (
         select(ApiKey, Organization)
         .join(Organization, col(Organization.id) == col(ApiKey.organization_id))
         .where(col(ApiKey.key_hash) == key_hash, col(ApiKey.revoked_at).is_(None))
         .where(or_(col(ApiKey.expires_at).is_(None), col(ApiKey.expires_at) > now()))
     )
-    pair = found.first()
-    if pair is not None and (pair[0].last_used_at is None or pair[0].last_used_at < now() - COARSE):
-        pair[0].last_used_at = now()
-    return pair
+    async with database.system() as session:
+        found = (await session.exec(rows)).first()
+        if found is None:
+            return None
+        key, organization = found
+        if key.last_used_at is None or key.last_used_at < now() - LAST_USE_PRECISION:
+            key.last_used_at = now()
+        return build_principal(organization, credential_id=key.id, actor=f"key:{key.id}", scopes=key.scopes)
+
+
+async def find_key_owner(database: Database, key_id: UUID) -> UUID | None:
+    """Return the id of the organization that an API key belongs to; None for an unknown key."""
+    async with database.system() as session:
+        return (await session.exec(select(ApiKey.organization_id).where(col(ApiKey.id) == key_id))).one_or_none()
 
 
 async def find_user(session: SystemSession, email: str, *, lock: bool = False) -> User | None:
-    """Whoever has an e-mail address, in whatever case it is written."""
+    """Return the user with an e-mail address, in any letter case."""
     rows = select(User).where(col(User.email) == email.strip().lower())
     return (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
 
@@ -34,38 +50,50 @@ async def find_user(session: SystemSession, email: str, *, lock: bool = False) -
 async def find_session(
     session: SystemSession, token_hash: bytes
 ) -> tuple[UserSession, User, Organization | None, str | None] | None:
-    """The browser's session of this hash, its user, the organization that it works in, and the user's role there, None for no member."""
-    belongs = and_(
+    """Return the browser session with this hash, its user, its current organization, and the user's role there.
+
+    The role is None for a user who is not a member.
+    """
+    is_member = and_(
         col(Membership.user_id) == col(User.id), col(Membership.organization_id) == col(UserSession.organization_id)
     )
     rows = (
         select(UserSession, User, Organization, Membership.role)
         .join(User, col(User.id) == col(UserSession.user_id))
         .outerjoin(Organization, col(Organization.id) == col(UserSession.organization_id))
-        .outerjoin(Membership, belongs)
+        .outerjoin(Membership, is_member)
         .where(col(UserSession.token_hash) == token_hash)
     )
     return (await session.exec(rows)).one_or_none()
 
 
-async def organizations_of(session: SystemSession, user: User, *, most: int = 500) -> list[tuple[Organization, str]]:
-    """The organizations that somebody may enter, by name, with their roles; a superadmin is everywhere an owner."""
+async def list_organizations(session: SystemSession, user: User, *, limit: int = 500) -> list[tuple[Organization, str]]:
+    """List the organizations that a user may enter with the user's role, by name. A superadmin is an owner of each."""
     if user.is_superadmin:
-        every = await session.exec(select(Organization).order_by(Organization.name).limit(most))
+        every = await session.exec(select(Organization).order_by(Organization.name).limit(limit))
         return [(organization, "owner") for organization in every]
-    mine = select(Organization, Membership.role).join(
+    rows = select(Organization, Membership.role).join(
         Membership, col(Membership.organization_id) == col(Organization.id)
     )
     return list(
-        await session.exec(mine.where(col(Membership.user_id) == user.id).order_by(Organization.name).limit(most))
+        await session.exec(rows.where(col(Membership.user_id) == user.id).order_by(Organization.name).limit(limit))
     )
 
 
-async def role_in(session: SystemSession, user: User, organization_id: UUID) -> str | None:
-    """What somebody is in an organization; None where there is none such, or they are no member."""
+async def get_role(session: SystemSession, user: User, organization_id: UUID) -> str | None:
+    """Return a user's role in an organization; None for an unknown organization or a user who is not a member."""
     if user.is_superadmin:
         return "owner" if await session.get(Organization, organization_id) else None
     rows = select(Membership.role).where(
         col(Membership.user_id) == user.id, col(Membership.organization_id) == organization_id
     )
     return (await session.exec(rows)).one_or_none()
+
+
+async def delete_expired_sessions(session: SystemSession) -> None:
+    """Delete the browser sessions that have expired."""
+    expired = or_(
+        col(UserSession.last_seen_at) < now() - SESSION_IDLE_LIFETIME,
+        col(UserSession.created_at) < now() - SESSION_LIFETIME,
+    )
+    await session.exec(delete(UserSession).where(expired))

@@ -1,23 +1,26 @@
-"""What crosses organizations: whose is an access token, and what has expired. Run under the system role."""
+"""Queries that cross organizations: the principal of an access token, and the deletion of expired grants."""
 
 from datetime import timedelta
 
 from sqlalchemy import delete
 from sqlmodel import col, or_, select
 
-from switchboard.foundation.database import SystemSession, now
+from switchboard.foundation.database import Database, SystemSession, now
 from switchboard.foundation.web.principal import OWNERS_SCOPES, Principal
-from switchboard.resources.identity.authentication import principal_of
+from switchboard.resources.identity.authentication import build_principal
 from switchboard.resources.identity.models import Organization, User
-from switchboard.resources.identity.system_queries import role_in
+from switchboard.resources.identity.system_queries import get_role
 from switchboard.resources.oauth.models import OAuthClient, OAuthGrant, OAuthToken
 
-COARSE = timedelta(minutes=1)
+LAST_USE_PRECISION = timedelta(minutes=1)
 
 
-async def find_access_token(session: SystemSession, token_hash: bytes) -> Principal | None:
-    """Who acts by an access token: a user, through an application, with what the user may still do. Notes its use, to the minute."""
-    live = (
+async def find_access_token(database: Database, token_hash: bytes) -> Principal | None:
+    """Return the principal of an access token, and record its use to the minute; None for one that is not valid.
+
+    A user acts through an application, with the scopes that the user may still grant.
+    """
+    rows = (
         select(OAuthGrant, OAuthToken.scopes, OAuthClient.client_id, Organization)
         .join(OAuthToken, col(OAuthToken.grant_id) == col(OAuthGrant.id))
         .join(OAuthClient, col(OAuthClient.id) == col(OAuthGrant.client_id))
@@ -30,25 +33,26 @@ async def find_access_token(session: SystemSession, token_hash: bytes) -> Princi
             or_(col(OAuthGrant.membership_id).is_not(None), col(User.is_superadmin)),
         )
     )
-    found = (await session.exec(live)).one_or_none()
-    if found is None:
-        return None
-    grant, granted, client_id, organization = found
-    scopes = frozenset(granted)
-    if (
-        scopes & OWNERS_SCOPES
-        and await role_in(session, await session.get_one(User, grant.user_id), organization.id) != "owner"
-    ):
-        scopes -= OWNERS_SCOPES
-    if grant.last_used_at is None or grant.last_used_at < now() - COARSE:
-        grant.last_used_at = now()
-    # The whole family is one credential: it shares its limits, and is revoked as one.
-    return principal_of(
-        organization, credential_id=grant.id, actor=f"user:{grant.user_id} via {client_id}", scopes=scopes
-    )
+    async with database.system() as session:
+        found = (await session.exec(rows)).one_or_none()
+        if found is None:
+            return None
+        grant, granted, client_id, organization = found
+        scopes = frozenset(granted)
+        if (
+            scopes & OWNERS_SCOPES
+            and await get_role(session, await session.get_one(User, grant.user_id), organization.id) != "owner"
+        ):
+            scopes -= OWNERS_SCOPES
+        if grant.last_used_at is None or grant.last_used_at < now() - LAST_USE_PRECISION:
+            grant.last_used_at = now()
+        # The whole token family is one credential: it shares its rate limits and is revoked as one.
+        return build_principal(
+            organization, credential_id=grant.id, actor=f"user:{grant.user_id} via {client_id}", scopes=scopes
+        )
 
 
-async def forget_expired(session: SystemSession) -> None:
-    """Delete approvals of which nothing can be used any more, and refresh tokens so old that a replay would be refused anyway."""
+async def delete_expired_grants(session: SystemSession) -> None:
+    """Delete the grants that can no longer be used, and refresh tokens so old that a replay would be refused anyway."""
     await session.exec(delete(OAuthToken).where(col(OAuthToken.expires_at) < now()))
     await session.exec(delete(OAuthGrant).where(col(OAuthGrant.expires_at) < now()))

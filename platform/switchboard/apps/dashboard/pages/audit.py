@@ -4,9 +4,8 @@ from pydantic import Field
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import page
-from switchboard.apps.dashboard.ui.actors import actor_names
+from switchboard.apps.dashboard.ui.actors import get_actor_names
 from switchboard.apps.dashboard.ui.rendering import render, rows
-from switchboard.apps.dashboard.visitor import Visitor
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.identity import service as identity
@@ -21,8 +20,8 @@ class AuditQuery(PageQuery):
 
 @dashboard.get("/dashboard/audit")
 @page(role="owner", query=AuditQuery)
-async def audit_page(session: TenantSession, visitor: Visitor, query: AuditQuery) -> str:
+async def audit_page(session: TenantSession, query: AuditQuery) -> str:
     """The entries, newest first; each name leads to all that it did."""
     entries = await rows(session, identity.audit_entries(session, actor=query.actor, action=query.action), query)
-    names = await actor_names(session, visitor.organization_id)
+    names = await get_actor_names(session)
     return await render("dashboard/audit/list.html", entries=entries, query=query, names=names)

@@ -9,7 +9,7 @@ from switchboard.apps.dashboard.pages.sign_in import ATTEMPTS, browser, signed_i
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.visitor import check_form, check_origin, find_visitor, slow_down
 from switchboard.foundation.web.errors import RateLimited
-from switchboard.resources.identity import members, sign_in
+from switchboard.resources.identity import invitations, sign_in
 from switchboard.resources.identity.service import IdentityError
 from switchboard.runtime import current_runtime
 
@@ -28,11 +28,13 @@ async def accept_invitation(token: str) -> ResponseReturnValue:
     try:
         if visitor is not None:
             await check_form(visitor)
-            organization_id = (await members.offered(database, token)).organization.id
-            await members.accept(database, token, as_user=visitor.user.id)
+            organization_id = (await invitations.get_offer(database, token)).organization.id
+            await invitations.accept_invitation(database, token, as_user=visitor.user.id)
             await sign_in.enter(database, visitor.user, visitor.session.id, organization_id)
             return redirect(url_for("dashboard.overview"), 303)
-        user_id = await members.accept(database, token, password=(await request.form).get("password", ""))
+        user_id = await invitations.accept_invitation(
+            database, token, password=(await request.form).get("password", "")
+        )
     except IdentityError as refusal:
         return await _show(token, Form(message=str(refusal)))
     return signed_in(await sign_in.begin_as(database, user_id, browser()), url_for("dashboard.overview"))
@@ -43,6 +45,8 @@ async def _show(token: str, form: Form) -> Response:
         raise RateLimited("Too many attempts. Wait a little, then try again.")
     await find_visitor()
     page = await render(
-        "dashboard/team/invitation.html", form=form, offer=await members.offered(current_runtime().database, token)
+        "dashboard/team/invitation.html",
+        form=form,
+        offer=await invitations.get_offer(current_runtime().database, token),
     )
     return Response(page, 422 if form.message else 200, content_type="text/html; charset=utf-8")

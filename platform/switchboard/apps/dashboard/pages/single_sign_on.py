@@ -11,7 +11,7 @@ from switchboard.apps.dashboard.pages.sign_in import ATTEMPTS, browser, own_path
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.visitor import is_https, slow_down
 from switchboard.foundation.web.errors import NotFound, RateLimited
-from switchboard.resources.identity import members, sign_in
+from switchboard.resources.identity import invitations, sign_in
 from switchboard.resources.identity.service import IdentityError
 from switchboard.resources.identity.single_sign_on import Attempt, SingleSignOn, SingleSignOnFailed
 from switchboard.runtime import current_runtime
@@ -64,7 +64,7 @@ async def finish_single_sign_on() -> ResponseReturnValue:
         return await _refused("This sign-in was begun in another browser, or too long ago. Try again.")
     try:
         email = await _provider().finish(_callback(), attempt, code=request.args.get("code", ""))
-        user_id = await members.find_or_admit(current_runtime().database, email)
+        user_id = await invitations.find_or_create_invited_user(current_runtime().database, email)
     except (SingleSignOnFailed, IdentityError) as failure:
         return await _refused(str(failure))
     response = signed_in(await sign_in.begin_as(current_runtime().database, user_id, browser()), attempt.after)

@@ -9,12 +9,11 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.visitor import Visitor
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import RequestBody
 from switchboard.resources.identity import members
 from switchboard.resources.identity.members import Role
-from switchboard.resources.oauth.connections import live_grants
+from switchboard.resources.oauth.connections import list_live_grants, revoke_after_commit
 from switchboard.runtime import current_runtime
 
 
@@ -33,11 +32,13 @@ class RoleChange(RequestBody):
 
 @dashboard.get("/dashboard/team")
 @page()
-async def team_page(session: TenantSession, visitor: Visitor, form: Form) -> str:
+async def team_page(session: TenantSession, form: Form) -> str:
     """Members and open invitations."""
-    people = await members.members(current_runtime().database, visitor.organization_id)
     return await render(
-        "dashboard/team/list.html", form=form, members=people, invitations=await members.invitations(session)
+        "dashboard/team/list.html",
+        form=form,
+        members=await members.list_members(session),
+        invitations=await members.list_invitations(session),
     )
 
 
@@ -45,7 +46,7 @@ async def team_page(session: TenantSession, visitor: Visitor, form: Form) -> str
 @action(role="owner", form=NewInvitation, invalid=team_page)
 async def invite(session: TenantSession, data: NewInvitation) -> str:
     """Make an invitation, and show its link this once."""
-    invitation, token = await members.invite(session, email=data.email, role=data.role)
+    invitation, token = await members.create_invitation(session, email=data.email, role=data.role)
     link = current_runtime().settings.base_url + url_for("dashboard.invitation_page", token=token)
     return await render("dashboard/team/invited.html", invitation=invitation, link=link)
 
@@ -54,25 +55,23 @@ async def invite(session: TenantSession, data: NewInvitation) -> str:
 @action(role="owner")
 async def withdraw_invitation(session: TenantSession, invitation_id: UUID) -> Next:
     """Make an invitation's link worthless."""
-    await members.withdraw(session, invitation_id)
+    await members.withdraw_invitation(session, invitation_id)
     return Next(url_for("dashboard.team_page"), "The invitation was withdrawn.")
 
 
 @dashboard.post("/dashboard/team/<user_id>/role")
 @action(role="owner", form=RoleChange)
-async def change_role(visitor: Visitor, user_id: UUID, data: RoleChange) -> Next:
+async def change_role(session: TenantSession, user_id: UUID, data: RoleChange) -> Next:
     """Make a member an owner, or an owner a member."""
-    await members.change_role(current_runtime().database, visitor.organization_id, user_id, data.role)
+    await members.change_member_role(session, user_id, data.role)
     return Next(url_for("dashboard.team_page"), "The role was changed.")
 
 
 @dashboard.post("/dashboard/team/<user_id>/remove")
 @action(role="owner")
-async def remove_member(visitor: Visitor, user_id: UUID) -> Next:
+async def remove_member(session: TenantSession, user_id: UUID) -> Next:
     """End a membership, and what applications were granted with it."""
-    runtime = current_runtime()
-    grants = await live_grants(runtime.database, visitor.organization_id, user_id)
-    await members.remove(runtime.database, visitor.organization_id, user_id)
-    for grant in grants:
-        await runtime.limiter.tell_revoked(str(grant))
+    grants = await list_live_grants(session, user_id)
+    await members.remove_member(session, user_id)
+    revoke_after_commit(session, current_runtime().limiter, grants)
     return Next(url_for("dashboard.team_page"), "They no longer belong to the organization.")

@@ -8,7 +8,7 @@ from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
-from switchboard.apps.dashboard.ui.actors import actor_names
+from switchboard.apps.dashboard.ui.actors import get_actor_names
 from switchboard.apps.dashboard.ui.rendering import render, rows
 from switchboard.apps.dashboard.ui.version_diff import changed_names, differences
 from switchboard.apps.dashboard.visitor import Visitor
@@ -45,7 +45,7 @@ async def versions_page(session: TenantSession, visitor: Visitor, agent_id: UUID
         agent=agent,
         versions=listing,
         changed=changed,
-        makers=await _makers(session, visitor, listing.items),
+        makers=await _makers(session, listing.items),
     )
 
 
@@ -67,7 +67,7 @@ async def version_page(
         old=old,
         new=new,
         changes=await asyncio.to_thread(differences, old.settings, new.settings, bases),
-        makers=await _makers(session, visitor, [shown]),
+        makers=await _makers(session, [shown]),
     )
 
 
@@ -84,9 +84,9 @@ async def restore_version(session: TenantSession, agent_id: UUID, number: str) -
     )
 
 
-async def _makers(session: TenantSession, visitor: Visitor, versions: list[AgentVersion]) -> dict[int, str]:
+async def _makers(session: TenantSession, versions: list[AgentVersion]) -> dict[int, str]:
     """Who made each version, in words."""
-    names = await actor_names(session, visitor.organization_id)
+    names = await get_actor_names(session)
     return {
         version.version: names.get(version.made_by or "", "somebody who has left" if version.made_by else "–")
         for version in versions

@@ -1,11 +1,12 @@
-"""What workers do for the parts that have no folder of their own above them: events, requests, applications."""
+"""Jobs of the foundation, identity, and OAuth: notify plugins of events, compact row counts, delete expired rows."""
 
 from datetime import timedelta
 
 from switchboard.foundation.events import system_queries
 from switchboard.foundation.web import row_counts
 from switchboard.foundation.web.idempotency import forget_old
-from switchboard.resources.oauth.system_queries import forget_expired
+from switchboard.resources.identity.system_queries import delete_expired_sessions
+from switchboard.resources.oauth.system_queries import delete_expired_grants as delete_grants
 from switchboard.runtime import Runtime
 
 EVENTS_KEPT = timedelta(days=30)
@@ -41,7 +42,13 @@ async def delete_old_idempotent_responses(runtime: Runtime) -> None:
 async def delete_expired_grants(runtime: Runtime) -> None:
     """Delete what applications were granted and can no longer use."""
     async with runtime.database.system() as session:
-        await forget_expired(session)
+        await delete_grants(session)
+
+
+async def delete_old_sessions(runtime: Runtime) -> None:
+    """Delete the browser sessions that have expired."""
+    async with runtime.database.system() as session:
+        await delete_expired_sessions(session)
 
 
 async def delete_old_events(runtime: Runtime) -> None:

@@ -1,0 +1,37 @@
+"""Rows that have expired are deleted by the worker's schedule."""
+
+from datetime import timedelta
+
+from sqlmodel import col, select
+from switchboard.apps.worker.jobs import delete_old_sessions
+from switchboard.apps.worker.worker import CLOCK
+from switchboard.foundation.database import new_id, now
+from switchboard.resources.identity.models import User, UserSession
+from switchboard.runtime import Runtime
+
+
+def browser_session(user: User, *, created: timedelta, last_seen: timedelta) -> UserSession:
+    return UserSession(
+        user_id=user.id,
+        token_hash=new_id().bytes,
+        address="127.0.0.1",
+        user_agent="test",
+        created_at=now() - created,
+        last_seen_at=now() - last_seen,
+    )
+
+
+async def test_expired_browser_sessions_are_deleted_by_the_worker(runtime: Runtime) -> None:
+    user = User(email=f"{new_id()}@example.com", password_hash="")
+    active = browser_session(user, created=timedelta(days=89), last_seen=timedelta(days=13))
+    idle = browser_session(user, created=timedelta(days=20), last_seen=timedelta(days=15))
+    old = browser_session(user, created=timedelta(days=91), last_seen=timedelta(0))
+    async with runtime.database.system() as session:
+        session.add(user)
+        await session.flush()
+        session.add_all([active, idle, old])
+    assert delete_old_sessions in [entry.job for entry in CLOCK]
+    await delete_old_sessions(runtime)
+    async with runtime.database.system() as session:
+        rows = select(UserSession.id).where(col(UserSession.user_id) == user.id)
+        assert list((await session.exec(rows)).all()) == [active.id]
