@@ -12,7 +12,7 @@ import uvloop
 from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, Scope
-from switchboard.engine.conversation.call import AgentSettings, LiveCall, Person, TranscriptEntry, TurnLatency
+from switchboard.engine.conversation.call import AgentSettings, LiveCall, Supervisor, TranscriptEntry, TurnLatency
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.plugin_sdk import (
     ChatEvent,
@@ -108,7 +108,7 @@ class Nowhere:
     def latency(self, latency: TurnLatency) -> None:
         """Not kept."""
 
-    def taken_over(self, person: Person | None) -> None:
+    def taken_over(self, person: Supervisor | None) -> None:
         """By nobody."""
 
 

@@ -22,7 +22,7 @@ import aiohttp
 import numpy as np
 import uvloop
 from switchboard.engine.conversation.media.g711 import Samples, decode, encode
-from switchboard.engine.conversation.speech.vad import WINDOW, Change, VoiceActivity, VoiceDetector
+from switchboard.engine.conversation.speech.vad import WINDOW, SpeechChange, VoiceActivity, VoiceDetector
 from switchboard_offline.espeak import speak
 
 from bench.vendors_server import Turn, Vendors
@@ -113,7 +113,7 @@ def our_ends(samples: Samples) -> list[int]:
     """With which frames a turn is over for the call engine."""
     detector, activity, ends = VoiceDetector(), VoiceActivity(confidence=0.7, start_seconds=0.2, min_volume=0.6), []
     for at in range(0, len(samples) - WINDOW + 1, WINDOW):
-        if detector.detect([activity], samples[None, at : at + WINDOW]) == [Change.STOPPED]:
+        if detector.detect([activity], samples[None, at : at + WINDOW]) == [SpeechChange.STOPPED]:
             ends.append((at + WINDOW - 1) // FRAME)
     return ends
 

@@ -8,7 +8,7 @@ import pytest
 from switchboard.apps.server.http_server import GRACE_SECONDS
 from switchboard.foundation.database import now
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.callback_urls import media_url
+from switchboard.resources.calls.callback_urls import build_media_url
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform, Organizations, listening
@@ -112,7 +112,7 @@ async def test_the_wake_up_may_be_lost(live: LivePlatform) -> None:
 async def test_a_socket_for_a_call_that_is_over_keeps_no_server_from_stopping(runtime: Runtime, caller: Caller) -> None:
     await add_call(runtime, caller, now())
     async with runtime.database.tenant(caller.organization_id) as session:
-        url = media_url(runtime.settings, runtime.keyring, (await session.exec(calls.list_calls(session))).one())
+        url = build_media_url(runtime.settings, runtime.keyring, (await session.exec(calls.list_calls(session))).one())
     async with aiohttp.ClientSession() as http:
         async with listening(runtime):
             socket = await http.ws_connect(url, autoclose=False, autoping=False)

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from switchboard.plugin_sdk import SimulatedCall, SimulatedCarrier, SpokenLine
-from switchboard.resources.calls.dialing import dial
+from switchboard.resources.calls.dialing import place_with_carrier
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.phone_numbers.purchases import callback_urls
 from switchboard.runtime import Runtime
@@ -131,7 +131,7 @@ async def test_another_organizations_list_does_not_count(caller: Caller, strange
 async def test_a_number_listed_while_its_call_waits_is_not_called(caller: Caller, runtime: Runtime) -> None:
     call_id = (await caller.post("/v1/calls", await order(caller))).json["id"]
     await caller.post("/v1/do-not-call", {"phone_number": NUMBER})
-    await dial(runtime, caller.organization_id, UUID(str(call_id)))
+    await place_with_carrier(runtime, caller.organization_id, UUID(str(call_id)))
     call = (await caller.get(f"/v1/calls/{call_id}")).json
     assert (call["status"], call["ended_reason"], call["started_at"]) == ("failed", "do_not_call", None)
     assert "do-not-call list" in str(call["error_message"])

@@ -21,7 +21,7 @@ from switchboard.resources.automations.actions import http_request, send_sms
 from switchboard.resources.automations.jobs import delete_old_runs
 from switchboard.resources.automations.models import AutomationRun
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.states import finish
+from switchboard.resources.calls.states import finish_call
 from switchboard.resources.identity.policy import Policy, Prices
 from switchboard.runtime import Runtime
 
@@ -270,7 +270,7 @@ async def test_a_call_waits_for_room(organizations: Organizations, runtime: Runt
     run = await run_once(runtime, caller, call, call)
     assert (states(run), actions_of(run)[1]["attempts"]) == (["completed", "running"], 1)
     async with runtime.database.tenant(caller.organization_id) as session:
-        await finish(session, (await session.exec(select(Call))).one(), "failed")
+        await finish_call(session, (await session.exec(select(Call))).one(), "failed")
     assert (await again(runtime, caller, run))["status"] == "completed"
 
 

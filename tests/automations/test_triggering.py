@@ -11,7 +11,7 @@ from switchboard.foundation.events.models import Event
 from switchboard.plugin_sdk import TextReceived
 from switchboard.resources.automations import triggers
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.states import finish
+from switchboard.resources.calls.states import finish_call
 from switchboard.resources.sms import inbound
 from switchboard.resources.sms import sender as sending
 from switchboard.resources.sms.models import SmsMessage
@@ -187,7 +187,7 @@ async def test_a_call_that_an_automation_starts_carries_its_depth(caller: Caller
     assert actions_of(run)[0]["result"] == {"call_id": call["id"]}
     assert (call["to_number"], call["metadata"]) == (CONTACT, {"said": "Call me"})
     async with runtime.database.tenant(caller.organization_id) as session:
-        await finish(session, (await session.exec(select(Call))).one(), "failed")
+        await finish_call(session, (await session.exec(select(Call))).one(), "failed")
     async with runtime.database.tenant(caller.organization_id) as session:
         ended = (await session.exec(select(Event).where(col(Event.name) == "call.failed"))).one()
     assert ended.depth == 3

@@ -39,7 +39,7 @@ async def analysed(runtime: Runtime, caller: Caller, agent_id: JsonValue) -> Jso
                 ended_ms=1000,
             )
         )
-    await analysis.analyze(runtime, caller.organization_id, call_id)
+    await analysis.run_analysis(runtime, caller.organization_id, call_id)
     return (await caller.get(f"/v1/calls/{call_id}")).json
 
 
@@ -129,5 +129,5 @@ async def test_what_the_analysis_costs_is_a_part_of_the_call_and_an_entry_of_its
     call = await analysed(runtime, caller, agent["id"])
     assert (call["cost_total"], call["costs"]) == (0.25, {"analysis": 0.25})
     assert (await caller.get("/v1/billing/balance")).json["balance"] == -0.25
-    await analysis.analyze(runtime, caller.organization_id, UUID(str(call["id"])))
+    await analysis.run_analysis(runtime, caller.organization_id, UUID(str(call["id"])))
     assert (await caller.get("/v1/billing/balance")).json["balance"] == -0.25

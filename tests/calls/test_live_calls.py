@@ -23,8 +23,8 @@ from switchboard.foundation.events.models import Event
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.live import tickets
-from switchboard.resources.calls.live.feed import RedisFeed
-from switchboard.resources.calls.media.call_runner import recording_path
+from switchboard.resources.calls.live.feed import RedisMonitorFeed
+from switchboard.resources.calls.media.call_runner import build_recording_path
 from switchboard.resources.identity.models import AuditEntry
 
 from tests.fixtures.app import Json, LivePlatform, Organizations
@@ -116,7 +116,7 @@ async def test_a_person_takes_a_call_over_speaks_and_hands_it_back(live: LivePla
     assert (await events(live)).count("call.takeover") == 1
     assert [deed.split()[0] for deed in await deeds(live, caller.call_id)] == ["call.taken_over", "call.handed_back"]
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
-        path = recording_path(live.runtime.settings, await calls.get_call(session, caller.call_id))
+        path = build_recording_path(live.runtime.settings, await calls.get_call(session, caller.call_id))
     with wave.open(str(path)) as file:
         recorded = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2").reshape(-1, 2)
     assert likeness(recorded[:, 1], voice(PERSON)) > SOME
@@ -240,7 +240,7 @@ async def test_redis_may_forget_everything_and_drop_its_subscribers(live: LivePl
 
 async def test_a_feed_ends_though_redis_is_away() -> None:
     async with Redis.from_url("redis://127.0.0.1:1") as nowhere:
-        feed = RedisFeed(nowhere, uuid4())
+        feed = RedisMonitorFeed(nowhere, uuid4())
         feed.ended(EndedReason.CALLER_HUNG_UP)
         feed.audio(b"")
         feed.close()

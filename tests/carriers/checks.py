@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlmodel import update
 from switchboard.foundation.database import now
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.media.call_runner import recording_path
+from switchboard.resources.calls.media.call_runner import build_recording_path
 from switchboard.resources.phone_numbers.jobs import repair_purchases
 from switchboard.resources.phone_numbers.models import PhoneNumber
 
@@ -24,7 +24,7 @@ async def carriers_recording(live: LivePlatform, call_id: UUID) -> bytes:
         while call.carrier_recording_id is None:
             await asyncio.sleep(0.05)
             await session.refresh(call)
-    recording_path(live.runtime.settings, call).unlink()  # ours comes first
+    build_recording_path(live.runtime.settings, call).unlink()  # ours comes first
     whole = await live.caller.get(f"/v1/calls/{call_id}/recording")
     assert (whole.status, whole.headers["Content-Type"]) == (200, "audio/x-wav")
     part = await live.caller.send("GET", f"/v1/calls/{call_id}/recording", Range="bytes=4-11")

@@ -18,7 +18,7 @@ from switchboard.plugin_sdk import CallOrder, ProviderSettings, TelephonyProvide
 from switchboard.plugin_sdk.telephony import CallEvent
 from switchboard.resources.calls import callbacks, dialing
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.reconciler import sweep
+from switchboard.resources.calls.reconciler import reconcile_due_calls
 from switchboard.runtime import Runtime
 
 from tests.carriers.lines import PERSON, Line, loopback_line, telnyx_line, text_with, twilio_line
@@ -196,7 +196,7 @@ async def test_a_crash_between_claim_and_answer_is_reconciled(line: Line, monkey
     live, crashed, asked = line.live, asyncio.Event(), asyncio.Event()
     async with live.runtime.providers.telephony(live.caller.organization_id, line.carrier) as provider:
         kind = type(provider)
-    place, apply = kind.place_call, callbacks.apply
+    place, apply = kind.place_call, callbacks.apply_call_event
 
     async def place_and_crash(provider: Provider, order: CallOrder) -> str:
         assert not crashed.is_set(), "a call is placed once"
@@ -219,12 +219,12 @@ async def test_a_crash_between_claim_and_answer_is_reconciled(line: Line, monkey
         call = await calls.get_call(session, call_id, lock=True)
         assert (call.status, call.carrier_call_id) == ("queued", None)
         call.watch_at = now()
-    await sweep(live.runtime)
+    await reconcile_due_calls(live.runtime)
     asked.set()
     ended = await live.ended(call_id)
     # Twilio cannot be asked: what its callbacks then tell of is nobody's call any more.
     assert (ended["status"], ended["error_message"]) == (
-        ("failed", dialing.FORGOTTEN) if line.carrier == "twilio" else ("busy", None)
+        ("failed", dialing.PLACEMENT_UNKNOWN) if line.carrier == "twilio" else ("busy", None)
     )
 
 

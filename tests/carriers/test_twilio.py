@@ -18,9 +18,9 @@ from switchboard.foundation.database import now
 from switchboard.plugin_sdk import SimulatedCall
 from switchboard.resources.calls import dialing
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.callback_urls import media_url
-from switchboard.resources.calls.media.call_runner import Leg
-from switchboard.resources.calls.reconciler import sweep
+from switchboard.resources.calls.callback_urls import build_media_url
+from switchboard.resources.calls.media.call_runner import ProviderCarrierLeg
+from switchboard.resources.calls.reconciler import reconcile_due_calls
 from switchboard.runtime import Runtime
 
 from tests.carriers.checks import carriers_recording, is_opted_out, newest_pictures, purchase_is_repaired
@@ -89,7 +89,7 @@ async def test_who_waits_for_a_call_whose_server_died_is_hung_up(at_twilio: Twil
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
         call = await calls.get_call(session, UUID(str(placed["id"])), lock=True)
         call.watch_at = now() - timedelta(seconds=1)
-    await sweep(live.runtime)
+    await reconcile_due_calls(live.runtime)
     assert (await live.ended(placed["id"]))["status"] == "failed"
     hung_up = [path for _, path, form in twilio.requests if form == [("Status", "completed")]]
     assert any(target.sid in path for path in hung_up), hung_up
@@ -118,7 +118,7 @@ async def test_a_call_that_was_named_after_its_socket_was_opened_can_be_hung_up(
         session.expunge(unnamed)
     unnamed.carrier_call_id = None
     async with live.runtime.providers.telephony(live.caller.organization_id, "twilio") as provider:
-        await Leg(live.runtime, unnamed, provider).hang_up()
+        await ProviderCarrierLeg(live.runtime, unnamed, provider).hang_up()
     assert (await live.ended(placed["id"]))["status"] == "completed"
     assert [("Status", "completed")] in [
         form for _, path, form in twilio.requests if str(unnamed.carrier_call_id) in path
@@ -199,7 +199,7 @@ async def test_a_media_socket_needs_its_calls_address_and_the_streams_token(
             with pytest.raises(aiohttp.WSServerHandshakeError):
                 await http.ws_connect(f"{base}/media/{path}")
         async with http.ws_connect(
-            media_url(live.runtime.settings, live.runtime.keyring, handed_on)
+            build_media_url(live.runtime.settings, live.runtime.keyring, handed_on)
         ) as of_another_carrier:
             assert (await of_another_carrier.receive()).type is aiohttp.WSMsgType.CLOSE
     assert (await live.ended(rings["id"]))["status"] == "no-answer"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import pytest_asyncio
-from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall, TargetTold
+from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall, TransferTargetEvent
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.handoff import transfer as transferring
 from switchboard.engine.conversation.speech import transcription
@@ -236,7 +236,7 @@ async def warm(engine: CallEngine, leg: Leg, model: Model) -> tuple[Socket, Live
     return socket, live, holding
 
 
-async def tell(engine: CallEngine, live: LiveCall, *told: TargetTold) -> None:
+async def tell(engine: CallEngine, live: LiveCall, *told: TransferTargetEvent) -> None:
     control = engine.control(live.call_id)
     assert control is not None
     for one in told:
@@ -246,7 +246,7 @@ async def tell(engine: CallEngine, live: LiveCall, *told: TargetTold) -> None:
 async def test_a_warm_transfer_connects_once_the_target_waits(engine: CallEngine) -> None:
     leg = Leg()
     _, live, holding = await warm(engine, leg, Model(WARM, "One moment."))
-    await tell(engine, live, TargetTold("an earlier one", "busy"), TargetTold("target"))
+    await tell(engine, live, TransferTargetEvent("an earlier one", "busy"), TransferTargetEvent("target"))
     result = await holding
     assert (result.ended_reason, result.transferred_to) == (EndedReason.TRANSFERRED, "+15550100002")
     assert leg.done == ["introduce +15550100002 Ada, about bread. en-US", "connect target"]
@@ -272,7 +272,7 @@ async def test_a_warm_transfer_that_fails_leaves_the_caller_with_the_agent(
     )
     _, live, holding = await warm(engine, leg, model)
     if how != "silent":
-        await tell(engine, live, TargetTold("target", "busy" if how == "busy" else None))
+        await tell(engine, live, TransferTargetEvent("target", "busy" if how == "busy" else None))
     result = await holding
     assert (result.ended_reason, result.transferred_to) == (EndedReason.AGENT_HUNG_UP, None)
     assert leg.done[1:] == (["hang_up"] if how == "busy" else ["hang_up target", "hang_up"])

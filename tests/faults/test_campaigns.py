@@ -103,7 +103,7 @@ async def test_a_campaign_survives_its_workers(tmp_path: Path, monkeypatch: pyte
         dialled[call_id].add(event.carrier_call_id)
         await apply(runtime, organization_id, carrier, event, call_id=call_id)
 
-    apply = callbacks.apply
+    apply = callbacks.apply_call_event
     monkeypatch.setattr(callbacks, "apply", note)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -7,7 +7,7 @@ from typing import Literal
 from uuid import UUID
 
 import pytest
-from switchboard.engine.conversation.knowledge import Question, SearchKnowledge, recalled
+from switchboard.engine.conversation.knowledge import KnowledgeQuestion, SearchKnowledge, retrieve_passages
 from switchboard.plugin_sdk import KNOWLEDGE, Embeddings, ProviderError, SimulatedCarrier, ToolContext, ToolError
 from switchboard.resources.identity.policy import Policy
 from switchboard.resources.phone_numbers.purchases import callback_urls
@@ -151,10 +151,10 @@ class Shelf:
 
 
 async def test_knowledge_that_is_slow_or_away_keeps_nobody_waiting() -> None:
-    assert (await recalled(Shelf("a", "b"), "where is it"))[0].content == f"{KNOWLEDGE}\n\na\n\nb"
+    assert (await retrieve_passages(Shelf("a", "b"), "where is it"))[0].content == f"{KNOWLEDGE}\n\na\n\nb"
     for shelf in (None, Shelf(), Shelf("a", seconds=5), Shelf(fails=True)):
-        assert await recalled(shelf, "where is it", seconds=0.01) == ()
-    assert await recalled(Shelf("a"), "yes") == ()
+        assert await retrieve_passages(shelf, "where is it", seconds=0.01) == ()
+    assert await retrieve_passages(Shelf("a"), "yes") == ()
     tool, context = SearchKnowledge(Shelf(fails=True)), ToolContext(*[None] * 5)  # type: ignore[arg-type]
     with pytest.raises(ToolError, match="the vector store is away"):
-        await tool.run(context, Question(query="where is it"))
+        await tool.run(context, KnowledgeQuestion(query="where is it"))

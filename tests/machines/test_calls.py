@@ -61,7 +61,9 @@ class CallMachine(PlatformMachine):
         )
     )
     def the_carrier_tells(self, event: CallEvent) -> None:
-        self.run(callbacks.apply(self.runtime, self.organization_id, "loopback", event, call_id=self.call.id))
+        self.run(
+            callbacks.apply_call_event(self.runtime, self.organization_id, "loopback", event, call_id=self.call.id)
+        )
 
     @rule()
     def nothing_is_heard_of_it_for_too_long(self) -> None:
@@ -69,7 +71,7 @@ class CallMachine(PlatformMachine):
             async with self.runtime.database.tenant(self.organization_id) as session:
                 call = await calls.get_call(session, self.call.id, lock=True)
                 call.watch_at = call.watch_at and now().replace(year=2000)
-            await reconciler.sweep(self.runtime)
+            await reconciler.reconcile_due_calls(self.runtime)
 
         self.run(wait())
 
@@ -77,7 +79,7 @@ class CallMachine(PlatformMachine):
     def it_is_taken_back(self) -> None:
         async def cancel() -> None:
             async with self.runtime.database.tenant(self.organization_id) as session:
-                await dialing.cancel(session, await calls.get_call(session, self.call.id, lock=True))
+                await dialing.cancel_call(session, await calls.get_call(session, self.call.id, lock=True))
 
         self.run(cancel())
 

@@ -100,7 +100,7 @@ class CampaignMachine(PlatformMachine):
                     "rings": CallRinging(leg), "answered": CallAnswered(leg, "human"), "machine": CallAnswered(leg, "machine"),
                 }  # fmt: skip
                 event = told.get(what) or CallEnded(leg, what)  # type: ignore[arg-type]
-                await callbacks.apply(self.runtime, self.organization_id, "loopback", event, call_id=call.id)
+                await callbacks.apply_call_event(self.runtime, self.organization_id, "loopback", event, call_id=call.id)
 
         self.run(tell())
 

@@ -32,13 +32,13 @@ from switchboard.resources.billing.routes import blueprint as billing
 from switchboard.resources.browser_calls.phone_socket import browser_phone_socket
 from switchboard.resources.browser_calls.routes import blueprint as browser_calls
 from switchboard.resources.browser_calls.service import PREFIX as BROWSER
-from switchboard.resources.calls.live.channel import listen
-from switchboard.resources.calls.live.heartbeat import heartbeat
-from switchboard.resources.calls.live.monitor_socket import monitor
+from switchboard.resources.calls.live.channel import listen_for_messages
+from switchboard.resources.calls.live.heartbeat import run_heartbeat
+from switchboard.resources.calls.live.monitor_socket import serve_monitor_socket
 from switchboard.resources.calls.live.tickets import PREFIX as LIVE
 from switchboard.resources.calls.media.media_socket import PREFIX as MEDIA
-from switchboard.resources.calls.media.media_socket import media
-from switchboard.resources.calls.media.websockets import with_sockets
+from switchboard.resources.calls.media.media_socket import serve_media_socket
+from switchboard.resources.calls.media.websockets import route_websockets
 from switchboard.resources.calls.routes import blueprint as calls
 from switchboard.resources.campaigns.outcomes import update_campaign_contact as follow_campaign
 from switchboard.resources.campaigns.routes import blueprint as campaigns
@@ -68,7 +68,7 @@ BLUEPRINTS = (
     knowledge_bases, oauth, phone_numbers, reference, simulations, sms, usage, webhooks,
 )  # fmt: skip
 # By the beginning of the path.
-SOCKETS = {MEDIA: media, LIVE: monitor, BROWSER: browser_phone_socket}
+SOCKETS = {MEDIA: serve_media_socket, LIVE: serve_monitor_socket, BROWSER: browser_phone_socket}
 # Told of each event in the transaction that publishes it.
 LISTENERS = (follow_campaign,)
 # What `Authorization: Bearer` may carry, by its prefix.
@@ -130,7 +130,7 @@ def create_app(parts: Runtime) -> Quart:
 def asgi(app: Quart, parts: Runtime) -> "ASGIFramework":
     """The application with its sockets, for any ASGI server. Behind proxies it knows the address of who is before them."""
     hops = parts.settings.trusted_proxies
-    return with_sockets(ProxyFixMiddleware(app, mode="legacy", trusted_hops=hops) if hops else app, parts, SOCKETS)
+    return route_websockets(ProxyFixMiddleware(app, mode="legacy", trusted_hops=hops) if hops else app, parts, SOCKETS)
 
 
 def _run_calls(app: Quart, parts: Runtime) -> None:
@@ -139,8 +139,8 @@ def _run_calls(app: Quart, parts: Runtime) -> None:
     @app.before_serving
     async def start() -> None:
         await parts.engine.start()
-        background.append(asyncio.create_task(listen(parts.redis, parts.node, parts.engine)))
-        background.append(asyncio.create_task(heartbeat(parts)))
+        background.append(asyncio.create_task(listen_for_messages(parts.redis, parts.node, parts.engine)))
+        background.append(asyncio.create_task(run_heartbeat(parts)))
 
     @app.after_serving
     async def stop() -> None:

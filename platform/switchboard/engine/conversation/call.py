@@ -84,7 +84,7 @@ class TranscriptEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class Supervisor:
     """Somebody of the organization who attends to a live call: their user's id, and the name that colleagues see."""
 
     user_id: UUID
@@ -141,7 +141,7 @@ class MediaSocket(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class TargetTold:
+class TransferTargetEvent:
     """What the carrier tells of a warm transfer's target: it waits, or, with an `outcome`, it is gone."""
 
     target_call_id: str
@@ -172,7 +172,7 @@ class CallLog(Protocol):
     """
 
     def entry(self, entry: TranscriptEntry) -> None: ...
-    def taken_over(self, person: Person | None) -> None: ...
+    def taken_over(self, person: Supervisor | None) -> None: ...
     def latency(self, latency: TurnLatency) -> None: ...
 
 

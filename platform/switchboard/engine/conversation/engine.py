@@ -15,9 +15,9 @@ from switchboard.engine.conversation.call import (
     EndedReason,
     LiveCall,
     MediaSocket,
-    TargetTold,
+    TransferTargetEvent,
 )
-from switchboard.engine.conversation.handoff.supervision import Desk
+from switchboard.engine.conversation.handoff.supervision import Supervision
 from switchboard.engine.conversation.media.g711 import Samples, decode
 from switchboard.engine.conversation.session import CallSession
 from switchboard.engine.conversation.speech.vad import WINDOW, VoiceDetector
@@ -47,11 +47,11 @@ class CallControl:
         self.session.say(text)
 
     @property
-    def desk(self) -> Desk:
+    def desk(self) -> Supervision:
         """Where people attend to it."""
         return self.session.desk
 
-    def told(self, told: TargetTold) -> None:
+    def told(self, told: TransferTargetEvent) -> None:
         """The carrier has told something about the target of a transfer."""
         self.session.told(told)
 

@@ -20,12 +20,12 @@ from switchboard.plugin_sdk import (
 )
 
 logger = structlog.get_logger()
-RECALL_SECONDS = 0.5
+RETRIEVAL_SECONDS = 0.5
 """A caller waits for the answer meanwhile: what has not come by then is not waited for."""
-PATIENT_SECONDS = 10.0
+UNHURRIED_SECONDS = 10.0
 """Whoever texts can wait. The first search of a process takes seconds, so a call begins with one that nobody waits for."""
-RECALLED, SEARCHED = 3, 5
-FEWEST_WORDS = 2
+RETRIEVED_PASSAGES, SEARCHED_PASSAGES = 3, 5
+MIN_WORDS = 2
 
 
 class Knowledge(Protocol):
@@ -34,20 +34,22 @@ class Knowledge(Protocol):
     async def passages(self, question: str, *, limit: int) -> Sequence[str]: ...
 
 
-async def recalled(knowledge: Knowledge | None, said: str, *, seconds: float = RECALL_SECONDS) -> tuple[Message, ...]:
+async def retrieve_passages(
+    knowledge: Knowledge | None, said: str, *, seconds: float = RETRIEVAL_SECONDS
+) -> tuple[Message, ...]:
     """What the model is told before its turn: the passages that fit what was said, if there are any."""
-    if knowledge is None or len(said.split()) < FEWEST_WORDS:
+    if knowledge is None or len(said.split()) < MIN_WORDS:
         return ()
     try:
         async with asyncio.timeout(seconds):
-            passages = await knowledge.passages(said, limit=RECALLED)
+            passages = await knowledge.passages(said, limit=RETRIEVED_PASSAGES)
     except (ProviderError, TimeoutError) as error:
         logger.warning("answered without knowledge", reason=str(error) or "it took too long")
         return ()
     return (Message("system", "\n\n".join((KNOWLEDGE, *passages))),) if passages else ()
 
 
-class Recall:
+class KnowledgeRetrieval:
     """Recalling in a call. What the caller seems to have said is looked for while it is still being transcribed, so that the model need not wait.
 
     `hearing` is as much of it as has been transcribed so far.
@@ -67,7 +69,7 @@ class Recall:
         self._foreseen = (_words(said), found)
 
         async def work() -> None:
-            found.set_result(await recalled(self._knowledge, said))
+            found.set_result(await retrieve_passages(self._knowledge, said))
 
         return work()
 
@@ -77,7 +79,7 @@ class Recall:
         if foreseen is not None and foreseen[0] == _words(said):
             # Whoever waits may be interrupted; the work goes on to its end.
             return await asyncio.shield(foreseen[1])
-        return await recalled(self._knowledge, said)
+        return await retrieve_passages(self._knowledge, said)
 
 
 def _words(said: str) -> list[str]:
@@ -87,27 +89,27 @@ def _words(said: str) -> list[str]:
 
 async def warm_up(knowledge: Knowledge) -> None:
     """Have what is needed for a search loaded by the time that the caller asks something."""
-    await recalled(knowledge, "What is there?", seconds=PATIENT_SECONDS)
+    await retrieve_passages(knowledge, "What is there?", seconds=UNHURRIED_SECONDS)
 
 
-class Question(ToolParameters):
+class KnowledgeQuestion(ToolParameters):
     """What to look for."""
 
     query: Annotated[str, Field(min_length=1, max_length=1000, description="what to look for, as a whole question")]
 
 
-class SearchKnowledge(AgentTool[Question]):
+class SearchKnowledge(AgentTool[KnowledgeQuestion]):
     """Looks something up in the agent's knowledge bases."""
 
     name = "search_knowledge"
     description = "Look something up in the knowledge bases, where what you were given does not answer the question."
-    Parameters = Question
+    Parameters = KnowledgeQuestion
 
     def __init__(self, knowledge: Knowledge) -> None:
         self._knowledge = knowledge
 
-    async def run(self, context: ToolContext, parameters: Question) -> JsonObject:
+    async def run(self, context: ToolContext, parameters: KnowledgeQuestion) -> JsonObject:
         try:
-            return {"passages": list(await self._knowledge.passages(parameters.query, limit=SEARCHED))}
+            return {"passages": list(await self._knowledge.passages(parameters.query, limit=SEARCHED_PASSAGES))}
         except ProviderError as error:
             raise ToolError(error.message) from error

@@ -9,9 +9,9 @@ from typing import TypeAlias
 import structlog
 
 from switchboard.engine.conversation.call import LiveCall, Tool
-from switchboard.engine.conversation.knowledge import Recall
+from switchboard.engine.conversation.knowledge import KnowledgeRetrieval
 from switchboard.engine.conversation.latency import TurnClock
-from switchboard.engine.conversation.speech.speech_output import Reply, Speaker
+from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply
 from switchboard.engine.conversation.toolbox import MAX_TOOL_ROUNDS, Toolbox
 from switchboard.plugin_sdk import (
     ChatRequest,
@@ -38,12 +38,12 @@ UNFINISHED = json.dumps({"error": "the caller spoke before this was finished; wh
 PLACEHOLDER = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
 
 
-def filled(text: str, variables: Mapping[str, str]) -> str:
+def fill_placeholders(text: str, variables: Mapping[str, str]) -> str:
     """A prompt with its `{{name}}` filled in; a name without a value becomes nothing."""
     return PLACEHOLDER.sub(lambda match: variables.get(match[1], ""), text)
 
 
-def placeholders(*texts: str) -> list[str]:
+def find_placeholders(*texts: str) -> list[str]:
     """The names that stand in prompts, each once, in their order."""
     return list(dict.fromkeys(name for text in texts for name in PLACEHOLDER.findall(text)))
 
@@ -57,17 +57,17 @@ def split_sentences(text: str) -> tuple[list[str], str]:
     return [sentence for sentence in whole if sentence.strip()], rest
 
 
-class Thinker:
+class ResponseGenerator:
     """Answers turns, one at a time. The caller cancels an answer that is no longer wanted."""
 
-    def __init__(self, call: LiveCall, speaker: Speaker, tools: Sequence[Tool]) -> None:
+    def __init__(self, call: LiveCall, speaker: SpeechOutput, tools: Sequence[Tool]) -> None:
         self._call = call
         self._speaker = speaker
         context = ToolContext(call.organization_id, call.agent.agent_id, call.call_id, call.from_number, call.to_number)
         self._toolbox = Toolbox(tools, context)
         self._failures = 0
-        self.recall = Recall(call.knowledge)
-        self.history: list[Message] = [Message("system", filled(call.agent.system_prompt, call.variables))]
+        self.recall = KnowledgeRetrieval(call.knowledge)
+        self.history: list[Message] = [Message("system", fill_placeholders(call.agent.system_prompt, call.variables))]
         self.usage: list[ModelUsage] = []
         self.on_tool_used: Callable[[str, JsonObject], None] = lambda _name, _result: None
 
@@ -99,7 +99,7 @@ class Thinker:
         finally:
             reply.whole = True
 
-    async def _think(self, reply: Reply, turn: TurnClock, now: Clock) -> None:
+    async def _think(self, reply: SpokenReply, turn: TurnClock, now: Clock) -> None:
         last = self.history[-1]
         known = await self.recall.recalled(last.content if last.role == "user" else "")
         for _ in range(MAX_TOOL_ROUNDS):
@@ -117,7 +117,7 @@ class Thinker:
                 self.history[place] = Message("tool", json.dumps(result), tool_call_id=call.id)
         logger.warning("the model called tools without end")
 
-    async def _round(self, reply: Reply, known: Sequence[Message], turn: TurnClock, now: Clock) -> list[ToolCall]:
+    async def _round(self, reply: SpokenReply, known: Sequence[Message], turn: TurnClock, now: Clock) -> list[ToolCall]:
         agent = self._call.agent
         # Beside the prompt and for this turn only: what is known of the next thing that is said is something else.
         messages = (self.history[0], *known, *self.history[1:])
@@ -137,7 +137,7 @@ class Thinker:
         self._speaker.say(reply, rest)
         return calls
 
-    async def _with_filler(self, reply: Reply, call: ToolCall) -> JsonObject:
+    async def _with_filler(self, reply: SpokenReply, call: ToolCall) -> JsonObject:
         running = asyncio.create_task(self._run(call))
         try:
             done, _ = await asyncio.wait((running,), timeout=FILLER_SECONDS)

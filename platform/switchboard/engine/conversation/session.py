@@ -14,26 +14,26 @@ from switchboard.engine.conversation.call import (
     LiveCall,
     MediaSocket,
     Role,
-    TargetTold,
     Tool,
     TranscriptEntry,
+    TransferTargetEvent,
 )
 from switchboard.engine.conversation.handoff import voicemail
-from switchboard.engine.conversation.handoff.supervision import Desk, Doing
-from switchboard.engine.conversation.handoff.takeover import Parts
-from switchboard.engine.conversation.handoff.transfer import Transfer, TransferWish
+from switchboard.engine.conversation.handoff.supervision import AgentState, Supervision
+from switchboard.engine.conversation.handoff.takeover import SessionContext
+from switchboard.engine.conversation.handoff.transfer import Transfer, TransferRequest
 from switchboard.engine.conversation.knowledge import SearchKnowledge, warm_up
 from switchboard.engine.conversation.latency import TurnClock
-from switchboard.engine.conversation.media.dtmf import tones
+from switchboard.engine.conversation.media.dtmf import render_tones
 from switchboard.engine.conversation.media.playout import Playout
 from switchboard.engine.conversation.media.recording import Recording
-from switchboard.engine.conversation.response_generator import Thinker, filled
-from switchboard.engine.conversation.speech.speech_input import Ear
-from switchboard.engine.conversation.speech.speech_output import Reply, Speaker
+from switchboard.engine.conversation.response_generator import ResponseGenerator, fill_placeholders
+from switchboard.engine.conversation.speech.speech_input import SpeechInput
+from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply
 from switchboard.engine.conversation.speech.vad import STOP_SECONDS
-from switchboard.engine.conversation.tools import EndCall, PressDigits, TransferCall, Wishes
+from switchboard.engine.conversation.tools import AgentRequests, EndCall, PressDigits, TransferCall
 from switchboard.engine.conversation.transcript import CallTranscript
-from switchboard.engine.conversation.turns import Digits, Patience, is_interruption
+from switchboard.engine.conversation.turns import CallTimeouts, DigitCollector, is_interruption
 from switchboard.plugin_sdk import (
     DigitPressed,
     Encoding,
@@ -58,7 +58,7 @@ class CallSession:
         agent = call.agent
         self.call = call
         self._encoding: Encoding = encoding
-        self._ear = Ear(call, encoding, clock)
+        self._ear = SpeechInput(call, encoding, clock)
         self._ear.on_started = self._speech_started
         self._ear.on_stopped = self._speech_stopped
         self._ear.listener.on_transcript = self._transcribed
@@ -66,7 +66,7 @@ class CallSession:
         self._socket = socket
         self._clock = clock
         self._began = socket.opened
-        self._wishes = Wishes()
+        self._wishes = AgentRequests()
         self._ended: asyncio.Future[tuple[EndedReason, str | None]] = asyncio.get_running_loop().create_future()
         self._tasks: set[asyncio.Task[None]] = set()
         self._answering: asyncio.Task[None] | None = None
@@ -74,23 +74,25 @@ class CallSession:
         self._turns = 0
         self._held_back = ""
         self._transfer = Transfer(call.leg, agent.stt_language)
-        self._digits = Digits()
+        self._digits = DigitCollector()
         self._recording = Recording(call.recording_path, encoding) if call.recording_path else None
         self._recorded_at = self._began
         self._playout = Playout(socket, call.codec, clock)
         if self._recording is not None:
             self._playout.timelines.append(self._recording)
-        self._speaker = Speaker(call, self._playout, encoding, clock)
+        self._speaker = SpeechOutput(call, self._playout, encoding, clock)
         self._speaker.on_spoken = self._spoken
         tools: list[Tool] = [EndCall(self._wishes), TransferCall(self._wishes), PressDigits(self._press), *call.tools]
         if call.knowledge is not None:
             tools.append(SearchKnowledge(call.knowledge))
-        self._thinker = Thinker(call, self._speaker, tools)
+        self._thinker = ResponseGenerator(call, self._speaker, tools)
         self._thinker.on_tool_used = self._tool_used
-        self.desk = Desk(self, Parts(call, encoding, clock, self._playout, self._thinker, self._transcript))
+        self.desk = Supervision(
+            self, SessionContext(call, encoding, clock, self._playout, self._thinker, self._transcript)
+        )
         silence = voicemail.SILENCE_SECONDS if call.voicemail else agent.end_call_silence_seconds
         longest = voicemail.MAX_SECONDS if call.voicemail else agent.max_call_duration_seconds
-        self._patience = Patience(self._began, silence_seconds=silence, max_seconds=longest)
+        self._patience = CallTimeouts(self._began, silence_seconds=silence, max_seconds=longest)
 
     # --- its life ---
 
@@ -138,7 +140,7 @@ class CallSession:
         self._speaker.say(reply, text)
         reply.whole = True
 
-    def told(self, told: TargetTold) -> None:
+    def told(self, told: TransferTargetEvent) -> None:
         """The carrier has told something about the target of a transfer."""
         self._transfer.told(told)
 
@@ -267,7 +269,7 @@ class CallSession:
     def _greet(self) -> None:
         if self.call.knowledge is not None:
             self.start(warm_up(self.call.knowledge))
-        text = filled(self.call.agent.greeting_message, self.call.variables)
+        text = fill_placeholders(self.call.agent.greeting_message, self.call.variables)
         if self.call.voicemail:
             text = text or voicemail.DEFAULT_GREETING
         if text:
@@ -313,7 +315,7 @@ class CallSession:
             self._wishes.hang_up, self._wishes.transfer = False, None
             self._speaker.interrupt()
 
-    def _spoken(self, reply: Reply, heard: str, interrupted: bool) -> None:
+    def _spoken(self, reply: SpokenReply, heard: str, interrupted: bool) -> None:
         now = self._clock()
         self._patience.touch(now)
         if heard:
@@ -335,9 +337,9 @@ class CallSession:
             text, self._held_back = self._held_back, ""
             self._turn(text)
         elif self.call.voicemail and not self._transcript.has("user"):
-            self._playout.add(voicemail.beep(self._encoding))
+            self._playout.add(voicemail.render_beep(self._encoding))
 
-    async def _make(self, wish: TransferWish) -> None:
+    async def _make(self, wish: TransferRequest) -> None:
         try:
             await self._transfer.make(wish)
         except ProviderError as error:
@@ -350,7 +352,7 @@ class CallSession:
 
     async def _press(self, digits: str) -> None:
         if self.call.digits_as_tones:
-            self._playout.add(tones(digits, self._encoding))
+            self._playout.add(render_tones(digits, self._encoding))
         else:
             await self.call.leg.send_digits(digits)
 
@@ -363,7 +365,7 @@ class CallSession:
 
     # --- what a person at the call's desk does ---
 
-    def doing(self) -> Doing:
+    def doing(self) -> AgentState:
         """What the agent does."""
         if self.desk.takeover is not None:
             return "silent"

@@ -32,7 +32,7 @@ class ToolSet(Protocol):
 
 
 @dataclass(slots=True)
-class Writer:
+class TextResponder:
     """A model with its tools. `usage` is what its requests used."""
 
     llm: LLMProvider[ProviderSettings]

@@ -7,16 +7,16 @@ from typing import Annotated
 from pydantic import Field
 
 from switchboard.engine.conversation.call import TextSender
-from switchboard.engine.conversation.handoff.transfer import TransferWish
+from switchboard.engine.conversation.handoff.transfer import TransferRequest
 from switchboard.plugin_sdk import AgentTool, JsonObject, ProviderError, ToolContext, ToolError, ToolParameters
 
 
 @dataclass(slots=True)
-class Wishes:
+class AgentRequests:
     """What the agent wants done with the call once it has finished speaking."""
 
     hang_up: bool = False
-    transfer: TransferWish | None = None
+    transfer: TransferRequest | None = None
 
 
 class EndCall(AgentTool[ToolParameters]):
@@ -25,7 +25,7 @@ class EndCall(AgentTool[ToolParameters]):
     name = "end_call"
     description = "End the call, after what you say with it (a goodbye) has been heard."
 
-    def __init__(self, wishes: Wishes) -> None:
+    def __init__(self, wishes: AgentRequests) -> None:
         self._wishes = wishes
 
     async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
@@ -54,32 +54,32 @@ class TransferCall(AgentTool[TransferTo]):
     )
     Parameters = TransferTo
 
-    def __init__(self, wishes: Wishes) -> None:
+    def __init__(self, wishes: AgentRequests) -> None:
         self._wishes = wishes
 
     async def run(self, context: ToolContext, parameters: TransferTo) -> JsonObject:
-        self._wishes.transfer = TransferWish(parameters.to_number, parameters.introduction.strip())
+        self._wishes.transfer = TransferRequest(parameters.to_number, parameters.introduction.strip())
         return {"transferring_to": parameters.to_number}
 
 
-class Digits(ToolParameters):
+class DigitsToPress(ToolParameters):
     """Which keys to press."""
 
     digits: Annotated[str, Field(pattern=r"^[0-9*#w]{1,50}$", description="0-9, * and #; w waits half a second")]
 
 
-class PressDigits(AgentTool[Digits]):
+class PressDigits(AgentTool[DigitsToPress]):
     """Presses keys."""
 
     name = "press_digits"
     description = "Press keys of the phone, for a menu that asks for them."
-    Parameters = Digits
+    Parameters = DigitsToPress
 
     def __init__(self, press: Callable[[str], Awaitable[None]]) -> None:
         """`press` raises `ProviderError` where the carrier does not press them."""
         self._press = press
 
-    async def run(self, context: ToolContext, parameters: Digits) -> JsonObject:
+    async def run(self, context: ToolContext, parameters: DigitsToPress) -> JsonObject:
         try:
             await self._press(parameters.digits)
         except ProviderError as error:

@@ -13,7 +13,7 @@ def is_interruption(agent: AgentSettings, text: str) -> bool:
     return agent.allow_interruptions and len(text.split()) >= max(1, agent.interruption_min_words)
 
 
-class Patience:
+class CallTimeouts:
     """How long a call may be silent, and how long it may last, in seconds of the engine's clock."""
 
     def __init__(self, began: float, *, silence_seconds: float, max_seconds: float) -> None:
@@ -32,7 +32,7 @@ class Patience:
         return EndedReason.SILENCE if now - self._last >= self._silence_seconds else None
 
 
-class Digits:
+class DigitCollector:
     """Keys that the caller pressed: together one turn, ended by `#` or by two seconds without a key."""
 
     def __init__(self) -> None:

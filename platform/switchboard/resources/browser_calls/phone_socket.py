@@ -12,7 +12,7 @@ import structlog
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.plugin_sdk import BrowserPhone, ProviderError
 from switchboard.resources.browser_calls.service import PREFIX
-from switchboard.resources.calls.media.media_socket import AsgiMediaSocket, refuse
+from switchboard.resources.calls.media.media_socket import AsgiMediaSocket, refuse_socket
 from switchboard.resources.phone_numbers.purchases import callback_urls
 from switchboard.runtime import Runtime
 
@@ -45,11 +45,11 @@ async def browser_phone_socket(
     name, _, organization = scope["path"].removeprefix(PREFIX).partition("/")
     organization_id = parse_id(organization)
     if organization_id is None:
-        return await refuse(send)
+        return await refuse_socket(send)
     try:
         async with runtime.providers.telephony(organization_id, name) as carrier:
             if not isinstance(carrier, BrowserPhone):
-                return await refuse(send)
+                return await refuse_socket(send)
             await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
             socket = AsgiMediaSocket(receive, send)
             await _until_stopping(runtime, carrier.serve_browser(socket, callback_urls(runtime, organization_id, name)))
@@ -57,5 +57,5 @@ async def browser_phone_socket(
             await socket.drain()
     except ProviderError as error:
         logger.warning("a browser's call was refused", carrier=name, reason=error.message)
-        return await refuse(send)
+        return await refuse_socket(send)
     return None

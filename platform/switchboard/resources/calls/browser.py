@@ -15,7 +15,7 @@ from switchboard.plugin_sdk import BrowserCall, ForwardCall, IncomingCall, Instr
 from switchboard.resources.calls import inbound
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.states import FORWARDED_PATIENCE, finish, is_over, start
+from switchboard.resources.calls.states import FORWARDED_TIMEOUT, finish_call, is_over, start_call
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
@@ -28,7 +28,9 @@ NO_NUMBER = "browser"
 _phone_number: TypeAdapter[str] = TypeAdapter(PhoneNumberText)
 
 
-async def answer(runtime: Runtime, organization_id: UUID, carrier: str, browser: BrowserCall) -> Instruction:
+async def answer_browser_call(
+    runtime: Runtime, organization_id: UUID, carrier: str, browser: BrowserCall
+) -> Instruction:
     """Decide, write the call down, and say what the carrier is to do. Whoever has a token may call; what they dial has been checked by nobody."""
     async with runtime.database.tenant(organization_id) as session:
         own = await numbers.find_phone_number(session, browser.to_number)
@@ -47,7 +49,7 @@ async def answer(runtime: Runtime, organization_id: UUID, carrier: str, browser:
             return await _dial(session, carrier, browser, caller)
     to_number = own.phone_number if own else NO_NUMBER
     from_number = caller.phone_number if caller else to_number
-    return await inbound.answer(
+    return await inbound.answer_inbound_call(
         runtime,
         organization_id,
         carrier,
@@ -66,7 +68,9 @@ async def _dial(session: TenantSession, carrier: str, browser: BrowserCall, call
             "call from a browser refused: it must dial a phone number, with one of the organization's own as the caller id"
         )
         return RejectCall()
-    call = await inbound.known(session, carrier, browser) or await _write(session, carrier, browser, caller)
+    call = await inbound.find_announced_call(session, carrier, browser) or await _write(
+        session, carrier, browser, caller
+    )
     return RejectCall() if is_over(call) else ForwardCall(to_number, caller_id=call.from_number)
 
 
@@ -83,17 +87,19 @@ async def _write(session: TenantSession, carrier: str, browser: BrowserCall, cal
         carrier=carrier,
         carrier_call_id=browser.carrier_call_id,
         served_by={"telephony": carrier},
-        watch_at=now() + FORWARDED_PATIENCE,
+        watch_at=now() + FORWARDED_TIMEOUT,
     )
     session.add(call)
     await session.flush()
     if await do_not_call.is_listed(session, call.to_number):
-        await finish(session, call, "failed", reason=EndedReason.DO_NOT_CALL, error=calls.NOT_TO_BE_CALLED)
+        await finish_call(session, call, "failed", reason=EndedReason.DO_NOT_CALL, error=calls.ON_DO_NOT_CALL_LIST)
     elif no_room:
-        await finish(session, call, "busy", error="The organization has as many calls running as it may.")
-    elif not await inbound.can_pay(session, call):
-        await finish(session, call, "failed", reason=EndedReason.INSUFFICIENT_BALANCE, error=inbound.NOT_PAID)
+        await finish_call(session, call, "busy", error="The organization has as many calls running as it may.")
+    elif not await inbound.try_hold_first_minute(session, call):
+        await finish_call(
+            session, call, "failed", reason=EndedReason.INSUFFICIENT_BALANCE, error=inbound.BALANCE_TOO_LOW
+        )
     else:
-        await start(session, call)
-        call.watch_at = now() + FORWARDED_PATIENCE
+        await start_call(session, call)
+        call.watch_at = now() + FORWARDED_TIMEOUT
     return call

@@ -12,14 +12,14 @@ from switchboard.resources.calls.models import Call
 PURPOSE = "media socket"
 
 
-def media_url(settings: Settings, keyring: KeyRing, call: Call) -> str:
+def build_media_url(settings: Settings, keyring: KeyRing, call: Call) -> str:
     """The call's media socket: the carrier that has this address, and nobody else, can open it. In the path, because Twilio drops query strings."""
     scheme, _, rest = settings.base_url.partition("://")
     token = _serializer(keyring).dumps([call.organization_id.hex, call.id.hex, call.carrier])
     return f"{'wss' if scheme == 'https' else 'ws'}://{rest}/media/{token}"
 
 
-def read_token(keyring: KeyRing, token: str) -> tuple[UUID, UUID, str] | None:
+def read_media_token(keyring: KeyRing, token: str) -> tuple[UUID, UUID, str] | None:
     """Organization, call and carrier of a media socket's token, None for one that is not ours."""
     try:
         organization_id, call_id, carrier = _serializer(keyring).loads(token)
@@ -28,7 +28,7 @@ def read_token(keyring: KeyRing, token: str) -> tuple[UUID, UUID, str] | None:
         return None
 
 
-def call_callbacks(settings: Settings, *, carrier: str, organization_id: UUID, call_id: UUID) -> CallbackUrls:
+def build_callback_urls(settings: Settings, *, carrier: str, organization_id: UUID, call_id: UUID) -> CallbackUrls:
     """Where a carrier tells what becomes of one call. It names the call by our id, because a callback may overtake the carrier's answer."""
     return CallbackUrls(events=f"{settings.base_url}/carriers/{carrier}/{organization_id}/calls/{call_id}")
 

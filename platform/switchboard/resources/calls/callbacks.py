@@ -5,7 +5,7 @@ from uuid import UUID
 import structlog
 from sqlmodel import col
 
-from switchboard.engine.conversation.call import EndedReason, TargetTold
+from switchboard.engine.conversation.call import EndedReason, TransferTargetEvent
 from switchboard.foundation.database import TenantSession
 from switchboard.plugin_sdk import (
     CallAccepted,
@@ -19,16 +19,16 @@ from switchboard.plugin_sdk import (
 )
 from switchboard.plugin_sdk.telephony import CallEvent, TransferEvent
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.dialing import end_leg, reason_of
-from switchboard.resources.calls.live.channel import LiveMessage, tell
+from switchboard.resources.calls.dialing import hang_up_leg, map_error_code
+from switchboard.resources.calls.live.channel import LiveMessage, send_live_message
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.states import accept, finish, is_over, ring, start
+from switchboard.resources.calls.states import finish_call, is_over, mark_accepted, mark_ringing, start_call
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 
 
-async def apply(
+async def apply_call_event(
     runtime: Runtime, organization_id: UUID, carrier: str, event: CallEvent, *, call_id: UUID | None
 ) -> None:
     """Apply one event. `call_id` is ours, where the callback's address named it."""
@@ -44,12 +44,12 @@ async def apply(
             await _apply(session, call, event)
         machine = call.answered_by == "machine" and call.direction == "outbound"
     if unwanted:
-        await end_leg(runtime, organization_id, carrier, event.carrier_call_id)
+        await hang_up_leg(runtime, organization_id, carrier, event.carrier_call_id)
     elif machine and holder is not None and not isinstance(event, CallEnded):
-        await tell(runtime.redis, holder, LiveMessage(call_id=call.id, hang_up=EndedReason.VOICEMAIL))
+        await send_live_message(runtime.redis, holder, LiveMessage(call_id=call.id, hang_up=EndedReason.VOICEMAIL))
 
 
-async def tell_of_target(
+async def apply_transfer_event(
     runtime: Runtime, organization_id: UUID, carrier: str, event: TransferEvent, *, call_id: UUID | None
 ) -> None:
     """Tell the call that is to be transferred. Who waits for one that nobody holds any more, because its server died, is let go: here, or by the
@@ -62,10 +62,10 @@ async def tell_of_target(
             call.transfer_target = event.target_call_id
     abandoned = call is None or (is_over(call) and call.ended_reason != EndedReason.TRANSFERRED)
     if abandoned and isinstance(event, TargetReady):
-        await end_leg(runtime, organization_id, carrier, event.target_call_id)
+        await hang_up_leg(runtime, organization_id, carrier, event.target_call_id)
     elif call is not None and call.holder is not None:
-        told = TargetTold(event.target_call_id, event.outcome if isinstance(event, TargetGone) else None)
-        await tell(runtime.redis, call.holder, LiveMessage(call_id=call.id, target=told))
+        told = TransferTargetEvent(event.target_call_id, event.outcome if isinstance(event, TargetGone) else None)
+        await send_live_message(runtime.redis, call.holder, LiveMessage(call_id=call.id, target=told))
 
 
 def _is_unwanted(call: Call, carrier: str, event: CallEvent) -> bool:
@@ -79,13 +79,13 @@ def _is_unwanted(call: Call, carrier: str, event: CallEvent) -> bool:
 
 async def _apply(session: TenantSession, call: Call, event: CallEvent) -> None:
     if isinstance(event, CallAccepted):
-        accept(call)
+        mark_accepted(call)
     elif isinstance(event, CallRinging):
-        await ring(session, call)
+        await mark_ringing(session, call)
     elif isinstance(event, CallAnswered):
         if event.answered_by != "unknown" or call.answered_by is None:
             call.answered_by = event.answered_by
-        await start(session, call)
+        await start_call(session, call)
     elif isinstance(event, MachineDetected):
         call.answered_by = "machine"
     elif isinstance(event, RecordingReady):
@@ -100,11 +100,13 @@ async def _end(session: TenantSession, call: Call, event: CallEnded) -> None:
         return
     if call.status == "in-progress" and event.outcome == "completed":
         reason = EndedReason(call.ended_reason) if call.ended_reason else EndedReason.CALLER_HUNG_UP
-        await finish(session, call, "completed", reason=reason)
+        await finish_call(session, call, "completed", reason=reason)
     elif event.outcome == "completed":
-        await finish(session, call, "canceled" if call.direction == "inbound" else "no-answer")
+        await finish_call(session, call, "canceled" if call.direction == "inbound" else "no-answer")
     else:
-        await finish(session, call, event.outcome, reason=reason_of(event.error_code), error=event.error_message)
+        await finish_call(
+            session, call, event.outcome, reason=map_error_code(event.error_code), error=event.error_message
+        )
 
 
 async def _find(session: TenantSession, carrier: str, carrier_call_id: str, call_id: UUID | None) -> Call | None:

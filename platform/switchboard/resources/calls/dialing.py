@@ -14,20 +14,20 @@ from switchboard.plugin_sdk import INVALID_NUMBER, CallOrder, OutcomeUnknown, Pr
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.agents import service as agents
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.callback_urls import call_callbacks, media_url
+from switchboard.resources.calls.callback_urls import build_callback_urls, build_media_url
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.states import RINGING_PATIENCE, finish, is_over
+from switchboard.resources.calls.states import RINGING_TIMEOUT, finish_call, is_over
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 RING_SECONDS = 30
-CARRIER_PATIENCE = timedelta(seconds=30)
-FORGOTTEN = "The carrier never said whether it placed the call."
+CARRIER_TIMEOUT = timedelta(seconds=30)
+PLACEMENT_UNKNOWN = "The carrier never said whether it placed the call."
 
 
-async def dial(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
+async def place_with_carrier(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
     """Ask the carrier for a queued call, unless that has been begun already; where it fails, the organization's other carriers in their order.
 
     One whose number was listed since ends `failed`. One whose fate the carrier does not tell is left to its callbacks, and to the sweep.
@@ -37,9 +37,9 @@ async def dial(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
         if call.dialing_at is not None or call.status != "queued":
             return
         if await do_not_call.is_listed(session, call.to_number):
-            await finish(session, call, "failed", reason=EndedReason.DO_NOT_CALL, error=calls.NOT_TO_BE_CALLED)
+            await finish_call(session, call, "failed", reason=EndedReason.DO_NOT_CALL, error=calls.ON_DO_NOT_CALL_LIST)
             return
-        call.dialing_at, call.watch_at = now(), now() + CARRIER_PATIENCE
+        call.dialing_at, call.watch_at = now(), now() + CARRIER_TIMEOUT
         agent = await agents.find_agent(session, call.agent_id) if call.agent_id else None
         max_seconds = agent.max_call_duration_seconds if agent else RING_SECONDS
         others = [name for name in await configured_names(session, Capability.TELEPHONY) if name != call.carrier]
@@ -50,7 +50,7 @@ async def dial(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
             return
         call, error = handed_on, await _ask(runtime, handed_on, max_seconds)
     if error is not None:
-        await _settle(runtime, call, error=error.message, reason=reason_of(error.code))
+        await _settle(runtime, call, error=error.message, reason=map_error_code(error.code))
 
 
 async def _ask(runtime: Runtime, call: Call, max_seconds: int) -> ProviderError | None:
@@ -84,11 +84,11 @@ async def _hand_on(runtime: Runtime, refused: Call, carrier: str) -> Call | None
             return None
         for number in (await numbers.list_numbers_at_carrier(session, carrier))[:1]:
             call.from_number, call.phone_number_id = number.phone_number, number.id
-        call.carrier, call.dialing_at, call.watch_at = carrier, now(), now() + CARRIER_PATIENCE
+        call.carrier, call.dialing_at, call.watch_at = carrier, now(), now() + CARRIER_TIMEOUT
         return call
 
 
-async def reconcile(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
+async def reconcile_placement(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
     """A crash, or a carrier's silence, came between claim and answer: ask the carrier whether it knows the call; never dial it again."""
     async with runtime.database.tenant(organization_id) as session:
         call = await calls.get_call(session, call_id)
@@ -98,7 +98,7 @@ async def reconcile(runtime: Runtime, organization_id: UUID, call_id: UUID) -> N
     except ProviderError as error:
         logger.warning("carrier cannot say whether a call exists", call_id=str(call_id), reason=error.message)
         found = None
-    await _settle(runtime, call, carrier_call_id=found, error=None if found else FORGOTTEN)
+    await _settle(runtime, call, carrier_call_id=found, error=None if found else PLACEMENT_UNKNOWN)
 
 
 async def _settle(
@@ -112,16 +112,16 @@ async def _settle(
     async with runtime.database.tenant(placed.organization_id) as session:
         call = await calls.get_call(session, placed.id, lock=True)
         if error is not None:
-            await finish(session, call, "failed", reason=reason, error=error)
+            await finish_call(session, call, "failed", reason=reason, error=error)
             return
         call.carrier_call_id = call.carrier_call_id or carrier_call_id
         if call.status == "queued":
-            call.watch_at = now() + RINGING_PATIENCE
+            call.watch_at = now() + RINGING_TIMEOUT
     if call.status == "canceled":  # while the carrier was being asked
         await hang_up(runtime, call)
 
 
-def reason_of(error_code: str | None) -> EndedReason | None:
+def map_error_code(error_code: str | None) -> EndedReason | None:
     """Why a call failed, where a carrier's code tells more than that it did."""
     return EndedReason.INVALID_NUMBER if error_code == INVALID_NUMBER else None
 
@@ -131,8 +131,8 @@ def _order(runtime: Runtime, call: Call, max_duration_seconds: int) -> CallOrder
         reference=str(call.id),
         from_number=call.from_number,
         to_number=call.to_number,
-        media_url=media_url(runtime.settings, runtime.keyring, call),
-        callbacks=call_callbacks(
+        media_url=build_media_url(runtime.settings, runtime.keyring, call),
+        callbacks=build_callback_urls(
             runtime.settings, carrier=call.carrier, organization_id=call.organization_id, call_id=call.id
         ),
         ring_seconds=RING_SECONDS,
@@ -140,20 +140,20 @@ def _order(runtime: Runtime, call: Call, max_duration_seconds: int) -> CallOrder
     )
 
 
-async def cancel(session: TenantSession, call: Call) -> None:
+async def cancel_call(session: TenantSession, call: Call) -> None:
     """Take back a call that nobody has answered; the caller has locked it. One that was is left alone."""
     if call.status in ("queued", "ringing"):
-        await finish(session, call, "canceled", reason=EndedReason.CANCELED)
+        await finish_call(session, call, "canceled", reason=EndedReason.CANCELED)
         wake(session, "hang_up_call", organization_id=str(call.organization_id), call_id=str(call.id))
 
 
 async def hang_up(runtime: Runtime, call: Call) -> None:
     """End a call at its carrier, as far as that can be done."""
     if call.carrier_call_id is not None:
-        await end_leg(runtime, call.organization_id, call.carrier, call.carrier_call_id)
+        await hang_up_leg(runtime, call.organization_id, call.carrier, call.carrier_call_id)
 
 
-async def end_leg(runtime: Runtime, organization_id: UUID, carrier: str, carrier_call_id: str) -> None:
+async def hang_up_leg(runtime: Runtime, organization_id: UUID, carrier: str, carrier_call_id: str) -> None:
     """End what a carrier knows by this id, as far as that can be done."""
     try:
         async with runtime.providers.telephony(organization_id, carrier) as provider:

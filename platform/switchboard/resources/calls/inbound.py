@@ -19,9 +19,9 @@ from switchboard.resources.agents import service as agents
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import estimate_call_cost
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.callback_urls import media_url
+from switchboard.resources.calls.callback_urls import build_media_url
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.states import FORWARDED_PATIENCE, MEDIA_PATIENCE, finish, is_over, start
+from switchboard.resources.calls.states import FORWARDED_TIMEOUT, MEDIA_TIMEOUT, finish_call, is_over, start_call
 from switchboard.resources.identity.service import policy_of
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
@@ -30,8 +30,8 @@ from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 WEBHOOK_SECONDS = 5.0
-NOT_PAID = "The organization's balance does not cover the call."
-WEBHOOK_ANSWER_BYTES = 65_536
+BALANCE_TOO_LOW = "The organization's balance does not cover the call."
+MAX_WEBHOOK_RESPONSE_BYTES = 65_536
 
 
 class WebhookDecision(BaseModel):
@@ -55,12 +55,12 @@ class Route:
     busy: bool = False
 
 
-async def answer(
+async def answer_inbound_call(
     runtime: Runtime, organization_id: UUID, carrier: str, incoming: IncomingCall, *, agent_id: UUID | None = None
 ) -> Instruction:
     """Decide, write the call down, and say what the carrier is to do. `agent_id` is the agent that was asked for, where no number was rung."""
     async with runtime.database.tenant(organization_id) as session:
-        announced = await known(session, carrier, incoming)
+        announced = await find_announced_call(session, carrier, incoming)
         if announced is not None:
             return _instruction(runtime, announced)
         number = await numbers.find_phone_number(session, incoming.to_number)
@@ -71,11 +71,13 @@ async def answer(
         else _route(runtime, organization_id, number, incoming)
     )
     async with runtime.database.tenant(organization_id) as session:
-        call = await known(session, carrier, incoming) or await _write(session, carrier, incoming, number, route)
+        call = await find_announced_call(session, carrier, incoming) or await _write(
+            session, carrier, incoming, number, route
+        )
         return _instruction(runtime, call)
 
 
-async def known(session: TenantSession, carrier: str, incoming: IncomingCall) -> Call | None:
+async def find_announced_call(session: TenantSession, carrier: str, incoming: IncomingCall) -> Call | None:
     """The call, where it was announced before."""
     return await calls.find_call_by_carrier_id(session, carrier, incoming.carrier_call_id)
 
@@ -85,7 +87,7 @@ def _instruction(runtime: Runtime, call: Call) -> Instruction:
         return RejectCall("busy" if call.status == "busy" else "rejected")
     if call.transferred_to is not None:
         return ForwardCall(call.transferred_to, caller_id=call.to_number)
-    return ConnectMedia(media_url(runtime.settings, runtime.keyring, call))
+    return ConnectMedia(build_media_url(runtime.settings, runtime.keyring, call))
 
 
 async def _write(
@@ -104,23 +106,23 @@ async def _write(
         carrier_call_id=incoming.carrier_call_id,
         voicemail=route.voicemail,
         transferred_to=route.forward_to,
-        watch_at=now() + MEDIA_PATIENCE,
+        watch_at=now() + MEDIA_TIMEOUT,
         cause_depth=await _cause_depth(session, incoming),
     )
     session.add(call)
     await session.flush()
-    if route.refused is None and not await can_pay(session, call):
+    if route.refused is None and not await try_hold_first_minute(session, call):
         logger.warning(
             "inbound call refused: the balance does not cover it",
             call_id=str(call.id),
             organization_id=str(call.organization_id),
         )
-        await finish(session, call, "failed", reason=EndedReason.INSUFFICIENT_BALANCE, error=NOT_PAID)
+        await finish_call(session, call, "failed", reason=EndedReason.INSUFFICIENT_BALANCE, error=BALANCE_TOO_LOW)
     elif route.refused is not None:
-        await finish(session, call, "busy" if route.busy else "failed", error=route.refused)
+        await finish_call(session, call, "busy" if route.busy else "failed", error=route.refused)
     elif route.forward_to is not None:
-        await start(session, call)
-        call.ended_reason, call.watch_at = EndedReason.TRANSFERRED.value, now() + FORWARDED_PATIENCE
+        await start_call(session, call)
+        call.ended_reason, call.watch_at = EndedReason.TRANSFERRED.value, now() + FORWARDED_TIMEOUT
     return call
 
 
@@ -136,7 +138,7 @@ async def _cause_depth(session: TenantSession, incoming: IncomingCall) -> int:
     return placed.cause_depth if placed else 0
 
 
-async def can_pay(session: TenantSession, call: Call) -> bool:
+async def try_hold_first_minute(session: TenantSession, call: Call) -> bool:
     """Set the call's first minute aside, if the organization has it."""
     prices = (await policy_of(session, call.organization_id)).prices
     try:
@@ -186,7 +188,7 @@ async def _ask_webhook(runtime: Runtime, number: PhoneNumber, incoming: Incoming
             body,
             headers=signature_headers(body, secret),
             seconds=WEBHOOK_SECONDS,
-            read_limit=WEBHOOK_ANSWER_BYTES,
+            read_limit=MAX_WEBHOOK_RESPONSE_BYTES,
         )
         if not 200 <= reply.status < 300:
             return Route(refused=f"The number's webhook answered {reply.status}.")

@@ -10,7 +10,7 @@ from switchboard.runtime import Runtime
 
 async def dial_call(runtime: Runtime, *, organization_id: str, call_id: str) -> None:
     """Place a call that was just written down."""
-    await dialing.dial(runtime, UUID(organization_id), UUID(call_id))
+    await dialing.place_with_carrier(runtime, UUID(organization_id), UUID(call_id))
 
 
 async def hang_up_call(runtime: Runtime, *, organization_id: str, call_id: str) -> None:
@@ -22,9 +22,9 @@ async def hang_up_call(runtime: Runtime, *, organization_id: str, call_id: str) 
 
 async def analyze_call(runtime: Runtime, *, organization_id: str, call_id: str) -> None:
     """Analyse a call that has just ended."""
-    await analysis.analyze(runtime, UUID(organization_id), UUID(call_id))
+    await analysis.run_analysis(runtime, UUID(organization_id), UUID(call_id))
 
 
 async def reconcile_calls(runtime: Runtime) -> None:
     """Look after calls whose wake-up was lost or whose process died."""
-    await reconciler.sweep(runtime)
+    await reconciler.reconcile_due_calls(runtime)

@@ -63,4 +63,4 @@ async def get_call_recording(session: TenantSession, call_id: UUID) -> Response:
 
     Stereo WAV, the caller left, the agent right; a carrier's own recording in the carrier's format. `Range` requests are answered with 206.
     """
-    return await recordings.stream(current_runtime(), await calls.get_call(session, call_id))
+    return await recordings.stream_recording(current_runtime(), await calls.get_call(session, call_id))

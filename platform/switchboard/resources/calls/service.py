@@ -25,7 +25,7 @@ from switchboard.resources.identity.service import policy_of
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 
-NOT_TO_BE_CALLED = "The number is on the organization's do-not-call list."
+ON_DO_NOT_CALL_LIST = "The number is on the organization's do-not-call list."
 
 
 def list_calls(session: TenantSession, query: CallQuery | None = None) -> SelectOfScalar[Call]:
@@ -102,7 +102,7 @@ async def place_call(session: TenantSession, data: CallCreate) -> Call:
     if agent.status != "active":
         raise InvalidState("The agent is paused: it takes and places no calls.")
     if await do_not_call.is_listed(session, data.to_number):
-        raise InvalidState(NOT_TO_BE_CALLED)
+        raise InvalidState(ON_DO_NOT_CALL_LIST)
     if await acquire_call_capacity(session) < 1:
         raise InvalidState("The organization has as many calls running as it may.")
     return await create_outbound_call(session, agent, number, data.to_number, metadata=data.metadata)

@@ -16,9 +16,9 @@ from switchboard.resources.identity.service import policy_of
 
 FinalStatus = Literal["completed", "busy", "no-answer", "failed", "canceled"]
 ORDER = {"queued": 0, "ringing": 1, "in-progress": 2}
-RINGING_PATIENCE = timedelta(seconds=60)
-MEDIA_PATIENCE = timedelta(seconds=20)
-FORWARDED_PATIENCE = timedelta(hours=4)
+RINGING_TIMEOUT = timedelta(seconds=60)
+MEDIA_TIMEOUT = timedelta(seconds=20)
+FORWARDED_TIMEOUT = timedelta(hours=4)
 
 
 def is_over(call: Call) -> bool:
@@ -26,7 +26,7 @@ def is_over(call: Call) -> bool:
     return call.status not in ORDER
 
 
-def event_data(kind: type[CallEvent], call: Call) -> CallEvent:
+def build_call_event(kind: type[CallEvent], call: Call) -> CallEvent:
     """An event about the call as it is now."""
     return kind.model_validate(
         {
@@ -37,28 +37,28 @@ def event_data(kind: type[CallEvent], call: Call) -> CallEvent:
     )
 
 
-def accept(call: Call) -> None:
+def mark_accepted(call: Call) -> None:
     """The carrier is about to dial. Told late or twice, it changes nothing."""
     if call.status == "queued":
-        call.watch_at = now() + RINGING_PATIENCE
+        call.watch_at = now() + RINGING_TIMEOUT
 
 
-async def ring(session: TenantSession, call: Call) -> None:
+async def mark_ringing(session: TenantSession, call: Call) -> None:
     """The destination rings. Told late or twice, it changes nothing."""
     if call.status == "queued":
-        call.status, call.watch_at = "ringing", now() + RINGING_PATIENCE
+        call.status, call.watch_at = "ringing", now() + RINGING_TIMEOUT
         if call.direction == "outbound":
-            await publish(session, event_data(CallRinging, call), depth=call.cause_depth)
+            await publish(session, build_call_event(CallRinging, call), depth=call.cause_depth)
 
 
-async def start(session: TenantSession, call: Call) -> None:
+async def start_call(session: TenantSession, call: Call) -> None:
     """The call is connected. Told twice, it changes nothing."""
     if call.status in ("queued", "ringing"):
-        call.status, call.started_at, call.watch_at = "in-progress", now(), now() + MEDIA_PATIENCE
-        await publish(session, event_data(CallStarted, call), depth=call.cause_depth)
+        call.status, call.started_at, call.watch_at = "in-progress", now(), now() + MEDIA_TIMEOUT
+        await publish(session, build_call_event(CallStarted, call), depth=call.cause_depth)
 
 
-async def finish(
+async def finish_call(
     session: TenantSession,
     call: Call,
     status: FinalStatus,
@@ -78,7 +78,7 @@ async def finish(
     await _charge(session, call)
     metrics.calls.labels(call.direction, status).inc()
     await publish(
-        session, event_data(CallCompleted if status == "completed" else CallFailed, call), depth=call.cause_depth
+        session, build_call_event(CallCompleted if status == "completed" else CallFailed, call), depth=call.cause_depth
     )
 
 

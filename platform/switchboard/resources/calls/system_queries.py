@@ -13,13 +13,13 @@ from switchboard.resources.identity.models import Organization
 BATCH = 100
 
 
-async def unattended(session: SystemSession) -> list[Call]:
+async def list_overdue_calls(session: SystemSession) -> list[Call]:
     """Calls to which nothing has happened for longer than it may take."""
     rows = await session.exec(select(Call).where(col(Call.watch_at) < now()).order_by(col(Call.watch_at)).limit(BATCH))
     return list(rows.all())
 
 
-async def unanalysed(session: SystemSession) -> list[tuple[UUID, UUID]]:
+async def list_calls_to_analyze(session: SystemSession) -> list[tuple[UUID, UUID]]:
     """Organization and id of each call whose analysis is due."""
     rows = await session.exec(
         select(Call.organization_id, Call.id).where(col(Call.analysis_due_at) < now()).limit(BATCH)
@@ -27,14 +27,14 @@ async def unanalysed(session: SystemSession) -> list[tuple[UUID, UUID]]:
     return list(rows.all())
 
 
-async def prolong(session: SystemSession, call_ids: Collection[UUID], until: datetime) -> None:
+async def extend_call_leases(session: SystemSession, call_ids: Collection[UUID], until: datetime) -> None:
     """Say that a process still holds these calls."""
     await session.exec(
         update(Call).where(col(Call.id).in_(call_ids), col(Call.watch_at).is_not(None)).values(watch_at=until)
     )
 
 
-async def prepaid(session: SystemSession, call_ids: Collection[UUID]) -> list[tuple[UUID, UUID, datetime]]:
+async def list_prepaid_calls(session: SystemSession, call_ids: Collection[UUID]) -> list[tuple[UUID, UUID, datetime]]:
     """Organization, id and start of those of these calls whose organization pays beforehand."""
     organizations = select(Organization.id).where(col(Organization.policy)["billing_mode"].astext == "prepaid")
     rows = select(Call.organization_id, Call.id, Call.started_at).where(

@@ -110,7 +110,7 @@ class _Dialler:
         called = skipped = 0
         for contact in claimed:
             if contact.phone_number in refused:
-                contact.status, contact.outcome, contact.error = "skipped", "do_not_call", calls.NOT_TO_BE_CALLED
+                contact.status, contact.outcome, contact.error = "skipped", "do_not_call", calls.ON_DO_NOT_CALL_LIST
                 skipped += 1
             elif (opens := clock.opens(contact.phone_number)) > moment:
                 contact.dial_at = opens

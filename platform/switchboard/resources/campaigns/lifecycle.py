@@ -107,7 +107,7 @@ async def _hang_up(session: TenantSession, campaign_id: UUID) -> bool:
     for call in (
         await session.exec(rows.order_by(col(Call.id)).with_for_update().execution_options(populate_existing=True))
     ).all():
-        await dialing.cancel(session, call)
+        await dialing.cancel_call(session, call)
     return bool(call_ids)
 
 

@@ -97,9 +97,9 @@ async def _translate(
     for event in received.events:
         if isinstance(event, IncomingCall):
             if isinstance(event, BrowserCall):
-                instruction = await browser_calls.answer(runtime, organization_id, provider.name, event)
+                instruction = await browser_calls.answer_browser_call(runtime, organization_id, provider.name, event)
             else:
-                instruction = await inbound_calls.answer(runtime, organization_id, provider.name, event)
+                instruction = await inbound_calls.answer_inbound_call(runtime, organization_id, provider.name, event)
             reply = await provider.instruct(event, instruction, callback_urls(runtime, organization_id, provider.name))
         else:
             await _apply(runtime, organization_id, provider.name, event, subject_id)
@@ -115,9 +115,9 @@ async def _apply(
     elif isinstance(event, TextStatus):
         await text_callbacks.apply(runtime, organization_id, carrier, event, message_id=subject_id)
     elif isinstance(event, TargetReady | TargetGone):
-        await call_callbacks.tell_of_target(runtime, organization_id, carrier, event, call_id=subject_id)
+        await call_callbacks.apply_transfer_event(runtime, organization_id, carrier, event, call_id=subject_id)
     elif not isinstance(event, IncomingCall):
-        await call_callbacks.apply(runtime, organization_id, carrier, event, call_id=subject_id)
+        await call_callbacks.apply_call_event(runtime, organization_id, carrier, event, call_id=subject_id)
 
 
 def _response(reply: CarrierReply) -> Response:

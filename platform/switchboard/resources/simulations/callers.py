@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from switchboard.engine.conversation.text_response import Writer
+from switchboard.engine.conversation.text_response import TextResponder
 from switchboard.engine.conversation.toolbox import Toolbox
-from switchboard.engine.conversation.tools import EndCall, Wishes
+from switchboard.engine.conversation.tools import AgentRequests, EndCall
 from switchboard.plugin_sdk import LLMProvider, Message, ModelUsage, ProviderSettings, ToolContext
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.simulations.models import Simulation
@@ -46,8 +46,8 @@ class Persona:
         context: ToolContext,
         usage: list[ModelUsage],
     ) -> None:
-        self._wishes = Wishes()
-        self._writer = Writer(
+        self._wishes = AgentRequests()
+        self._writer = TextResponder(
             llm, agent.llm_model, agent.llm_temperature, Toolbox([EndCall(self._wishes)], context), usage
         )
         self._system = (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from switchboard.engine.conversation.call import Tool
 from switchboard.engine.conversation.knowledge import Knowledge, SearchKnowledge
 from switchboard.engine.conversation.toolbox import Toolbox
-from switchboard.engine.conversation.tools import EndCall, OptOut, PressDigits, SendSms, TransferCall, Wishes
+from switchboard.engine.conversation.tools import AgentRequests, EndCall, OptOut, PressDigits, SendSms, TransferCall
 from switchboard.plugin_sdk import AgentTool, JsonObject, ToolCall, ToolContext, ToolParameters, ToolSpec
 from switchboard.resources.simulations.result import Played, ToolUse
 
@@ -18,7 +18,7 @@ class Rehearsal:
         self, played: Played, context: ToolContext, knowledge: Knowledge | None, others: Sequence[Tool]
     ) -> None:
         """`others` are offered as they are, and never run."""
-        self.wishes = Wishes()
+        self.wishes = AgentRequests()
         self._played = played
         own: list[Tool] = [
             EndCall(self.wishes),

@@ -1,9 +1,9 @@
 """Mode `text`: agent and caller in turns, as in a call but without sound, carrier and costs of them."""
 
 from switchboard.engine.conversation.call import Tool
-from switchboard.engine.conversation.knowledge import Knowledge, recalled
-from switchboard.engine.conversation.response_generator import filled
-from switchboard.engine.conversation.text_response import Writer
+from switchboard.engine.conversation.knowledge import Knowledge, retrieve_passages
+from switchboard.engine.conversation.response_generator import fill_placeholders
+from switchboard.engine.conversation.text_response import TextResponder
 from switchboard.engine.providers.conversation import agent_model
 from switchboard.plugin_sdk import LLMProvider, Message, ProviderSettings, ToolContext
 from switchboard.resources.agents.models import Agent
@@ -42,11 +42,11 @@ class _Conversation:
         played: Played,
     ) -> None:
         self._played = played
-        self._greeting = filled(agent.greeting_message, {})
-        self._prompt = Message("system", filled(agent.system_prompt, {}))
+        self._greeting = fill_placeholders(agent.greeting_message, {})
+        self._prompt = Message("system", fill_placeholders(agent.system_prompt, {}))
         self._knowledge = knowledge
         self._tools = tools
-        self._writer = Writer(llm, agent.llm_model, agent.llm_temperature, tools, played.models)
+        self._writer = TextResponder(llm, agent.llm_model, agent.llm_temperature, tools, played.models)
         self._history: list[Message] = []
 
     async def hold(self, caller: PlayedCaller, max_turns: int) -> None:
@@ -67,7 +67,7 @@ class _Conversation:
 
     async def _answer(self, line: str) -> str:
         self._history.append(Message("user", line))
-        system = (self._prompt, *await recalled(self._knowledge, line))
+        system = (self._prompt, *await retrieve_passages(self._knowledge, line))
         said = await self._writer.answer(system, self._history)
         if said:
             self._history.append(Message("assistant", said))

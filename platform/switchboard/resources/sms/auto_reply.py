@@ -18,9 +18,9 @@ from sqlalchemy import func
 from sqlmodel import col, select
 
 from switchboard.engine.conversation.call import Tool
-from switchboard.engine.conversation.knowledge import PATIENT_SECONDS, SearchKnowledge, recalled
-from switchboard.engine.conversation.response_generator import SENTENCE_END, filled
-from switchboard.engine.conversation.text_response import Writer
+from switchboard.engine.conversation.knowledge import UNHURRIED_SECONDS, SearchKnowledge, retrieve_passages
+from switchboard.engine.conversation.response_generator import SENTENCE_END, fill_placeholders
+from switchboard.engine.conversation.text_response import TextResponder
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.tools import OptOut
 from switchboard.engine.providers.conversation import agent_model
@@ -184,9 +184,11 @@ async def _think(runtime: Runtime, claim: _Claim, model: LLMProvider[ProviderSet
     toolbox = Toolbox(
         [*own, *(tool() for tool in runtime.registry.tools), *await build_declared_tools(runtime, agent)], context
     )
-    known = await recalled(knowledge, claim.history[-1].content if claim.history else "", seconds=PATIENT_SECONDS)
-    system = (Message("system", filled(agent.system_prompt, {})), Message("system", INSTRUCTION), *known)
-    writer = Writer(model, agent.llm_model, agent.llm_temperature, toolbox, claim.usage)
+    known = await retrieve_passages(
+        knowledge, claim.history[-1].content if claim.history else "", seconds=UNHURRIED_SECONDS
+    )
+    system = (Message("system", fill_placeholders(agent.system_prompt, {})), Message("system", INSTRUCTION), *known)
+    writer = TextResponder(model, agent.llm_model, agent.llm_temperature, toolbox, claim.usage)
     return shortened(await writer.answer(system, claim.history))
 
 

@@ -135,17 +135,17 @@ async def call_about(visitor: Visitor, session: TenantSession, call_id: UUID) ->
 @page()
 async def call_recording(session: TenantSession, call_id: UUID) -> Response:
     """A call's recording, for the player: the same as the API's, ranges included."""
-    return await recordings.stream(current_runtime(), await calls.get_call(session, call_id))
+    return await recordings.stream_recording(current_runtime(), await calls.get_call(session, call_id))
 
 
 @dashboard.get("/dashboard/calls/<call_id>/waveform")
 @page()
 async def call_waveform(session: TenantSession, call_id: UUID) -> str:
     """The drawing of a recording of our own."""
-    path = recordings.own_file(current_runtime().settings, await calls.get_call(session, call_id))
+    path = recordings.find_recording_file(current_runtime().settings, await calls.get_call(session, call_id))
     if path is None:
         raise NotFound("The call has no recording of ours.")
-    drawn = waveform.draw(await waveform_peaks.measure(path, waveform.PARTS))
+    drawn = waveform.draw(await waveform_peaks.measure_peaks(path, waveform.PARTS))
     return await render_part("dashboard/calls/waveform.html", drawn=drawn, width=waveform.WIDTH, height=waveform.HEIGHT)
 
 
@@ -155,7 +155,7 @@ def _changes(call: Call) -> bool:
 
 
 async def _talk(session: TenantSession, call: Call) -> dict[str, object]:
-    own = recordings.own_file(current_runtime().settings, call)
+    own = recordings.find_recording_file(current_runtime().settings, call)
     return {
         "call": call,
         "is_live": not is_over(call),

@@ -11,7 +11,7 @@ from switchboard.apps.dashboard.pages.calls import said
 from switchboard.apps.dashboard.ui.live_parts import Last, live
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.visitor import Visitor
-from switchboard.engine.conversation.call import Person
+from switchboard.engine.conversation.call import Supervisor
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import InvalidState, Unavailable
 from switchboard.resources.agents import service as agents
@@ -80,9 +80,11 @@ async def live_call_said(visitor: Visitor, session: TenantSession, call_id: UUID
 @action()
 async def follow_call(visitor: Visitor, session: TenantSession, call_id: UUID) -> Response:
     """A ticket to the call's socket, for the page's script: `{"url": …}`, or why there is none, as text."""
-    person = Person(visitor.user.id, visitor.user.email)
+    person = Supervisor(visitor.user.id, visitor.user.email)
     try:
-        ticket = await tickets.mint(current_runtime(), session, call_id, person, "control", browser=visitor.session.id)
+        ticket = await tickets.mint_ticket(
+            current_runtime(), session, call_id, person, "control", browser=visitor.session.id
+        )
     except (InvalidState, Unavailable) as error:
         return Response(error.detail, error.status, content_type="text/plain; charset=utf-8")
     return Response(json.dumps({"url": ticket.url}), content_type="application/json")

@@ -6,30 +6,30 @@ from uuid import UUID
 import numpy as np
 import structlog
 
-from switchboard.engine.conversation.call import Clock, LiveCall, Person, TranscriptEntry
+from switchboard.engine.conversation.call import Clock, LiveCall, Supervisor, TranscriptEntry
 from switchboard.engine.conversation.media.g711 import SILENCE, encode
 from switchboard.engine.conversation.media.playout import BYTES_PER_SECOND, Playout
-from switchboard.engine.conversation.response_generator import Thinker
-from switchboard.engine.conversation.speech.speech_input import Ear
+from switchboard.engine.conversation.response_generator import ResponseGenerator
+from switchboard.engine.conversation.speech.speech_input import SpeechInput
 from switchboard.engine.conversation.transcript import CallTranscript
 from switchboard.plugin_sdk import Encoding, ProviderError
 
 logger = structlog.get_logger()
-CUSHION_BYTES = round(0.06 * BYTES_PER_SECOND)
+JITTER_BUFFER_BYTES = round(0.06 * BYTES_PER_SECOND)
 """Silence before a voice that begins: what comes a little late then leaves no gap."""
-MOST_AHEAD_BYTES = round(0.25 * BYTES_PER_SECOND)
+MAX_QUEUED_BYTES = round(0.25 * BYTES_PER_SECOND)
 LAST_WORDS_SECONDS = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class SessionContext:
     """The parts of a call's session that people at its desk work with."""
 
     call: LiveCall
     encoding: Encoding
     clock: Clock
     playout: Playout
-    thinker: Thinker
+    thinker: ResponseGenerator
     transcript: CallTranscript
 
     def ms(self, moment: float) -> int:
@@ -45,15 +45,15 @@ class Parts:
 class Takeover:
     """`monitor_id` is where the person sits; `lost_at` is set while it is gone, and `ending` once the call is being handed back."""
 
-    def __init__(self, parts: Parts, person: Person, monitor_id: UUID) -> None:
+    def __init__(self, parts: SessionContext, person: Supervisor, monitor_id: UUID) -> None:
         self.person = person
         self.monitor_id = monitor_id
         self.lost_at: float | None = None
         self.ending = False
-        self.ear = Ear(parts.call, parts.encoding, parts.clock)
+        self.ear = SpeechInput(parts.call, parts.encoding, parts.clock)
         self.ear.listener.on_transcript = self._transcribed
         self._parts = parts
-        self._cushion = bytes((SILENCE[parts.encoding],)) * CUSHION_BYTES
+        self._cushion = bytes((SILENCE[parts.encoding],)) * JITTER_BUFFER_BYTES
 
     def speak(self, audio: bytes) -> None:
         """What the person says this moment, 16-bit PCM at 8 kHz. What comes in a burst after a stall is dropped: it would stay late for good."""
@@ -62,7 +62,7 @@ class Takeover:
         self.ear.hear(voice)
         if not playout.is_playing(now):
             playout.add(self._cushion)
-        if playout.ahead(now) < MOST_AHEAD_BYTES:
+        if playout.ahead(now) < MAX_QUEUED_BYTES:
             playout.add(voice)
 
     async def listen(self) -> None:

@@ -6,17 +6,17 @@ from typing import Final
 
 import structlog
 
-from switchboard.engine.conversation.call import CarrierLeg, TargetTold
+from switchboard.engine.conversation.call import CarrierLeg, TransferTargetEvent
 from switchboard.plugin_sdk import ProviderError
 
 logger = structlog.get_logger()
-INTRODUCING_SECONDS: Final = 90.0
+INTRODUCTION_SECONDS: Final = 90.0
 """For the target to be rung, answer, and be told. The carrier rings for less; this is for one that says nothing."""
 CARRIER_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class TransferWish:
+class TransferRequest:
     """Where the agent wants the call to go. With an `introduction` it is a warm transfer."""
 
     to_number: str
@@ -32,10 +32,10 @@ class Transfer:
         self._leg = leg
         self._language = language
         self._target: str | None = None
-        self._told: asyncio.Queue[TargetTold] = asyncio.Queue()
+        self._told: asyncio.Queue[TransferTargetEvent] = asyncio.Queue()
         self._connected = asyncio.Event()
 
-    async def make(self, wish: TransferWish) -> None:
+    async def make(self, wish: TransferRequest) -> None:
         """Returns once the call has left us. Raises `ProviderError` where it goes on here; the target has been let go then."""
         self.under_way = True
         try:
@@ -50,7 +50,7 @@ class Transfer:
         finally:
             self._connected.set()
 
-    def told(self, told: TargetTold) -> None:
+    def told(self, told: TransferTargetEvent) -> None:
         """The carrier has told something about a target."""
         self._told.put_nowait(told)
 
@@ -73,10 +73,10 @@ class Transfer:
         except (ProviderError, TimeoutError) as error:
             logger.warning("the target of a transfer was not let go", error=str(error))
 
-    async def _introduce(self, wish: TransferWish) -> None:
+    async def _introduce(self, wish: TransferRequest) -> None:
         self._target = await self._leg.introduce(wish.to_number, wish.introduction, self._language)
         try:
-            async with asyncio.timeout(INTRODUCING_SECONDS):
+            async with asyncio.timeout(INTRODUCTION_SECONDS):
                 told = await self._told_of(self._target)
         except TimeoutError:
             raise ProviderError("nobody answered") from None
@@ -86,13 +86,13 @@ class Transfer:
                 "they hung up" if told.outcome == "completed" else f"they did not answer ({told.outcome})"
             )
 
-    async def _told_of(self, target: str) -> TargetTold:
+    async def _told_of(self, target: str) -> TransferTargetEvent:
         """What is told of it may come before its name does, and what was told of an earlier one may still be there."""
         while (told := await self._told.get()).target_call_id != target:
             pass
         return told
 
-    async def _connect(self, wish: TransferWish) -> None:
+    async def _connect(self, wish: TransferRequest) -> None:
         target, self._target = self._target, None
         if target is None:
             await self._leg.transfer(wish.to_number)

@@ -11,7 +11,7 @@ MAX_SECONDS = 120.0
 BEEP_SECONDS, BEEP_HERTZ, BEEP_LEVEL = 0.4, 1000, 8000
 
 
-def beep(encoding: Encoding) -> bytes:
+def render_beep(encoding: Encoding) -> bytes:
     """The tone after which one speaks, 8 kHz G.711."""
     moments = np.arange(int(BEEP_SECONDS * 8000)) / 8000
     return encode((np.sin(2 * np.pi * BEEP_HERTZ * moments) * BEEP_LEVEL).astype(np.int16), encoding)

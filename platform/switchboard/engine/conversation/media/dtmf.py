@@ -10,7 +10,7 @@ ROWS, COLUMNS = (697, 770, 852, 941), (1209, 1336, 1477)
 KEYS = ("123", "456", "789", "*0#")
 
 
-def tones(digits: str, encoding: Encoding) -> bytes:
+def render_tones(digits: str, encoding: Encoding) -> bytes:
     """Digits (`0`-`9`, `*`, `#`; `w` waits half a second) as 8 kHz G.711."""
     silence = bytes((SILENCE[encoding],))
     audio = b""

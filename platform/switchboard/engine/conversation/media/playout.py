@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 
 from switchboard.engine.conversation.call import MediaSocket
-from switchboard.engine.conversation.media.stereo_mixer import Timeline
+from switchboard.engine.conversation.media.stereo_mixer import StereoMixer
 from switchboard.plugin_sdk import Frame, MediaCodec
 
 BYTES_PER_SECOND = 8000
@@ -32,7 +32,7 @@ class Playout:
         self._marks = 0
         self._sent = 0
         self.queued = 0
-        self.timelines: list[Timeline] = []
+        self.timelines: list[StereoMixer] = []
         self.on_sent: Callable[[int], None] = lambda _offset: None
 
     def add(self, audio: bytes) -> None:

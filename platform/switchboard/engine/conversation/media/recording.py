@@ -5,21 +5,21 @@ import struct
 from pathlib import Path
 from typing import BinaryIO
 
-from switchboard.engine.conversation.media.stereo_mixer import RATE, Timeline
+from switchboard.engine.conversation.media.stereo_mixer import RATE, StereoMixer
 from switchboard.plugin_sdk import Encoding
 
 HEADER = struct.Struct("<4sI4s4sIHHIIHH4sI")
-HELD_BACK = 2 * RATE
+HOLD_BACK_SAMPLES = 2 * RATE
 """What is not written before the call's end: audio that was delayed on its way to us still finds its place there."""
 
 
-def wav_header(frames: int) -> bytes:
+def build_wav_header(frames: int) -> bytes:
     """The header of a stereo 16-bit WAV file of so many frames."""
     size = frames * 4
     return HEADER.pack(b"RIFF", 36 + size, b"WAVE", b"fmt ", 16, 1, 2, RATE, RATE * 4, 4, 16, b"data", size)
 
 
-class Recording(Timeline):
+class Recording(StereoMixer):
     """A time line that is written to a file, in threads, never in the event loop."""
 
     def __init__(self, path: Path, encoding: Encoding) -> None:
@@ -32,7 +32,7 @@ class Recording(Timeline):
 
     async def write(self, now: int) -> None:
         """Write what is known for good by a position."""
-        await self._write(now - HELD_BACK)
+        await self._write(now - HOLD_BACK_SAMPLES)
 
     async def _write(self, until: int) -> None:
         async with self._writing:
@@ -64,7 +64,7 @@ class Recording(Timeline):
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file = self._path.open("wb")
         self._file.seek(0)
-        self._file.write(wav_header(self.taken))
+        self._file.write(build_wav_header(self.taken))
         self._file.seek(0, 2)
         self._file.write(data)
         self._file.flush()

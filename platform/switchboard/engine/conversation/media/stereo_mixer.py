@@ -12,7 +12,7 @@ MAX_DRIFT = RATE // 2
 """How far the caller's audio may lag behind the clock (a carrier that sends nothing while muted) before silence is put in."""
 
 
-class Timeline:
+class StereoMixer:
     """Two channels, the caller left, the agent's side right. Positions count in samples since the call's audio began."""
 
     def __init__(self, encoding: Encoding, start: int = 0) -> None:

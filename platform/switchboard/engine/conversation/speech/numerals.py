@@ -11,16 +11,16 @@ _SCALES: Final = ("", " thousand", " million", " billion", " trillion")
 _ORDINALS: Final = {
     "one": "first", "two": "second", "three": "third", "five": "fifth", "eight": "eighth", "nine": "ninth", "twelve": "twelfth",
 }  # fmt: skip
-LONGEST: Final = 15
+MAX_DIGITS: Final = 15
 """Digits of the longest number that is read as one; longer ones are codes."""
 
 
-def digits(text: str) -> str:
+def spell_digits(text: str) -> str:
     """Each digit by itself; whatever else is there is left out."""
     return " ".join(_SMALL[int(digit)] for digit in text if digit.isdigit())
 
 
-def cardinal(number: int) -> str:
+def spell_cardinal(number: int) -> str:
     """`one thousand two hundred thirty-four`, of a number of up to fifteen digits."""
     if number < 1000:
         return _hundreds(number)
@@ -38,9 +38,9 @@ def _hundreds(number: int) -> str:
     return f"{_SMALL[number // 100]} hundred" + (f" {_hundreds(rest)}" if rest else "")
 
 
-def ordinal(number: int) -> str:
+def spell_ordinal(number: int) -> str:
     """`twenty-first`."""
-    before, last = _split_last(cardinal(number))
+    before, last = _split_last(spell_cardinal(number))
     if last in _ORDINALS:
         return before + _ORDINALS[last]
     return before + (f"{last[:-1]}ieth" if last.endswith("y") else f"{last}th")
@@ -51,17 +51,17 @@ def _split_last(words: str) -> tuple[str, str]:
     return words[:at], words[at:]
 
 
-def decimal(text: str) -> str:
+def spell_decimal(text: str) -> str:
     """A number as it is written, thousands with commas: `1,234.5` is `one thousand two hundred thirty-four point five`."""
     whole, _, fraction = text.replace(",", "").partition(".")
-    if len(whole) > LONGEST or (len(whole) > 1 and whole.startswith("0")):
-        return digits(text)
-    return cardinal(int(whole or "0")) + (f" point {digits(fraction)}" if fraction else "")
+    if len(whole) > MAX_DIGITS or (len(whole) > 1 and whole.startswith("0")):
+        return spell_digits(text)
+    return spell_cardinal(int(whole or "0")) + (f" point {spell_digits(fraction)}" if fraction else "")
 
 
-def year(number: int) -> str:
+def spell_year(number: int) -> str:
     """`nineteen eighty-four`, `two thousand five`, `twenty twenty-six`."""
     century, rest = divmod(number, 100)
     if rest == 0 or 2000 <= number < 2010:
-        return cardinal(number) if number % 1000 < 10 else f"{cardinal(century)} hundred"
-    return f"{cardinal(century)} {f'oh {_SMALL[rest]}' if rest < 10 else cardinal(rest)}"
+        return spell_cardinal(number) if number % 1000 < 10 else f"{spell_cardinal(century)} hundred"
+    return f"{spell_cardinal(century)} {f'oh {_SMALL[rest]}' if rest < 10 else spell_cardinal(rest)}"

@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Callable
 
 from switchboard.engine.conversation.call import Clock, LiveCall
-from switchboard.engine.conversation.speech.transcription import Listener
-from switchboard.engine.conversation.speech.vad import STOP_SECONDS, WINDOW, Change, VoiceActivity
+from switchboard.engine.conversation.speech.transcription import TranscriptionStream
+from switchboard.engine.conversation.speech.vad import STOP_SECONDS, WINDOW, SpeechChange, VoiceActivity
 from switchboard.plugin_sdk import Encoding
 
 PRE_ROLL_WINDOWS = 20
@@ -14,7 +14,7 @@ MUTE_SECONDS = 1.0
 """Whoever speaks and then sends nothing for so long has stopped: many phones and browsers send nothing while muted."""
 
 
-class Ear:
+class SpeechInput:
     """Hears one voice. The engine takes windows from `inbox` and says by `judged` what they are; times are the engine's clock's.
 
     `on_window` is called when there is a window to be taken.
@@ -27,7 +27,7 @@ class Ear:
         self.activity = VoiceActivity(
             confidence=agent.vad_confidence, start_seconds=agent.vad_start_secs, min_volume=agent.vad_min_volume
         )
-        self.listener = Listener(call, encoding)
+        self.listener = TranscriptionStream(call, encoding)
         self.speech_began = self.last_voice = self.last_audio = clock()
         self.on_window: Callable[[], None] = lambda: None
         self.on_started: Callable[[], None] = lambda: None
@@ -43,16 +43,16 @@ class Ear:
         if len(self.inbox) >= WINDOW:
             self.on_window()
 
-    def judged(self, window: bytes, change: Change) -> None:
+    def judged(self, window: bytes, change: SpeechChange) -> None:
         """Voice activity of the next 32 milliseconds."""
         self._pre_roll.append(window)
-        if change is Change.STARTED:
+        if change is SpeechChange.STARTED:
             self.speech_began = self._clock() - self._start_seconds
             self.listener.hear(b"".join(self._pre_roll))
             self.on_started()
-        elif self.activity.speaking or change is Change.STOPPED:
+        elif self.activity.speaking or change is SpeechChange.STOPPED:
             self.listener.hear(window)
-        if change is Change.STOPPED:
+        if change is SpeechChange.STOPPED:
             self._stopped()
 
     def tick(self, now: float) -> None:

@@ -11,7 +11,12 @@ from switchboard.engine.conversation.call import LiveCall
 from switchboard.engine.conversation.latency import TurnClock
 from switchboard.engine.conversation.media.conversion import Converter
 from switchboard.engine.conversation.media.playout import BYTES_PER_SECOND, Playout
-from switchboard.engine.conversation.speech.text_normalization import Piece, heard_of, letters, pieces
+from switchboard.engine.conversation.speech.text_normalization import (
+    Piece,
+    count_letters,
+    find_heard_text,
+    normalize_text,
+)
 from switchboard.plugin_sdk import AudioFormat, Encoding, ProviderError, SpeechRequest, Word
 
 logger = structlog.get_logger()
@@ -39,13 +44,15 @@ class Sentence:
             return self.text
         if self.words:
             milliseconds = (until - self.start) * 1000 // BYTES_PER_SECOND
-            return heard_of(self.pieces, sum(letters(word.text) for word in self.words if word.end_ms <= milliseconds))
+            return find_heard_text(
+                self.pieces, sum(count_letters(word.text) for word in self.words if word.end_ms <= milliseconds)
+            )
         words = self.text.split()
         return " ".join(words[: int(len(words) * (until - self.start) / (self.end - self.start))])
 
 
 @dataclass(slots=True)
-class Reply:
+class SpokenReply:
     """What the agent says in one turn. `whole` is set once nothing more will be added."""
 
     turn: TurnClock | None = None
@@ -60,7 +67,7 @@ class Reply:
         return " ".join(filter(None, (sentence.heard(until) for sentence in self.sentences)))
 
 
-class Speaker:
+class SpeechOutput:
     """Says one reply at a time. `on_spoken(reply, heard, interrupted)` is called when a reply is over."""
 
     def __init__(self, call: LiveCall, playout: Playout, encoding: Encoding, clock: Callable[[], float]) -> None:
@@ -68,29 +75,29 @@ class Speaker:
         self._playout = playout
         self._wire = AudioFormat(encoding, 8000)
         self._clock = clock
-        self._waiting: asyncio.Queue[tuple[Reply, Sentence]] = asyncio.Queue()
+        self._waiting: asyncio.Queue[tuple[SpokenReply, Sentence]] = asyncio.Queue()
         self._synthesis: asyncio.Task[None] | None = None
-        self.reply: Reply | None = None
+        self.reply: SpokenReply | None = None
         self.characters = 0
-        self.on_spoken: Callable[[Reply, str, bool], None] = lambda _reply, _heard, _interrupted: None
+        self.on_spoken: Callable[[SpokenReply, str, bool], None] = lambda _reply, _heard, _interrupted: None
         playout.on_sent = self._sent
 
-    def begin(self, turn: TurnClock | None = None) -> Reply:
+    def begin(self, turn: TurnClock | None = None) -> SpokenReply:
         """Start a reply; the one before it must be over."""
-        self.reply = Reply(turn)
+        self.reply = SpokenReply(turn)
         return self.reply
 
-    def say(self, reply: Reply, text: str) -> None:
+    def say(self, reply: SpokenReply, text: str) -> None:
         """Add a sentence to a reply; nothing happens where the reply was interrupted."""
         if reply is not self.reply or not text.strip():
             return
         agent, text = self._call.agent, text.strip()
-        sentence = Sentence(text, pieces(text, agent.stt_language, agent.pronunciations))
+        sentence = Sentence(text, normalize_text(text, agent.stt_language, agent.pronunciations))
         reply.sentences.append(sentence)
         reply.pending += 1
         self._waiting.put_nowait((reply, sentence))
 
-    def beep(self, reply: Reply, audio: bytes) -> None:
+    def beep(self, reply: SpokenReply, audio: bytes) -> None:
         """Play a sound after what was said so far; only once its sentences are synthesized."""
         if reply is self.reply:
             self._playout.add(audio)
@@ -137,7 +144,7 @@ class Speaker:
             if not self._synthesis.cancelled():
                 self._synthesis.result()
 
-    async def _speak(self, reply: Reply, sentence: Sentence) -> None:
+    async def _speak(self, reply: SpokenReply, sentence: Sentence) -> None:
         """Say a sentence; where the voice breaks off in the middle of it, once more, as people do. Raises `ProviderError`."""
         try:
             await self._synthesize(reply, sentence)
@@ -148,10 +155,10 @@ class Speaker:
             sentence.again()
             await self._synthesize(reply, sentence)
 
-    async def _synthesize(self, reply: Reply, sentence: Sentence) -> None:
+    async def _synthesize(self, reply: SpokenReply, sentence: Sentence) -> None:
         agent, provider = self._call.agent, self._call.text_to_speech
         text = "".join(piece.spoken for piece in sentence.pieces)
-        if not letters(text):
+        if not count_letters(text):
             return
         request = SpeechRequest(text, agent.tts_voice_id, agent.tts_model, agent.stt_language, agent.voice_speed)
         converter: Converter | None = None
@@ -167,7 +174,7 @@ class Speaker:
         self._play(sentence, converter.convert(b"", last=True), ())
         self._playout.mark()
 
-    def _first_audio(self, reply: Reply) -> None:
+    def _first_audio(self, reply: SpokenReply) -> None:
         if reply.turn is not None:
             reply.turn.reach("first_audio", self._clock())
 

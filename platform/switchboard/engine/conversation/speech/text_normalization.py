@@ -11,7 +11,13 @@ from functools import cache
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
-from switchboard.engine.conversation.speech.numerals import cardinal, decimal, digits, ordinal, year
+from switchboard.engine.conversation.speech.numerals import (
+    spell_cardinal,
+    spell_decimal,
+    spell_digits,
+    spell_ordinal,
+    spell_year,
+)
 
 
 class Piece(NamedTuple):
@@ -25,7 +31,7 @@ Match: TypeAlias = "re.Match[str]"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ReadingRule:
     """What to look for, and how to read it."""
 
     pattern: re.Pattern[str]
@@ -91,7 +97,7 @@ TELEPHONE: Final = "|".join(
 )
 
 
-def pieces(text: str, language: str, pronunciations: Mapping[str, str] | None = None) -> list[Piece]:
+def normalize_text(text: str, language: str, pronunciations: Mapping[str, str] | None = None) -> list[Piece]:
     """A text's pieces. `language` is BCP 47; `pronunciations` say how an agent wants words to be read, whatever their case."""
     base = language.partition("-")[0].lower()
     rules = (*_own(tuple((pronunciations or {}).items())), *_rules(base))
@@ -111,18 +117,18 @@ def pieces(text: str, language: str, pronunciations: Mapping[str, str] | None = 
     return found + _words(text[at:])
 
 
-def heard_of(of: Sequence[Piece], spoken_letters: int) -> str:
+def find_heard_text(of: Sequence[Piece], spoken_letters: int) -> str:
     """As much of a text as was read with so many letters and digits: a piece that was begun and not finished was not heard."""
     written = ""
     for piece in of:
-        spoken_letters -= letters(piece.spoken)
+        spoken_letters -= count_letters(piece.spoken)
         if spoken_letters < 0:
             break
         written += piece.written
     return written.strip()
 
 
-def letters(text: str) -> int:
+def count_letters(text: str) -> int:
     """How many letters and digits there are: voices tell words apart in their own ways, but say all of them."""
     return sum(character.isalnum() for character in text)
 
@@ -132,17 +138,17 @@ def _words(text: str) -> list[Piece]:
 
 
 @cache
-def _own(pronunciations: tuple[tuple[str, str], ...]) -> tuple[Rule, ...]:
+def _own(pronunciations: tuple[tuple[str, str], ...]) -> tuple[ReadingRule, ...]:
     if not pronunciations:
         return ()
     by_word = {word.lower(): spoken for word, spoken in pronunciations}
     longest_first = sorted(by_word, key=len, reverse=True)
     pattern = rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)"
-    return (Rule(re.compile(pattern, re.IGNORECASE), lambda match: by_word[match[0].lower()]),)
+    return (ReadingRule(re.compile(pattern, re.IGNORECASE), lambda match: by_word[match[0].lower()]),)
 
 
 @cache
-def _rules(language: str) -> tuple[Rule, ...]:
+def _rules(language: str) -> tuple[ReadingRule, ...]:
     marks = MARKS.get(language)
     rules = [
         _rule(r"\[([^\]\n]{1,300})\]\((?:[^()\s]|\([^()\s]*\))+\)", lambda match: match[1]),
@@ -159,8 +165,8 @@ def _rules(language: str) -> tuple[Rule, ...]:
     return (*rules, *(_english() if language == ENGLISH else ()))
 
 
-def _rule(pattern: str, read: Callable[[Match], str], *, before: str = "") -> Rule:
-    return Rule(re.compile(before + pattern, re.MULTILINE), read)
+def _rule(pattern: str, read: Callable[[Match], str], *, before: str = "") -> ReadingRule:
+    return ReadingRule(re.compile(before + pattern, re.MULTILINE), read)
 
 
 def _telephone(language: str) -> Callable[[Match], str]:
@@ -169,7 +175,7 @@ def _telephone(language: str) -> Callable[[Match], str]:
         if len(groups) == 1:
             groups = _grouped(groups[0])
         plus = ("plus " if language == ENGLISH else "+") if match[0].startswith("+") else ""
-        return plus + ", ".join(digits(group) if language == ENGLISH else " ".join(group) for group in groups)
+        return plus + ", ".join(spell_digits(group) if language == ENGLISH else " ".join(group) for group in groups)
 
     return read
 
@@ -189,7 +195,7 @@ def _address(address: str, marks: Marks) -> str:
     return " ".join(re.sub(r"[.@/_-]", lambda match: f" {names[match[0]]} ", address).split())
 
 
-def _english() -> tuple[Rule, ...]:
+def _english() -> tuple[ReadingRule, ...]:
     symbols = "".join(MONEY)
     free = r"(?<![\w.,])"
     return (
@@ -199,12 +205,12 @@ def _english() -> tuple[Rule, ...]:
         ),
         _rule(rf"({NUMBER})\s?([{symbols}])(?!\w)", lambda match: _money(match[2], match[1], None), before=free),
         _rule(rf"(\d{{1,2}}):([0-5]\d)(?:\s?([ap])\.?m\b)?{ALONE}", _time, before=free),
-        _rule(rf"({NUMBER})\s?%", lambda match: f"{decimal(match[1])} percent", before=free),
-        _rule(r"(\d{1,4})(?:st|nd|rd|th)\b", lambda match: ordinal(int(match[1])), before=free),
+        _rule(rf"({NUMBER})\s?%", lambda match: f"{spell_decimal(match[1])} percent", before=free),
+        _rule(r"(\d{1,4})(?:st|nd|rd|th)\b", lambda match: spell_ordinal(int(match[1])), before=free),
         _rule(r"#(?=\d)", lambda _: "number "),
         _rule(r"(?<=\d)\s?[-–]\s?(?=\d)", lambda _: " to "),
-        _rule(r"(19\d\d|20\d\d)(?![\w%]|[.,]\d)", lambda match: year(int(match[1])), before=free),
-        _rule(rf"({NUMBER}){ALONE}", lambda match: decimal(match[1]), before=r"(?<![\w.])"),
+        _rule(r"(19\d\d|20\d\d)(?![\w%]|[.,]\d)", lambda match: spell_year(int(match[1])), before=free),
+        _rule(rf"({NUMBER}){ALONE}", lambda match: spell_decimal(match[1]), before=r"(?<![\w.])"),
         _rule(r"(?<=\s)&(?=\s)", lambda _: "and"),
     )
 
@@ -212,20 +218,22 @@ def _english() -> tuple[Rule, ...]:
 def _date(match: Match) -> str:
     month, day = int(match[2]), int(match[3])
     if not (1 <= month <= len(MONTHS) and 1 <= day <= 31):
-        return digits(match[0])
-    return f"{MONTHS[month - 1]} {ordinal(day)}, {year(int(match[1]))}"
+        return spell_digits(match[0])
+    return f"{MONTHS[month - 1]} {spell_ordinal(day)}, {spell_year(int(match[1]))}"
 
 
 def _money(symbol: str, amount: str, scale: str | None) -> str:
     unit, part = MONEY[symbol]
     whole, _, fraction = amount.replace(",", "").partition(".")
     if scale is not None or len(fraction) not in {0, 2}:
-        return f"{decimal(amount)} {scale + ' ' if scale else ''}{_plural(unit)}"
+        return f"{spell_decimal(amount)} {scale + ' ' if scale else ''}{_plural(unit)}"
     said = (
-        [f"{decimal(whole)} {unit if whole == '1' else _plural(unit)}"] if int(whole) or not int(fraction or 0) else []
+        [f"{spell_decimal(whole)} {unit if whole == '1' else _plural(unit)}"]
+        if int(whole) or not int(fraction or 0)
+        else []
     )
     if int(fraction or 0):
-        said.append(f"{cardinal(int(fraction))} {part if int(fraction) == 1 else _plural(part)}")
+        said.append(f"{spell_cardinal(int(fraction))} {part if int(fraction) == 1 else _plural(part)}")
     return " and ".join(said)
 
 
@@ -236,8 +244,8 @@ def _plural(unit: str) -> str:
 def _time(match: Match) -> str:
     hour, minute, half = int(match[1]), int(match[2]), match[3]
     if hour > 24:
-        return f"{cardinal(hour)} to {cardinal(minute)}"
-    minutes = "" if minute == 0 else f" oh {cardinal(minute)}" if minute < 10 else f" {cardinal(minute)}"
+        return f"{spell_cardinal(hour)} to {spell_cardinal(minute)}"
+    minutes = "" if minute == 0 else f" oh {spell_cardinal(minute)}" if minute < 10 else f" {spell_cardinal(minute)}"
     if half:
-        return f"{cardinal(hour)}{minutes} {half} m"
-    return f"{cardinal(hour)}{minutes or (' o’clock' if 1 <= hour <= 12 else ' hundred hours')}"
+        return f"{spell_cardinal(hour)}{minutes} {half} m"
+    return f"{spell_cardinal(hour)}{minutes or (' o’clock' if 1 <= hour <= 12 else ' hundred hours')}"

@@ -22,7 +22,7 @@ FINAL_SECONDS = 3.0
 """How long a final transcript may take; then what was understood so far counts."""
 
 
-class Listener:
+class TranscriptionStream:
     """One call's transcription. `on_transcript(text, finished)` tells the utterance so far, and that it is finished."""
 
     def __init__(self, call: LiveCall, encoding: Encoding) -> None:

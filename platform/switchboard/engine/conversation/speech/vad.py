@@ -30,7 +30,7 @@ RESET_WINDOWS = round(2.0 / WINDOW_SECONDS)
 RESET_CONFIDENCE, RESET_QUIET_WINDOWS = 0.1, 5
 
 
-class Change(Enum):
+class SpeechChange(Enum):
     """What a window changed."""
 
     NONE = 0
@@ -61,19 +61,19 @@ class VoiceActivity:
         self.volume += SMOOTHING * (self._loudness() - self.volume)
         return self.speaking or self._count > 0 or self.volume >= self._min_volume - QUIET_MARGIN
 
-    def judge(self, confidence: float) -> Change:
+    def judge(self, confidence: float) -> SpeechChange:
         """Take a window's confidence."""
         self._maybe_reset(confidence)
         voiced = confidence >= self._confidence and self.volume >= self._min_volume
         if voiced == self.speaking:
             self._count = 0
-            return Change.NONE
+            return SpeechChange.NONE
         self._count += 1
         if self._count < (self._stop_windows if self.speaking else self._start_windows):
-            return Change.NONE
+            return SpeechChange.NONE
         self._count = 0
         self.speaking = voiced
-        return Change.STARTED if voiced else Change.STOPPED
+        return SpeechChange.STARTED if voiced else SpeechChange.STOPPED
 
     def _loudness(self) -> float:
         if len(self._energies) < LOUDNESS_WINDOWS:
@@ -140,7 +140,7 @@ class VoiceDetector:
         self._rate = np.array(SAMPLE_RATE, dtype=np.int64)
         self._weights = _k_weights()
 
-    def detect(self, calls: Sequence[VoiceActivity], windows: npt.NDArray[np.int16]) -> list[Change]:
+    def detect(self, calls: Sequence[VoiceActivity], windows: npt.NDArray[np.int16]) -> list[SpeechChange]:
         """Judge one window of each call; `windows` has a row of 256 samples for each."""
         audio: Floats = windows.astype(np.float32) / np.float32(32768)
         energies = np.square(np.abs(np.fft.rfft(audio, axis=1))) @ self._weights

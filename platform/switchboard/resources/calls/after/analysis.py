@@ -20,7 +20,7 @@ from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_model_cost
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call, TranscriptLine
-from switchboard.resources.calls.states import event_data
+from switchboard.resources.calls.states import build_call_event
 from switchboard.resources.identity.service import policy_of
 from switchboard.runtime import Runtime
 
@@ -73,7 +73,7 @@ class Analysis(BaseModel):
     extracted_data: Annotated[dict[str, Value], BeforeValidator(_by_name), WithJsonSchema(FACTS)]
 
 
-async def analyze(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
+async def run_analysis(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
     """Analyse a call that is over; its transcript is told to be ready whatever comes of it. Done twice, the first counts."""
     async with runtime.database.tenant(organization_id) as session:
         call = await calls.get_call(session, call_id, lock=True)
@@ -164,7 +164,7 @@ async def _keep(
             if Capability.LLM in record.served:
                 call.served_by = {**call.served_by, "analysis": record.served[Capability.LLM]}
         await _charge(session, call, usage)
-        await publish(session, event_data(CallTranscriptReady, call), depth=call.cause_depth)
+        await publish(session, build_call_event(CallTranscriptReady, call), depth=call.cause_depth)
 
 
 async def _charge(session: TenantSession, call: Call, usage: list[ModelUsage]) -> None:

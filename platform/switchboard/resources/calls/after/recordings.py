@@ -8,23 +8,23 @@ from quart import Response, request, send_file
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound, ProviderFailed
 from switchboard.plugin_sdk import ProviderError, RecordingStream
-from switchboard.resources.calls.media.call_runner import recording_path
+from switchboard.resources.calls.media.call_runner import build_recording_path
 from switchboard.resources.calls.models import Call
 from switchboard.runtime import Runtime
 
 
-async def stream(runtime: Runtime, call: Call) -> Response:
+async def stream_recording(runtime: Runtime, call: Call) -> Response:
     """Raises `NotFound` where the call has no recording (yet), `ProviderFailed` where the carrier does not give it."""
-    if (path := own_file(runtime.settings, call)) is not None:
+    if (path := find_recording_file(runtime.settings, call)) is not None:
         return await _file(path)
     if call.carrier_recording_id is not None:
         return await _carrier_stream(runtime, call, call.carrier_recording_id)
     raise NotFound("The call has no recording.")
 
 
-def own_file(settings: Settings, call: Call) -> Path | None:
+def find_recording_file(settings: Settings, call: Call) -> Path | None:
     """Where a call's recording is, None where we have none of our own."""
-    path = recording_path(settings, call)
+    path = build_recording_path(settings, call)
     return path if call.has_recording and path.exists() else None
 
 

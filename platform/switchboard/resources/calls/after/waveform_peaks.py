@@ -22,7 +22,7 @@ class Peaks:
     agent: tuple[float, ...]
 
 
-async def measure(path: Path, parts: int) -> Peaks:
+async def measure_peaks(path: Path, parts: int) -> Peaks:
     """Look at a recording of ours (`conversation/recording.py`), in a thread: an hour has 115 MB. Raises `OSError`."""
     return await asyncio.to_thread(_measure, path, parts)
 

@@ -14,25 +14,25 @@ from pydantic import BaseModel, ValidationError
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from switchboard.engine.conversation.call import EndedReason, Person, TargetTold
+from switchboard.engine.conversation.call import EndedReason, Supervisor, TransferTargetEvent
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.engine.conversation.handoff.supervision import Refused
-from switchboard.resources.calls.live.feed import RedisFeed
+from switchboard.engine.conversation.handoff.supervision import SupervisionRefused
+from switchboard.resources.calls.live.feed import RedisMonitorFeed
 
 logger = structlog.get_logger()
 RECONNECT_SECONDS = 1.0
 VOICE_HEADER_BYTES = 32
 
-Action = Literal["attend", "leave", "whisper", "take_over", "hand_back", "hang_up"]
+MonitorAction = Literal["attend", "leave", "whisper", "take_over", "hand_back", "hang_up"]
 
 
 class MonitorMessage(BaseModel):
     """What a monitor does: it attends (again and again, saying how many entries of the transcript are `known`), leaves, or acts for its person."""
 
     monitor_id: UUID
-    person: Person
+    person: Supervisor
     may_control: bool
-    action: Action
+    action: MonitorAction
     known: int = 0
     text: str = ""
 
@@ -43,7 +43,7 @@ class LiveMessage(BaseModel):
     call_id: UUID
     hang_up: EndedReason | None = None
     monitor: MonitorMessage | None = None
-    target: TargetTold | None = None
+    target: TransferTargetEvent | None = None
 
 
 def _channel(node: str) -> str:
@@ -54,12 +54,12 @@ def _voice_channel(node: str) -> str:
     return f"live:{node}:voice"
 
 
-async def tell(redis: Redis, node: str, message: LiveMessage) -> bool:
+async def send_live_message(redis: Redis, node: str, message: LiveMessage) -> bool:
     """Tell a call something; whether its process was there to hear it. Lost when it is gone, whose calls the sweep ends."""
     return await _publish(redis, _channel(node), message.model_dump_json(exclude_none=True).encode())
 
 
-async def speak(redis: Redis, node: str, call_id: UUID, monitor_id: UUID, audio: bytes) -> bool:
+async def send_voice(redis: Redis, node: str, call_id: UUID, monitor_id: UUID, audio: bytes) -> bool:
     """What the person at a monitor says, 16-bit PCM at 8 kHz."""
     return await _publish(redis, _voice_channel(node), call_id.bytes + monitor_id.bytes + audio)
 
@@ -72,7 +72,7 @@ async def _publish(redis: Redis, channel: str, data: bytes) -> bool:
         return False
 
 
-async def listen(redis: Redis, node: str, engine: CallEngine) -> None:
+async def listen_for_messages(redis: Redis, node: str, engine: CallEngine) -> None:
     """Pass messages on to this process's calls, until cancelled."""
     voice = _voice_channel(node).encode()
     while True:
@@ -126,7 +126,7 @@ def _attend(redis: Redis, engine: CallEngine, call_id: UUID, monitor: MonitorMes
             monitor.monitor_id,
             monitor.person,
             monitor.known,
-            lambda: RedisFeed(redis, call_id),
+            lambda: RedisMonitorFeed(redis, call_id),
             may_control=monitor.may_control,
         )
     try:
@@ -139,6 +139,6 @@ def _attend(redis: Redis, engine: CallEngine, call_id: UUID, monitor: MonitorMes
                 desk.hand_back(monitor.monitor_id)
             case "hang_up":
                 desk.hang_up(monitor.monitor_id)
-    except Refused as error:
-        if isinstance(desk.feed, RedisFeed):
+    except SupervisionRefused as error:
+        if isinstance(desk.feed, RedisMonitorFeed):
             desk.feed.refused(monitor.monitor_id, monitor.action, str(error))

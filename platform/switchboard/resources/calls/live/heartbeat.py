@@ -8,8 +8,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.foundation.database import now
 from switchboard.foundation.observability import metrics
-from switchboard.resources.calls.media.funding import Funding
-from switchboard.resources.calls.system_queries import prepaid, prolong
+from switchboard.resources.calls.media.funding import CallFunding
+from switchboard.resources.calls.system_queries import extend_call_leases, list_prepaid_calls
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
@@ -17,9 +17,9 @@ BEAT_SECONDS = 3.0
 LEASE = timedelta(seconds=10)
 
 
-async def heartbeat(runtime: Runtime) -> None:
+async def run_heartbeat(runtime: Runtime) -> None:
     """Until cancelled."""
-    funding = Funding(runtime)
+    funding = CallFunding(runtime)
     while True:
         await asyncio.sleep(BEAT_SECONDS)
         metrics.live_calls.set(runtime.engine.live_calls)
@@ -28,8 +28,8 @@ async def heartbeat(runtime: Runtime) -> None:
             continue
         try:
             async with runtime.database.system() as session:
-                await prolong(session, held, now() + LEASE)
-                running = await prepaid(session, held)
+                await extend_call_leases(session, held, now() + LEASE)
+                running = await list_prepaid_calls(session, held)
             await funding.extend(running)
         except (SQLAlchemyError, OSError):
             logger.exception("this process could not say that it holds its calls")

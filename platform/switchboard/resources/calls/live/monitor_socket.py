@@ -15,12 +15,12 @@ from redis.exceptions import RedisError
 from yarl import URL
 
 from switchboard.engine.conversation.call import TranscriptEntry
-from switchboard.engine.conversation.handoff.supervision import DeskState
+from switchboard.engine.conversation.handoff.supervision import SupervisionState
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.live import channel, feed
-from switchboard.resources.calls.live.tickets import PREFIX, Grant, redeem
-from switchboard.resources.calls.media.media_socket import AsgiMediaSocket, refuse
+from switchboard.resources.calls.live.tickets import PREFIX, TicketGrant, redeem_ticket
+from switchboard.resources.calls.media.media_socket import AsgiMediaSocket, refuse_socket
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import is_over
 from switchboard.resources.identity.sign_in import may_enter
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
     from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, WebsocketScope
 
 logger = structlog.get_logger()
-ATTEND_SECONDS = 1.0
+ATTENDANCE_SECONDS = 1.0
 IDLE_SECONDS = 10.0
 """A page that has sent nothing for so long is gone; ours sends a ping every two seconds."""
-ANSWER_SECONDS, LOOK_SECONDS = 60.0, 0.25
+MAX_RINGING_SECONDS, POLL_SECONDS = 60.0, 0.25
 """How long a call may ring while a page waits for it, which is seen in the database."""
-SIGNED_IN_SECONDS = 3.0
+ACCESS_CHECK_SECONDS = 3.0
 QUIET_SECONDS = 5.0
 LOST_SECONDS = 20.0
 LEVEL_FRAMES = 5
-MOST_VOICE_BYTES = 16_000
+MAX_VOICE_BYTES = 16_000
 MAX_WHISPER = 2000
 UNREACHABLE = "The call cannot be reached at the moment."
 NOT_ALLOWED = "This ticket is for following the call only."
 
 
-class Act(BaseModel):
+class MonitorCommand(BaseModel):
     """What a page asks for, `whisper` with a text. A `ping` says that it is still there."""
 
     model_config = ConfigDict(extra="forbid")
@@ -53,7 +53,7 @@ class Act(BaseModel):
     type: Literal["ping", "take_over", "hand_back", "hang_up"]
 
 
-class Whisper(BaseModel):
+class WhisperCommand(BaseModel):
     """An instruction to the agent."""
 
     model_config = ConfigDict(extra="forbid")
@@ -62,22 +62,22 @@ class Whisper(BaseModel):
     text: str = Field(min_length=1, max_length=MAX_WHISPER, pattern=r"^[^\x00]*\S[^\x00]*$")
 
 
-Asked: TypeAlias = Annotated[Act | Whisper, Field(discriminator="type")]
-_asked: TypeAdapter[Act | Whisper] = TypeAdapter(Asked)
+Command: TypeAlias = Annotated[MonitorCommand | WhisperCommand, Field(discriminator="type")]
+_asked: TypeAdapter[MonitorCommand | WhisperCommand] = TypeAdapter(Command)
 
 
-async def monitor(
+async def serve_monitor_socket(
     runtime: Runtime, scope: "WebsocketScope", receive: "ASGIReceiveCallable", send: "ASGISendCallable"
 ) -> None:
     """Follow the call whose ticket the path has. A foreign origin, and a ticket that is not good, are answered with 403."""
     await receive()
     if not _is_own_page(runtime, scope):
         logger.warning("live socket refused: its origin is not SWITCHBOARD_PUBLIC_URL")
-        return await refuse(send)
-    grant = await redeem(runtime, scope["path"].removeprefix(PREFIX))
+        return await refuse_socket(send)
+    grant = await redeem_ticket(runtime, scope["path"].removeprefix(PREFIX))
     if grant is None:
         logger.warning("live socket refused: its ticket is not good")
-        return await refuse(send)
+        return await refuse_socket(send)
     structlog.contextvars.bind_contextvars(organization_id=str(grant.organization_id), call_id=str(grant.call_id))
     await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
     socket = AsgiMediaSocket(receive, send)
@@ -86,20 +86,20 @@ async def monitor(
         await socket.send(json.dumps({"type": "ended", "reason": None}))
         await socket.close()
     else:
-        await Monitor(runtime, grant, holder, socket).run()
+        await MonitorConnection(runtime, grant, holder, socket).run()
     await socket.drain()
     return None
 
 
-async def _holder(runtime: Runtime, grant: Grant) -> str | None:
+async def _holder(runtime: Runtime, grant: TicketGrant) -> str | None:
     """The process that holds the call, once one does; None where the call is over before."""
     waited = 0.0
-    while waited < ANSWER_SECONDS and not runtime.engine.stopping.is_set():
+    while waited < MAX_RINGING_SECONDS and not runtime.engine.stopping.is_set():
         call = await _live_call(runtime, grant)
         if call is None or is_over(call) or call.holder is not None:
             return call.holder if call else None
-        await asyncio.sleep(LOOK_SECONDS)
-        waited += LOOK_SECONDS
+        await asyncio.sleep(POLL_SECONDS)
+        waited += POLL_SECONDS
     return None
 
 
@@ -112,7 +112,7 @@ def _is_own_page(runtime: Runtime, scope: "WebsocketScope") -> bool:
         return False
 
 
-async def _live_call(runtime: Runtime, grant: Grant) -> Call | None:
+async def _live_call(runtime: Runtime, grant: TicketGrant) -> Call | None:
     try:
         async with runtime.database.tenant(grant.organization_id) as session:
             return await calls.get_call(session, grant.call_id)
@@ -120,10 +120,10 @@ async def _live_call(runtime: Runtime, grant: Grant) -> Call | None:
         return None
 
 
-class Monitor:
+class MonitorConnection:
     """One page's socket, from its acceptance to its end."""
 
-    def __init__(self, runtime: Runtime, grant: Grant, holder: str, socket: AsgiMediaSocket) -> None:
+    def __init__(self, runtime: Runtime, grant: TicketGrant, holder: str, socket: AsgiMediaSocket) -> None:
         self._runtime = runtime
         self._grant = grant
         self._may_control = grant.allows == "control"
@@ -131,7 +131,7 @@ class Monitor:
         self._socket = socket
         self._id = uuid4()
         self._known = 0
-        self._state: DeskState | None = None
+        self._state: SupervisionState | None = None
         self._there = asyncio.Event()
         self._heard_at = asyncio.get_running_loop().time()
         self._unheard_until = 0.0
@@ -157,7 +157,7 @@ class Monitor:
         """Until the person has signed out in that browser, or may no longer enter the organization."""
         grant = self._grant
         while True:
-            await asyncio.sleep(SIGNED_IN_SECONDS)
+            await asyncio.sleep(ACCESS_CHECK_SECONDS)
             if grant.browser is not None and not await may_enter(
                 self._runtime.database, grant.browser, grant.organization_id
             ):
@@ -184,9 +184,9 @@ class Monitor:
     async def _voice(self, audio: bytes) -> None:
         has_it = self._state is not None and self._state.monitor_id == self._id
         moment = asyncio.get_running_loop().time()
-        if not has_it or moment < self._unheard_until or len(audio) % 2 or not 0 < len(audio) <= MOST_VOICE_BYTES:
+        if not has_it or moment < self._unheard_until or len(audio) % 2 or not 0 < len(audio) <= MAX_VOICE_BYTES:
             return
-        if not await channel.speak(self._runtime.redis, self._holder, self._grant.call_id, self._id, audio):
+        if not await channel.send_voice(self._runtime.redis, self._holder, self._grant.call_id, self._id, audio):
             self._unheard_until = moment + channel.RECONNECT_SECONDS
 
     async def _asked(self, message: str) -> None:
@@ -199,10 +199,10 @@ class Monitor:
             return
         if not self._may_control:
             await self._tell({"type": "refused", "action": asked.type, "message": NOT_ALLOWED})
-        elif not await self._do(asked.type, text=asked.text if isinstance(asked, Whisper) else ""):
+        elif not await self._do(asked.type, text=asked.text if isinstance(asked, WhisperCommand) else ""):
             await self._tell({"type": "refused", "action": asked.type, "message": UNREACHABLE})
 
-    async def _do(self, action: channel.Action, *, text: str = "") -> bool:
+    async def _do(self, action: channel.MonitorAction, *, text: str = "") -> bool:
         told = channel.MonitorMessage(
             monitor_id=self._id,
             person=self._grant.person,
@@ -211,7 +211,7 @@ class Monitor:
             known=self._known,
             text=text,
         )
-        return await channel.tell(
+        return await channel.send_live_message(
             self._runtime.redis, self._holder, channel.LiveMessage(call_id=self._grant.call_id, monitor=told)
         )
 
@@ -221,10 +221,10 @@ class Monitor:
         while True:
             try:
                 async with self._runtime.redis.pubsub(ignore_subscribe_messages=True) as subscription:
-                    await subscription.subscribe(feed.channel(self._grant.call_id))
+                    await subscription.subscribe(feed.feed_channel(self._grant.call_id))
                     await self._do("attend")
                     async for message in subscription.listen():
-                        if await self._is_over(feed.read(message["data"])):
+                        if await self._is_over(feed.parse_feed_message(message["data"])):
                             return
             except (RedisError, OSError) as error:
                 if isinstance(error, ConnectionError):
@@ -232,15 +232,17 @@ class Monitor:
                 logger.warning("a live call cannot be followed: Redis is away", error=type(error).__name__)
                 await asyncio.sleep(channel.RECONNECT_SECONDS)
 
-    async def _is_over(self, told: bytes | feed.State | feed.Entries | feed.NotDone | feed.Over) -> bool:
+    async def _is_over(
+        self, told: bytes | feed.StateUpdate | feed.EntriesUpdate | feed.ActionRefused | feed.CallOver
+    ) -> bool:
         self._heard_at = asyncio.get_running_loop().time()
         if isinstance(told, bytes):
             await self._audio(told)
-        elif isinstance(told, feed.State):
+        elif isinstance(told, feed.StateUpdate):
             await self._show(told.state)
-        elif isinstance(told, feed.Entries):
+        elif isinstance(told, feed.EntriesUpdate):
             await self._entries(told.first, told.entries)
-        elif isinstance(told, feed.NotDone):
+        elif isinstance(told, feed.ActionRefused):
             if told.monitor_id == self._id:
                 await self._tell({"type": "refused", "action": told.action, "message": told.message})
         else:
@@ -260,7 +262,7 @@ class Monitor:
         if self._grant.allows != "transcript":
             await self._socket.send(frames)
 
-    async def _show(self, state: DeskState) -> None:
+    async def _show(self, state: SupervisionState) -> None:
         if state == self._state:
             return
         before, self._state = self._state, state
@@ -291,7 +293,7 @@ class Monitor:
     async def _attend(self) -> None:
         """Say again and again that this monitor is there; look after a call that says nothing more."""
         while True:
-            await asyncio.sleep(ATTEND_SECONDS)
+            await asyncio.sleep(ATTENDANCE_SECONDS)
             await self._do("attend")
             quiet = asyncio.get_running_loop().time() - self._heard_at
             if quiet < QUIET_SECONDS:

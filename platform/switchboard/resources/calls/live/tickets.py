@@ -13,7 +13,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 from redis.exceptions import RedisError
 
-from switchboard.engine.conversation.call import Person
+from switchboard.engine.conversation.call import Supervisor
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import InvalidState, Unavailable
 from switchboard.resources.calls import service as calls
@@ -23,7 +23,7 @@ from switchboard.runtime import Runtime
 TICKET_SECONDS = 30
 PREFIX = "/live/"
 
-Allows = Literal["transcript", "listen", "control"]
+TicketAccess = Literal["transcript", "listen", "control"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,25 +35,25 @@ class LiveTicket:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class TicketGrant:
     """What a ticket is for: `transcript` follows what is said, `listen` hears it too, `control` may also whisper, take over and hang up."""
 
     organization_id: UUID
     call_id: UUID
-    person: Person
-    allows: Allows
+    person: Supervisor
+    allows: TicketAccess
     browser: UUID | None = None
 
 
-_grant: TypeAdapter[Grant] = TypeAdapter(Grant)
+_grant: TypeAdapter[TicketGrant] = TypeAdapter(TicketGrant)
 
 
-async def mint(
+async def mint_ticket(
     runtime: Runtime,
     session: TenantSession,
     call_id: UUID,
-    person: Person,
-    allows: Allows,
+    person: Supervisor,
+    allows: TicketAccess,
     *,
     browser: UUID | None = None,
 ) -> LiveTicket:
@@ -67,7 +67,7 @@ async def mint(
     if is_over(call) or call.agent_id is None or call.transferred_to is not None:
         raise InvalidState("The call is not live: it is over, or was forwarded.")
     token = secrets.token_urlsafe(32)
-    grant = Grant(call.organization_id, call.id, person, allows, browser)
+    grant = TicketGrant(call.organization_id, call.id, person, allows, browser)
     try:
         await runtime.redis.set(_key(token), _grant.dump_json(grant), ex=TICKET_SECONDS)
     except (RedisError, OSError) as error:
@@ -76,7 +76,7 @@ async def mint(
     return LiveTicket(f"{'wss' if scheme == 'https' else 'ws'}://{rest}{PREFIX}{token}", TICKET_SECONDS)
 
 
-async def redeem(runtime: Runtime, token: str) -> Grant | None:
+async def redeem_ticket(runtime: Runtime, token: str) -> TicketGrant | None:
     """What a ticket is for, once; None for one that is unknown, used or too old, and while Redis is away."""
     try:
         found = await runtime.redis.getdel(_key(token))

@@ -10,14 +10,14 @@ from typing import Self, TypeAlias
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from switchboard.engine.conversation.call import Person, TranscriptEntry, TurnLatency
+from switchboard.engine.conversation.call import Supervisor, TranscriptEntry, TurnLatency
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.events.catalog import CallTakeover
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call, TranscriptLine
-from switchboard.resources.calls.states import event_data
+from switchboard.resources.calls.states import build_call_event
 from switchboard.resources.identity.service import note_deed
 
 logger = structlog.get_logger()
@@ -34,7 +34,7 @@ class DatabaseCallLog:
         self._call = call
         self._facts: asyncio.Queue[Fact | None] = asyncio.Queue()
         self._position = 0
-        self._person: Person | None = None
+        self._person: Supervisor | None = None
 
     async def __aenter__(self) -> Self:
         self._writer = asyncio.create_task(self._write())
@@ -67,7 +67,7 @@ class DatabaseCallLog:
         if latency.first_frame_ms is not None:
             metrics.turn_latency.observe(latency.first_frame_ms / 1000)
 
-    def taken_over(self, person: Person | None) -> None:
+    def taken_over(self, person: Supervisor | None) -> None:
         """A person has the call, or, None, the agent has it again. The event, the audit log's entry and the call's row are one transaction."""
         before, self._person = self._person, person
         if person is not None:
@@ -98,17 +98,17 @@ async def _add(line: TranscriptLine, session: TenantSession) -> None:
     session.add(TranscriptLine(**line.model_dump()))
 
 
-async def _take_over(held: Call, person: Person, at: datetime, session: TenantSession) -> None:
+async def _take_over(held: Call, person: Supervisor, at: datetime, session: TenantSession) -> None:
     call = await calls.get_call(session, held.id, lock=True)
     # A commit whose answer was lost is tried again.
     if call.taken_over_at == at:
         return
     call.taken_over_by, call.taken_over_at = person.name, at
-    await publish(session, event_data(CallTakeover, call), depth=call.cause_depth)
+    await publish(session, build_call_event(CallTakeover, call), depth=call.cause_depth)
     note_deed(session, call.organization_id, f"user:{person.user_id}", "call.taken_over", str(call.id))
 
 
-async def _hand_back(held: Call, person: Person, session: TenantSession) -> None:
+async def _hand_back(held: Call, person: Supervisor, session: TenantSession) -> None:
     call = await calls.get_call(session, held.id, lock=True)
     if call.taken_over_at is not None:
         call.taken_over_by = call.taken_over_at = None

@@ -38,12 +38,12 @@ from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.tools import build_declared_tools
 from switchboard.resources.billing.costs import calculate_call_costs
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.callback_urls import call_callbacks, media_url
+from switchboard.resources.calls.callback_urls import build_callback_urls, build_media_url
 from switchboard.resources.calls.dialing import hang_up
 from switchboard.resources.calls.media.call_log import DatabaseCallLog
-from switchboard.resources.calls.media.text_sender import CallTexts
+from switchboard.resources.calls.media.text_sender import CallTextSender
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.states import MEDIA_PATIENCE, FinalStatus, finish, is_over, start
+from switchboard.resources.calls.states import MEDIA_TIMEOUT, FinalStatus, finish_call, is_over, start_call
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.service import policy_of
 from switchboard.resources.knowledge_bases.agent_knowledge import agent_knowledge
@@ -56,7 +56,7 @@ FAILURES = {EndedReason.PROVIDER_FAILED, EndedReason.ERROR}
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class ProviderCarrierLeg:
     """The call at its carrier, as the engine may act on it."""
 
     runtime: Runtime
@@ -96,7 +96,7 @@ class Leg:
         """Whoever is on the do-not-call list is rung for no transfer either: its number is the model's choice, or the caller's."""
         async with self.runtime.database.tenant(self.call.organization_id) as session:
             if await do_not_call.is_listed(session, number):
-                raise ProviderError(calls.NOT_TO_BE_CALLED, retryable=False)
+                raise ProviderError(calls.ON_DO_NOT_CALL_LIST, retryable=False)
 
     @property
     def _own_number(self) -> str:
@@ -104,7 +104,7 @@ class Leg:
 
     @property
     def _callbacks(self) -> CallbackUrls:
-        return call_callbacks(
+        return build_callback_urls(
             self.runtime.settings,
             carrier=self.call.carrier,
             organization_id=self.call.organization_id,
@@ -121,7 +121,7 @@ class Leg:
         return self.call.carrier_call_id
 
 
-async def hold(runtime: Runtime, organization_id: UUID, call_id: UUID, carrier: str, socket: MediaSocket) -> None:
+async def run_call(runtime: Runtime, organization_id: UUID, call_id: UUID, carrier: str, socket: MediaSocket) -> None:
     """Hold one call to its end. A socket for a call that is over, held already, another carrier's by now, or unknown is closed at once."""
     try:
         call, agent = await _take(runtime, organization_id, call_id, carrier)
@@ -131,7 +131,7 @@ async def hold(runtime: Runtime, organization_id: UUID, call_id: UUID, carrier: 
     structlog.contextvars.bind_contextvars(organization_id=str(organization_id), call_id=str(call_id))
     try:
         async with runtime.providers.telephony(organization_id, carrier) as provider:
-            leg = Leg(runtime, call, provider)
+            leg = ProviderCarrierLeg(runtime, call, provider)
             if call.answered_by == "machine" and call.direction == "outbound":
                 await leg.hang_up()
                 await _fail(runtime, call, EndedReason.VOICEMAIL, None)
@@ -150,16 +150,16 @@ async def _take(runtime: Runtime, organization_id: UUID, call_id: UUID, carrier:
         agent = await agents.find_agent(session, call.agent_id) if call.agent_id else None
         if is_over(call) or call.holder is not None or call.carrier != carrier or agent is None:
             raise NotFound
-        await start(session, call)
-        call.holder, call.watch_at = runtime.node, now() + MEDIA_PATIENCE
+        await start_call(session, call)
+        call.holder, call.watch_at = runtime.node, now() + MEDIA_TIMEOUT
         return call, agent
 
 
-async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket: MediaSocket) -> None:
+async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: ProviderCarrierLeg, socket: MediaSocket) -> None:
     embeddings: list[ModelUsage] = []
     record = ServiceRecord({"telephony": call.carrier})
     log = DatabaseCallLog(runtime.database, call)
-    address = media_url(runtime.settings, runtime.keyring, call)
+    address = build_media_url(runtime.settings, runtime.keyring, call)
     async with (
         conversation_providers(
             runtime.database, runtime.providers, call.organization_id, agent, record=record
@@ -172,14 +172,14 @@ async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket
             direction="inbound" if call.direction == "inbound" else "outbound",
             from_number=call.from_number,
             to_number=call.to_number,
-            agent=agent_settings(agent),
+            agent=build_agent_settings(agent),
             speech_to_text=providers.speech_to_text,
             text_to_speech=providers.text_to_speech,
             llm=providers.llm,
             codec=leg.carrier.media_codec(address),
             leg=leg,
             log=log,
-            recording_path=recording_path(runtime.settings, call),
+            recording_path=build_recording_path(runtime.settings, call),
             tools=await _tools(runtime, call, agent),
             variables={name: str(value) for name, value in call.call_metadata.items()},
             hints=tuple(providers.llm.expected_phrases(agent.system_prompt)),
@@ -194,7 +194,7 @@ async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: Leg, socket
 
 
 async def _tools(runtime: Runtime, call: Call, agent: Agent) -> list[Tool]:
-    own: list[Tool] = [SendSms(CallTexts(runtime, call)), OptOut(partial(_opt_out, runtime, call))]
+    own: list[Tool] = [SendSms(CallTextSender(runtime, call)), OptOut(partial(_opt_out, runtime, call))]
     return [*own, *(tool() for tool in runtime.registry.tools), *await build_declared_tools(runtime, agent)]
 
 
@@ -221,7 +221,7 @@ async def _write_down(runtime: Runtime, held: Call, result: CallResult, served: 
         call.has_recording = result.recording_path is not None and result.recording_path.exists()
         call.transferred_to = result.transferred_to
         status: FinalStatus = "failed" if result.ended_reason in FAILURES else "completed"
-        await finish(session, call, status, reason=result.ended_reason, error=result.error_message)
+        await finish_call(session, call, status, reason=result.ended_reason, error=result.error_message)
         call.analysis_due_at = now()
         wake(session, "analyze_call", organization_id=str(call.organization_id), call_id=str(call.id))
 
@@ -229,15 +229,15 @@ async def _write_down(runtime: Runtime, held: Call, result: CallResult, served: 
 async def _fail(runtime: Runtime, held: Call, reason: EndedReason, error: str | None) -> None:
     async with runtime.database.tenant(held.organization_id) as session:
         call = await calls.get_call(session, held.id, lock=True)
-        await finish(session, call, "failed" if reason in FAILURES else "completed", reason=reason, error=error)
+        await finish_call(session, call, "failed" if reason in FAILURES else "completed", reason=reason, error=error)
 
 
-def recording_path(settings: Settings, call: Call) -> Path:
+def build_recording_path(settings: Settings, call: Call) -> Path:
     """Where a call's recording is kept."""
     return settings.data_dir / "recordings" / str(call.organization_id) / f"{call.id}.wav"
 
 
-def agent_settings(agent: Agent) -> AgentSettings:
+def build_agent_settings(agent: Agent) -> AgentSettings:
     """The agent as the engine takes it."""
     values = {field.name: getattr(agent, field.name) for field in fields(AgentSettings) if field.name != "agent_id"}
     return AgentSettings(agent_id=agent.id, **values)

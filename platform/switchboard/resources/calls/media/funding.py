@@ -15,12 +15,12 @@ from switchboard.resources.identity.service import policy_of
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
-AHEAD = timedelta(seconds=10)
+LEAD_TIME = timedelta(seconds=10)
 """How long before a minute begins its money is set aside: longer than the heartbeat's pause."""
 MINUTE = timedelta(minutes=1)
 
 
-class Funding:
+class CallFunding:
     """What this process has set aside for its calls so far; the first minute is, before a call begins."""
 
     def __init__(self, runtime: Runtime) -> None:
@@ -31,7 +31,7 @@ class Funding:
         """Set the next minute aside for those (organization, id, start) whose organization pays beforehand."""
         self._minutes = {call_id: self._minutes.get(call_id, 1) for _, call_id, _ in running}
         for organization_id, call_id, started_at in running:
-            minutes = (now() - started_at + AHEAD) // MINUTE + 1
+            minutes = (now() - started_at + LEAD_TIME) // MINUTE + 1
             if minutes > self._minutes[call_id]:
                 await self._hold(organization_id, call_id, minutes)
 

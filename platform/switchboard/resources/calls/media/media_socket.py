@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from switchboard.plugin_sdk import Frame
-from switchboard.resources.calls.callback_urls import read_token
-from switchboard.resources.calls.media.call_runner import hold
+from switchboard.resources.calls.callback_urls import read_media_token
+from switchboard.resources.calls.media.call_runner import run_call
 from switchboard.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -68,22 +68,22 @@ class AsgiMediaSocket:
                     self._gone = (await self._receive())["type"] == "websocket.disconnect"
 
 
-async def refuse(send: "ASGISendCallable") -> None:
+async def refuse_socket(send: "ASGISendCallable") -> None:
     """Answer a socket that has not been accepted with 403."""
     await send({"type": "websocket.close", "code": 1008, "reason": None})
 
 
-async def media(
+async def serve_media_socket(
     runtime: Runtime, scope: "WebsocketScope", receive: "ASGIReceiveCallable", send: "ASGISendCallable"
 ) -> None:
     """Hold the call whose token the path has."""
     await receive()
-    found = read_token(runtime.keyring, scope["path"].removeprefix(PREFIX))
+    found = read_media_token(runtime.keyring, scope["path"].removeprefix(PREFIX))
     if found is None:
         logger.warning("media socket refused: its token is not ours")
-        await refuse(send)
+        await refuse_socket(send)
         return
     await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
     socket = AsgiMediaSocket(receive, send)
-    await hold(runtime, *found, socket)
+    await run_call(runtime, *found, socket)
     await socket.drain()

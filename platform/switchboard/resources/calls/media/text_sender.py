@@ -12,7 +12,7 @@ from switchboard.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True)
-class CallTexts:
+class CallTextSender:
     """Sends texts from the number that the call is held over (`TextSender`)."""
 
     runtime: Runtime

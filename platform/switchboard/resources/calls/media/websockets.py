@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 Handler: TypeAlias = "Callable[[Runtime, WebsocketScope, ASGIReceiveCallable, ASGISendCallable], Awaitable[None]]"
 
 
-def with_sockets(application: "ASGIFramework", runtime: Runtime, handlers: Mapping[str, Handler]) -> "ASGIFramework":
+def route_websockets(
+    application: "ASGIFramework", runtime: Runtime, handlers: Mapping[str, Handler]
+) -> "ASGIFramework":
     """An application that holds the sockets whose paths begin so itself, and leaves everything else to the one given."""
 
     async def serve(scope: "Scope", receive: "ASGIReceiveCallable", send: "ASGISendCallable") -> None:

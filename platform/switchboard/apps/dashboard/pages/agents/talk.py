@@ -10,7 +10,7 @@ from switchboard.apps.dashboard.decorators import HTML, action, page
 from switchboard.apps.dashboard.pages.agents.client_sdks import CLIENT_SDKS, present
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.visitor import Visitor
-from switchboard.engine.conversation.call import Person
+from switchboard.engine.conversation.call import Supervisor
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import ApiError, InvalidState, NotFound
 from switchboard.resources.agents import service as agents
@@ -79,9 +79,9 @@ async def follow_talk(session: TenantSession, visitor: Visitor, agent_id: UUID, 
     call = await calls.find_call_by_carrier_id(session, data.carrier, data.carrier_call_id)
     if call is None or call.agent_id != agent_id:
         raise NotFound
-    person = Person(visitor.user.id, visitor.user.email)
+    person = Supervisor(visitor.user.id, visitor.user.email)
     try:
-        ticket = await tickets.mint(
+        ticket = await tickets.mint_ticket(
             current_runtime(), session, call.id, person, "transcript", browser=visitor.session.id
         )
     except ApiError as refusal:

@@ -6,7 +6,7 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import number_name, render, rows
-from switchboard.engine.conversation.response_generator import placeholders
+from switchboard.engine.conversation.response_generator import find_placeholders
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import PageQuery, ReferenceId
 from switchboard.resources.agents import service as agents
@@ -34,7 +34,7 @@ async def try_page(session: TenantSession, agent_id: UUID, form: Form) -> str:
         form=form,
         numbers=[(number.id, number_name(number)) for number in await numbers.list_active_numbers(session)],
         # A name with a dot would be an object in the form.
-        names=[name for name in placeholders(agent.greeting_message, agent.system_prompt) if "." not in name],
+        names=[name for name in find_placeholders(agent.greeting_message, agent.system_prompt) if "." not in name],
         latest=await rows(
             session, calls.list_calls(session, CallQuery(agent_id=str(agent_id))), PageQuery(limit=LATEST)
         ),

@@ -8,17 +8,17 @@ from uuid import UUID, uuid4
 import numpy as np
 import pytest
 import pytest_asyncio
-from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall, Person, TranscriptEntry
+from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall, Supervisor, TranscriptEntry
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.handoff import supervision as desks
-from switchboard.engine.conversation.handoff.supervision import Desk, DeskState, Refused
+from switchboard.engine.conversation.handoff.supervision import Supervision, SupervisionRefused, SupervisionState
 from switchboard.engine.conversation.media.g711 import decode
 from switchboard.plugin_sdk import ProviderError, SpeechToTextStream, TranscriptionRequest
 
 from tests.fixtures.conversation import Log, Model, Socket, Speech, Transcriber, call, voice
 
-ADA = Person(uuid4(), "Ada")
-BEN = Person(uuid4(), "Ben")
+ADA = Supervisor(uuid4(), "Ada")
+BEN = Supervisor(uuid4(), "Ben")
 GREETING = "Hello, this is a rather long greeting, which goes on and on, so that there is time enough to break into it."
 
 
@@ -26,7 +26,7 @@ GREETING = "Hello, this is a rather long greeting, which goes on and on, so that
 class Feed:
     """What monitors are told."""
 
-    states: list[DeskState] = field(default_factory=list)
+    states: list[SupervisionState] = field(default_factory=list)
     seen: list[tuple[int, TranscriptEntry]] = field(default_factory=list)
     frames: bytearray = field(default_factory=bytearray)
     over: EndedReason | None = None
@@ -35,7 +35,7 @@ class Feed:
     def audio(self, frames: bytes) -> None:
         self.frames += frames
 
-    def state(self, state: DeskState) -> None:
+    def state(self, state: SupervisionState) -> None:
         self.states.append(state)
 
     def entries(self, first: int, entries: Sequence[TranscriptEntry]) -> None:
@@ -62,7 +62,7 @@ class Held:
 
     live: LiveCall
     socket: Socket
-    desk: Desk
+    desk: Supervision
     feed: Feed
     ada: UUID
     holding: asyncio.Task[CallResult]
@@ -73,7 +73,7 @@ class Held:
             self.attach(self.ada)
             await asyncio.sleep(0.1)
 
-    def attach(self, monitor: UUID, person: Person = ADA, *, may_control: bool = True) -> None:
+    def attach(self, monitor: UUID, person: Supervisor = ADA, *, may_control: bool = True) -> None:
         self.desk.attach(monitor, person, len(self.feed.seen), lambda: self.feed, may_control=may_control)
 
     async def speaks(self, text: str) -> None:
@@ -134,8 +134,12 @@ async def test_a_takeover_silences_the_agent_at_once_and_the_agent_goes_on_knowi
         ("agent", "As my colleague said.", False),
     ]
     told = [(message.role, message.content) for message in model.asked[0].messages]
-    assert told[-4:-1] == [("system", desks.TELL_TAKEN_OVER), ("assistant", "let me help you"), ("user", "thank you")]
-    assert told[-1] == ("system", desks.TELL_HANDED_BACK)
+    assert told[-4:-1] == [
+        ("system", desks.TAKEN_OVER_INSTRUCTION),
+        ("assistant", "let me help you"),
+        ("user", "thank you"),
+    ]
+    assert told[-1] == ("system", desks.HANDED_BACK_INSTRUCTION)
     assert isinstance(one.live.log, Log)
     assert one.live.log.holders == [ADA, None]
     assert [entry for _, entry in one.feed.seen] == list(result.transcript), "each entry once, in order"
@@ -176,12 +180,12 @@ async def test_whoever_is_back_in_time_has_the_call_still(engine: CallEngine, mo
     one.attach(uuid4(), BEN)
     one.attach(uuid4(), may_control=False)
     assert one.feed.states[-1].monitor_id == one.ada, "neither somebody else nor a page of Ada's that may only follow"
-    with pytest.raises(Refused, match="Ada has the call"):
+    with pytest.raises(SupervisionRefused, match="Ada has the call"):
         one.desk.take_over(ben)
     one.attach(ada_again)
     await asyncio.sleep(0.8)
     assert one.feed.states[-1].monitor_id == ada_again
-    with pytest.raises(Refused, match="You do not have the call"):
+    with pytest.raises(SupervisionRefused, match="You do not have the call"):
         one.desk.hand_back(one.ada)
     one.desk.detach(ada_again)
     await asyncio.sleep(0.8)
@@ -208,7 +212,7 @@ async def test_a_monitor_that_is_not_heard_of_is_gone(engine: CallEngine, monkey
 
 async def test_an_answering_machine_is_not_taken_over(engine: CallEngine) -> None:
     one = await held(engine, replace(call(Model(), Transcriber()), voicemail=True))
-    with pytest.raises(Refused, match="answering machine"):
+    with pytest.raises(SupervisionRefused, match="answering machine"):
         one.desk.take_over(one.ada)
     await one.ends()
 

@@ -1,11 +1,11 @@
 """What agents write, as it is read aloud; and what of the writing was heard."""
 
 import pytest
-from switchboard.engine.conversation.speech.text_normalization import heard_of, letters, pieces
+from switchboard.engine.conversation.speech.text_normalization import count_letters, find_heard_text, normalize_text
 
 
 def read(text: str, language: str = "en-US", **pronunciations: str) -> str:
-    found = pieces(text, language, pronunciations)
+    found = normalize_text(text, language, pronunciations)
     assert "".join(piece.written for piece in found) == text
     return "".join(piece.spoken for piece in found)
 
@@ -70,11 +70,11 @@ def test_an_agents_own_pronunciations_come_first() -> None:
 
 
 def test_what_was_heard_is_told_as_it_was_written() -> None:
-    found = pieces("You pay **$1,250.50**, then call us.", "en")
-    assert heard_of(found, letters("You pay one thousand two")) == "You pay **"
+    found = normalize_text("You pay **$1,250.50**, then call us.", "en")
+    assert find_heard_text(found, count_letters("You pay one thousand two")) == "You pay **"
     assert (
-        heard_of(found, letters("You pay one thousand two hundred fifty dollars and fifty cents, then"))
+        find_heard_text(found, count_letters("You pay one thousand two hundred fifty dollars and fifty cents, then"))
         == "You pay **$1,250.50**, then"
     )
-    assert heard_of(found, 1000) == "You pay **$1,250.50**, then call us."
-    assert heard_of(found, 0) == ""
+    assert find_heard_text(found, 1000) == "You pay **$1,250.50**, then call us."
+    assert find_heard_text(found, 0) == ""

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from switchboard.engine.conversation.media.conversion import Converter
 from switchboard.engine.conversation.media.g711 import decode, encode
-from switchboard.engine.conversation.media.recording import HELD_BACK, Recording
-from switchboard.engine.conversation.response_generator import filled, split_sentences
+from switchboard.engine.conversation.media.recording import HOLD_BACK_SAMPLES, Recording
+from switchboard.engine.conversation.response_generator import fill_placeholders, split_sentences
 from switchboard.engine.conversation.speech.speech_output import Sentence
-from switchboard.engine.conversation.speech.text_normalization import pieces
-from switchboard.engine.conversation.speech.vad import WINDOW, Change, VoiceActivity, VoiceDetector
+from switchboard.engine.conversation.speech.text_normalization import normalize_text
+from switchboard.engine.conversation.speech.vad import WINDOW, SpeechChange, VoiceActivity, VoiceDetector
 from switchboard.plugin_sdk import PHONE_MULAW, AudioFormat, Encoding, Word
 from switchboard_offline.espeak import speak
 
 LOUD = 0.01
 
 
-def judged(pattern: str, *, start_seconds: float = 0.2) -> list[Change]:
+def judged(pattern: str, *, start_seconds: float = 0.2) -> list[SpeechChange]:
     """`v` is a voiced window, `.` one that is not."""
     activity = VoiceActivity(confidence=0.7, start_seconds=start_seconds, min_volume=0.0)
     changes = []
@@ -41,8 +41,8 @@ def judged(pattern: str, *, start_seconds: float = 0.2) -> list[Change]:
 )
 def test_voice_activity_counts_as_pipecat_does(pattern: str, started: list[int], stopped: list[int]) -> None:
     changes = judged(pattern)
-    assert [index for index, change in enumerate(changes) if change is Change.STARTED] == started
-    assert [index for index, change in enumerate(changes) if change is Change.STOPPED] == stopped
+    assert [index for index, change in enumerate(changes) if change is SpeechChange.STARTED] == started
+    assert [index for index, change in enumerate(changes) if change is SpeechChange.STOPPED] == stopped
 
 
 def test_loudness_is_zero_until_400_ms_and_then_smoothed() -> None:
@@ -87,14 +87,14 @@ def test_sentences_are_taken_as_soon_as_they_are_whole() -> None:
 
 def test_what_was_heard_of_a_sentence_ends_at_a_word() -> None:
     text = "one **two** three four"
-    sentence = Sentence(text, pieces(text, "en"), start=0, end=8000)
+    sentence = Sentence(text, normalize_text(text, "en"), start=0, end=8000)
     assert [sentence.heard(until) for until in (0, 4000, 8000)] == ["", "one **two**", text]
     sentence.words = [Word("one", 0, 100), Word("two", 100, 200), Word("three", 200, 900), Word("four", 900, 1000)]
     assert sentence.heard(4000) == "one **two**"
 
 
 def test_variables_are_filled_in_and_unknown_ones_vanish() -> None:
-    assert filled("Hello {{ name }}{{nobody}}!", {"name": "Ada"}) == "Hello Ada!"
+    assert fill_placeholders("Hello {{ name }}{{nobody}}!", {"name": "Ada"}) == "Hello Ada!"
 
 
 async def test_audio_that_was_delayed_is_recorded_where_it_was_said(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ async def test_a_recording_is_whole_though_its_last_write_was_given_up(
 
     monkeypatch.setattr(recording, "_append", wait_and_append)
     recording.caller(bytes(8000), 0)
-    writing = asyncio.create_task(recording.write(8000 + HELD_BACK))
+    writing = asyncio.create_task(recording.write(8000 + HOLD_BACK_SAMPLES))
     for _ in range(3):
         await asyncio.sleep(0)
     writing.cancel()
