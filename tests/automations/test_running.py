@@ -147,7 +147,7 @@ async def test_an_action_that_fails_is_tried_three_times_with_one_key(
         runtime, caller, http(f"{receiver.url}/x", body="Plain", headers={"content-type": "text/csv"}), TAG
     )
     assert (run["status"], states(run)) == ("running", ["running", "pending"])
-    assert (actions_of(run)[0]["attempts"], actions_of(run)[0]["error"]) == (1, "the endpoint answered 500")
+    assert (actions_of(run)[0]["attempts"], actions_of(run)[0]["error"]) == (1, "the endpoint returned status 500")
     assert 3 < await due_in(runtime, caller) <= 5
     run = await again(runtime, caller, run)
     assert (actions_of(run)[0]["attempts"], actions_of(run)[0]["error"]) == (2, "the endpoint answered 429")
@@ -167,7 +167,7 @@ async def test_after_the_third_failure_the_run_has_failed_and_nothing_follows(
     run = await run_once(runtime, caller, http(f"{receiver.url}/x"), TAG)
     run = await again(runtime, caller, await again(runtime, caller, run))
     assert (run["status"], states(run)) == ("failed", ["failed", "skipped"])
-    assert run["error_message"] == "actions.0 (http_request) failed: the endpoint answered 503"
+    assert run["error_message"] == "actions.0 (http_request) failed: the endpoint returned status 503"
     assert await again(runtime, caller, run) == run
     assert len(receiver.at("/x")) == 3
 

@@ -1,1 +1,1 @@
-"""Agents: who holds the calls."""
+"""Agents: the configuration that a conversation runs on."""

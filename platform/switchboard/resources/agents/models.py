@@ -1,4 +1,4 @@
-"""Agents and their versions."""
+"""Tables of agents and their versions."""
 
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from switchboard.foundation.database import TenantTable, json_column, now
 
 
 class Agent(TenantTable, table=True):
-    """An agent as it is published. Fields as in the specification's Agent; its webhook's secret is with its event target."""
+    """An agent as published, with the API's Agent fields. The secret of its webhook is stored with its event target."""
 
     __tablename__ = "agent"
     __table_args__ = (
@@ -53,7 +53,10 @@ class Agent(TenantTable, table=True):
 
 
 class AgentVersion(TenantTable, table=True):
-    """An agent as one PUT left it: `settings` holds every field but ids, times and secrets. `made_by` is the audit log's actor, None for us."""
+    """The settings of an agent after one update: every field but ids, times, and secrets.
+
+    `made_by` is the audit log's actor, None for the platform.
+    """
 
     __tablename__ = "agent_version"
     __table_args__ = (

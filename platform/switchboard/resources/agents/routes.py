@@ -49,7 +49,8 @@ async def get_agent(session: TenantSession, agent_id: UUID) -> AgentOut:
 async def update_agent(session: TenantSession, agent_id: UUID, data: AgentUpdate) -> AgentOut:
     """Update an agent.
 
-    Only the given fields change. The agent is published at once: calls that begin from now on use it; those that run go on as they began.
+    Only the given fields change. The agent is published at once: new calls use it, and calls in progress keep the
+    previous version.
     """
     runtime = current_runtime()
     return AgentOut.of(
@@ -64,7 +65,7 @@ async def update_agent(session: TenantSession, agent_id: UUID, data: AgentUpdate
 async def delete_agent(session: TenantSession, agent_id: UUID) -> None:
     """Delete an agent.
 
-    This cannot be undone. Its calls stay; numbers that it answered stop answering.
+    This cannot be undone. Its calls stay; phone numbers that it answered stop answering.
     """
     await agents.delete_agent(session, agent_id)
 
@@ -74,7 +75,7 @@ async def delete_agent(session: TenantSession, agent_id: UUID) -> None:
 async def list_agent_versions(session: TenantSession, agent_id: UUID, query: PageQuery) -> Page[AgentVersionOut]:
     """List an agent's versions.
 
-    Every update makes one; an addition to the specification.
+    Every update creates one. An addition to the specification.
     """
     await agents.get_agent(session, agent_id)
     return await page(session, agents.list_versions(session, agent_id), AgentVersionOut.of, query)

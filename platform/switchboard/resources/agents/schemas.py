@@ -1,4 +1,4 @@
-"""Agents on the wire (specification, "Agent")."""
+"""API schemas of agents."""
 
 from typing import Annotated, Literal
 from uuid import UUID
@@ -21,15 +21,15 @@ NO_ARGUMENTS: dict[str, JsonValue] = {"type": "object", "properties": {}}
 
 
 class ExtractedField(RequestBody):
-    """One thing to find out in a call."""
+    """A value to extract from a call."""
 
     type: Literal["string", "number", "integer", "boolean"]
-    description: str = Field("", max_length=1000, description="What the analysis is to look for.")
-    enum: list[str] | None = Field(None, min_length=1, max_length=100, description="The only texts that it may be.")
+    description: str = Field("", max_length=1000, description="Description of the value for the analysis.")
+    enum: list[str] | None = Field(None, min_length=1, max_length=100, description="The only texts allowed.")
 
 
 class ExtractionSchema(RequestBody):
-    """What the analysis after a call finds out, as a JSON schema: an object of plain values."""
+    """The values that the analysis after a call extracts, as a JSON schema: an object of plain values."""
 
     type: Literal["object"] = "object"
     properties: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")], ExtractedField] = Field(
@@ -39,12 +39,14 @@ class ExtractionSchema(RequestBody):
 
 
 class DeclaredTool(RequestBody):
-    """A function of the organization's own that the agent's model may call, in calls and texts."""
+    """A function of the organization that the agent's model may call, in calls and text messages."""
 
     name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$", examples=["find_order"])
-    description: str = Field(min_length=1, max_length=2000, description="When and what for the model is to call it.")
+    description: str = Field(
+        min_length=1, max_length=2000, description="Tells the model when to call the tool and what it does."
+    )
     url: Url = Field(
-        description="Gets a POST with `tool`, `arguments` and who is talking, signed with the agent's `webhook_secret`; answers a JSON object."
+        description="Receives a POST with `tool`, `arguments`, and the conversation, signed with the agent's `webhook_secret`; returns a JSON object."
     )
     parameters: dict[str, JsonValue] = Field(
         default_factory=lambda: dict(NO_ARGUMENTS), description="JSON schema of the arguments, of type object."
@@ -55,7 +57,7 @@ class DeclaredTool(RequestBody):
     @classmethod
     def _is_free(cls, value: str) -> str:
         if value in BUILT_IN_TOOLS:
-            raise ValueError(f"{value} is a tool that every agent has")
+            raise ValueError(f"{value} is the name of a built-in tool")
         return value
 
     @field_validator("parameters")
@@ -69,13 +71,13 @@ class DeclaredTool(RequestBody):
 
 
 class AgentFields(RequestBody):
-    """What create and update have in common; a field that is left out keeps its default, or its value."""
+    """Fields that create and update share. A missing field keeps its default or its value."""
 
     system_prompt: Prompt = Field(
-        "", description="What the agent is told; `{{name}}` stands for a value of the call's `metadata`."
+        "", description="The agent's instructions; `{{name}}` is replaced by a value of the call's `metadata`."
     )
     llm_provider: Label | None = Field(
-        None, description="One of the organization's providers; the first one where left out."
+        None, description="One of the organization's providers; defaults to the first one."
     )
     llm_model: Label | None = None
     llm_temperature: float = Field(0.7, ge=0, le=2)
@@ -86,7 +88,7 @@ class AgentFields(RequestBody):
     pronunciations: dict[Reading, Reading] = Field(
         {},
         max_length=200,
-        description="How words are read aloud, whatever their case; an addition.",
+        description="Pronunciation of words, in any letter case; an addition.",
         examples=[{"Siobhan": "Shivawn"}],
     )
     stt_provider: Label | None = None
@@ -95,32 +97,32 @@ class AgentFields(RequestBody):
         "en-US",
         pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$",
         max_length=35,
-        description="BCP 47; `mul`: callers change between several languages.",
+        description="BCP 47 tag; `mul` if callers switch between languages.",
     )
-    greeting_message: Prompt = Field("", description="What the agent says first; empty: it waits for the caller.")
+    greeting_message: Prompt = Field("", description="The agent's first words; empty: the agent waits for the caller.")
     end_call_silence_seconds: int = Field(30, ge=5, le=600)
     max_call_duration_seconds: int = Field(1800, ge=30, le=14_400)
     allow_interruptions: bool = True
     interruption_min_words: int = Field(
-        1, ge=0, le=10, description="How many words interrupt the agent; 0: any voice does."
+        1, ge=0, le=10, description="Number of words that interrupt the agent; 0: any speech interrupts."
     )
     vad_confidence: Share = 0.7
     vad_start_secs: Share = 0.2
     vad_min_volume: Share = 0.6
-    webhook_url: Url | None = Field(None, description="Receives this agent's call events, signed.")
+    webhook_url: Url | None = Field(None, description="Receives the events of this agent's calls, signed.")
     knowledge_base_ids: list[ReferenceId] = Field(
         default_factory=list,
         max_length=100,
-        description="What the agent knows beyond its prompt, in calls and texts; an addition.",
+        description="Knowledge bases that the agent searches, in calls and text messages; an addition.",
     )
     tools: list[DeclaredTool] = Field(
         default_factory=list, max_length=50, description="Functions that the model may call; an addition."
     )
     extraction_schema: ExtractionSchema | None = Field(
         None,
-        description="What `extracted_data` of this agent's calls holds; null: whatever the analysis finds worth noting. An addition.",
+        description="Schema of `extracted_data` of this agent's calls; null: the analysis decides. An addition.",
     )
-    webhook_secret: Secret | None = Field(None, description="Signs them; never given back.")
+    webhook_secret: Secret | None = Field(None, description="Signs requests to `webhook_url`; never returned.")
 
 
 class AgentCreate(AgentFields):
@@ -142,13 +144,13 @@ class AgentCreate(AgentFields):
 
 
 class AgentUpdate(AgentFields, PartialBody):
-    """Only the fields that are given change."""
+    """A partial update of an agent."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"greeting_message": "Good day, how can I help?"}]})
 
     name: Name = ""
     status: Status = "active"
-    timezone: str = Field("UTC", max_length=64, description="IANA; not returned.")
+    timezone: str = Field("UTC", max_length=64, description="IANA time zone; not returned.")
 
 
 class AgentQuery(PageQuery):
@@ -164,7 +166,7 @@ class AgentOut(Answer):
     name: str
     agent_type: str
     status: str
-    version: int = Field(description="Counts up with every update; an addition.")
+    version: int = Field(description="Incremented by each update; an addition.")
     llm_provider: str
     llm_model: str | None
     llm_temperature: float
@@ -198,7 +200,7 @@ class AgentOut(Answer):
 
 
 class AgentVersionOut(Answer):
-    """An agent as one update left it."""
+    """An agent as of one update."""
 
     version: int
     settings: dict[str, object]

@@ -1,4 +1,4 @@
-"""Rules of agents."""
+"""Business rules of agents."""
 
 from typing import Any, Literal
 from uuid import UUID
@@ -33,13 +33,13 @@ UNVERSIONED = {"id", "organization_id", "created_at", "updated_at", "version"}
 
 
 def list_agents(session: TenantSession, *, agent_type: str | None = None) -> SelectOfScalar[Agent]:
-    """The organization's agents."""
+    """Select the organization's agents."""
     rows = session.select(Agent)
     return rows if agent_type is None else rows.where(col(Agent.agent_type) == agent_type)
 
 
 async def get_agent_names(session: TenantSession, *, status: str | None = None) -> dict[UUID, str]:
-    """The name of each agent, or of those in one state, in the order of the names."""
+    """Return the names of the agents, or of those with one status, by id in the order of the names."""
     rows = select(Agent.id, Agent.name).where(session.owns(Agent))
     if status is not None:
         rows = rows.where(col(Agent.status) == status)
@@ -47,13 +47,13 @@ async def get_agent_names(session: TenantSession, *, status: str | None = None) 
 
 
 async def find_agent(session: TenantSession, agent_id: UUID, *, lock: bool = False) -> Agent | None:
-    """The agent of this id, None where the organization has none."""
+    """Return an agent by id; None if the organization has none."""
     rows = list_agents(session).where(col(Agent.id) == agent_id)
     return (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
 
 
 async def list_agents_using_provider(session: TenantSession, capability: Capability, provider: str) -> list[Agent]:
-    """The organization's agents that name a provider of speech to text, of voices or of language models."""
+    """List the agents that use a speech-to-text, text-to-speech, or language model provider."""
     field = next(field for field, served in PROVIDER_FIELDS.items() if served == capability)
     return list(
         (
@@ -65,7 +65,7 @@ async def list_agents_using_provider(session: TenantSession, capability: Capabil
 
 
 async def get_agent(session: TenantSession, agent_id: UUID, *, lock: bool = False) -> Agent:
-    """Raises `NotFound`. Locked, it is as it is now, and only its own transaction changes it."""
+    """Return an agent, locked for this transaction if asked. Raises `NotFound`."""
     agent = await find_agent(session, agent_id, lock=lock)
     if agent is None:
         raise NotFound
@@ -73,7 +73,7 @@ async def get_agent(session: TenantSession, agent_id: UUID, *, lock: bool = Fals
 
 
 async def list_agents_using_knowledge_base(session: TenantSession, knowledge_base_id: UUID) -> list[Agent]:
-    """The agents that use a knowledge base, by name."""
+    """List the agents that use a knowledge base, by name."""
     rows = list_agents(session).where(col(Agent.knowledge_base_ids).contains([str(knowledge_base_id)]))
     return list((await session.exec(rows.order_by(Agent.name))).all())
 
@@ -81,7 +81,10 @@ async def list_agents_using_knowledge_base(session: TenantSession, knowledge_bas
 async def create_agent(
     session: TenantSession, data: AgentCreate, *, keyring: KeyRing, outbound: OutboundClient, voices: Voices
 ) -> Agent:
-    """Make an agent and its first version. Raises `ValidationFailed` for a provider, a voice or an address that cannot be used."""
+    """Create an agent and its first version.
+
+    Raises `ValidationFailed` for a provider, voice, or address that cannot be used.
+    """
     organization_id = session.organization_id
     agent = Agent(
         id=new_id(), organization_id=organization_id, name=data.name, llm_provider="", tts_provider="", stt_provider=""
@@ -106,7 +109,10 @@ async def update_agent(
     outbound: OutboundClient,
     voices: Voices,
 ) -> Agent:
-    """Change the given fields and publish the agent as a new version. Raises `NotFound` and what `create` raises."""
+    """Change the given fields and publish the agent as a new version.
+
+    Raises `NotFound` and what `create_agent` raises.
+    """
     agent = await get_agent(session, agent_id, lock=True)
     given = data.model_fields_set
     for field in given & PROVIDER_FIELDS.keys():
@@ -126,18 +132,18 @@ async def update_agent(
 
 
 async def delete_agent(session: TenantSession, agent_id: UUID) -> None:
-    """Delete an agent for good; its calls stay, its numbers stop answering. Raises `NotFound`."""
+    """Delete an agent for good. Its calls stay; its phone numbers stop answering. Raises `NotFound`."""
     await session.delete(await get_agent(session, agent_id))
     await remove_target(session, agent_id)
 
 
 def list_versions(session: TenantSession, agent_id: UUID) -> SelectOfScalar[AgentVersion]:
-    """An agent's versions."""
+    """Select an agent's versions."""
     return session.select(AgentVersion).where(col(AgentVersion.agent_id) == agent_id)
 
 
 async def get_version(session: TenantSession, agent_id: UUID, number: int) -> AgentVersion:
-    """One of an agent's versions. Raises `NotFound`."""
+    """Return one version of an agent. Raises `NotFound`."""
     found = (
         await session.exec(list_versions(session, agent_id).where(col(AgentVersion.version) == number))
     ).one_or_none()
@@ -149,9 +155,10 @@ async def get_version(session: TenantSession, agent_id: UUID, number: int) -> Ag
 async def restore_version(
     session: TenantSession, agent_id: UUID, number: int, *, keyring: KeyRing, outbound: OutboundClient, voices: Voices
 ) -> Agent:
-    """Publish an agent as one of its versions had it, as a new version. Raises `NotFound` and what `update` raises.
+    """Publish the settings of an earlier version as a new version. Raises `NotFound` and what `update_agent` raises.
 
-    It stays active or paused as it is. Knowledge bases that were deleted since are left out, fields that the version does not know stay as they are.
+    The status stays. Knowledge bases deleted since are dropped, and fields that the version does not have keep their
+    values.
     """
     kept = (await get_version(session, agent_id, number)).settings
     given = {name: kept[name] for name in RESTORED & kept.keys() if name != "timezone" or kept[name]}
@@ -168,7 +175,7 @@ async def restore_version(
 async def list_models_in_use(
     session: TenantSession, field: Literal["llm_model", "tts_model", "stt_model"]
 ) -> list[str]:
-    """The models that the organization's agents name, for who looks for one."""
+    """List the language models that the organization's agents use, to suggest them in forms."""
     column = {"llm_model": col(Agent.llm_model), "tts_model": col(Agent.tts_model), "stt_model": col(Agent.stt_model)}[
         field
     ]
@@ -199,11 +206,13 @@ async def _change(session: TenantSession, agent: Agent, data: AgentFields, *, ou
 
 
 def _checked(tools: list[DeclaredTool], *, outbound: OutboundClient) -> list[dict[str, Any]]:
-    """Raises `ValidationFailed` for an address that is not public, and a name that is there twice."""
+    """Check addresses and tool names. Raises `ValidationFailed` for an address that is not public, and for a
+    duplicate tool name.
+    """
     for place, tool in enumerate(tools):
         tool.url = public_url(outbound, tool.url, field=f"tools.{place}.url") or ""
         if tool.name in (earlier.name for earlier in tools[:place]):
-            raise ValidationFailed.field(f"tools.{place}.name", f"there is another tool {tool.name}")
+            raise ValidationFailed.field(f"tools.{place}.name", f"another tool is named {tool.name}")
     return [tool.model_dump() for tool in tools]
 
 
@@ -211,12 +220,12 @@ async def _check_voice(agent: Agent, voices: Voices) -> None:
     voice = agent.tts_voice_id
     if voice is not None and await voices.lacks(agent.organization_id, agent.tts_provider, voice):
         raise ValidationFailed.field(
-            "tts_voice_id", f"{agent.tts_provider} has no voice {voice}; `switchboard voices` lists those it has"
+            "tts_voice_id", f"{agent.tts_provider} has no voice {voice}; `switchboard voices` lists its voices"
         )
 
 
 async def _change_target(session: TenantSession, agent: Agent, data: AgentFields, *, keyring: KeyRing) -> None:
-    """Carry the agent's webhook over to where events look for it. Without a secret its deliveries are not signed."""
+    """Copy the agent's webhook to its event target. Without a secret its deliveries are not signed."""
     if not data.model_fields_set & {"webhook_url", "webhook_secret"}:
         return
     target = await owned_target(session, "agent", agent.id)

@@ -1,4 +1,4 @@
-"""The tools that an agent declares itself: functions behind an HTTP endpoint of the organization's own, signed as its webhook is."""
+"""Tools that an agent declares: HTTP endpoints of the organization, called with the same signature as its webhook."""
 
 import json
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _answer: TypeAdapter[JsonObject] = TypeAdapter(JsonObject)
 
 
 class AnyArguments(ToolParameters):
-    """Arguments as the declaration's JSON schema describes them; the endpoint judges them."""
+    """Arguments described by the declared JSON schema; the endpoint validates them."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -32,7 +32,7 @@ class _Endpoint:
 
 
 class HttpTool(AgentTool[AnyArguments]):
-    """Posts the model's arguments to the tool's endpoint, and tells the model what it answers."""
+    """Post the model's arguments to the tool's endpoint, and return the response to the model."""
 
     Parameters: ClassVar[type[ToolParameters]] = AnyArguments
 
@@ -63,13 +63,11 @@ class HttpTool(AgentTool[AnyArguments]):
         except OutboundError as error:
             raise ToolError(f"{self.name} could not be reached: {error}") from None
         if not 200 <= reply.status < 300:
-            raise ToolError(f"{self.name} answered {reply.status}")
+            raise ToolError(f"{self.name} returned status {reply.status}")
         try:
             return _answer.validate_json(reply.body) if reply.body.strip() else {}
         except ValidationError:
-            raise ToolError(
-                f"{self.name} answered something that is no JSON object of at most {ANSWER_BYTES // 1024} KiB"
-            ) from None
+            raise ToolError(f"{self.name} did not return a JSON object of at most {ANSWER_BYTES // 1024} KiB") from None
 
 
 def _told(context: ToolContext) -> dict[str, str | None]:
@@ -83,7 +81,7 @@ def _told(context: ToolContext) -> dict[str, str | None]:
 
 
 async def build_declared_tools(runtime: Runtime, agent: Agent) -> list[HttpTool]:
-    """What the agent declares, ready for a conversation."""
+    """Build the tools that an agent declares."""
     if not agent.tools:
         return []
     async with runtime.database.tenant(agent.organization_id) as session:

@@ -1,1 +1,1 @@
-"""How an organization's calls go."""
+"""Analytics: aggregate figures of an organization's calls."""

@@ -13,7 +13,7 @@ blueprint = Blueprint("analytics", __name__)
 @blueprint.get("/v1/analytics/overview")
 @endpoint(scope="analytics:read", query=DaysQuery, answer=OverviewOut)
 async def get_overview(session: TenantSession, query: DaysQuery) -> OverviewOut:
-    """Get aggregate call, cost and sentiment figures of a period."""
+    """Get aggregate call, cost, and sentiment figures for a period."""
     return await analytics.summarize_calls(session, query.days)
 
 

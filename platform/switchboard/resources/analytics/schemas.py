@@ -1,4 +1,4 @@
-"""Analytics on the wire (api-decisions, "Objects")."""
+"""API schemas of analytics."""
 
 from datetime import date
 
@@ -8,13 +8,13 @@ from switchboard.foundation.web.schemas import Answer, Dollars, Query
 
 
 class DaysQuery(Query):
-    """The period: so many days up to now, today included, in the organization's time zone."""
+    """The period: a number of days up to and including today, in the organization's time zone."""
 
     days: int = Field(30, ge=1, le=90)
 
 
 class Period(Answer):
-    """First and last day."""
+    """First and last day of a period."""
 
     first: date = Field(serialization_alias="from")
     to: date
@@ -22,7 +22,7 @@ class Period(Answer):
 
 
 class Sentiment(Answer):
-    """How many callers were in which mood."""
+    """Number of calls by the caller's sentiment."""
 
     positive: int
     neutral: int
@@ -31,24 +31,26 @@ class Sentiment(Answer):
 
 
 class OverviewOut(Answer):
-    """The period's calls. Averages and rates are null where there is nothing to take them of."""
+    """Figures of the period's calls. An average or rate without calls is null."""
 
     period: Period
     total_calls: int
     completed_calls: int
-    failed_calls: int = Field(description="Those that ended otherwise than `completed`.")
+    failed_calls: int = Field(description="Calls that ended with another status than `completed`.")
     inbound_calls: int
     outbound_calls: int
     total_minutes: float
-    average_duration_seconds: float | None = Field(description="Of completed calls.")
-    success_rate: float | None = Field(description="Share of successful calls among those that were judged, 0 to 1.")
+    average_duration_seconds: float | None = Field(description="Average over completed calls.")
+    success_rate: float | None = Field(
+        description="Share of successful calls among those with a success judgment, 0 to 1."
+    )
     total_cost: Dollars
     average_cost: Dollars | None
     sentiment: Sentiment
 
 
 class DayOut(Answer):
-    """A day's calls."""
+    """Figures of one day."""
 
     date: date
     total: int
@@ -61,6 +63,6 @@ class DayOut(Answer):
 
 
 class DaysOut(Answer):
-    """Every day of the period, oldest first, zeros included."""
+    """Every day of the period, oldest first, including days without calls."""
 
     items: list[DayOut]

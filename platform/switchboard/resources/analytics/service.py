@@ -1,4 +1,4 @@
-"""Aggregates over the calls themselves; a call belongs to the day on which it was created, by the organization's calendar."""
+"""Aggregates over calls. A call counts on the day of its creation in the organization's time zone."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -40,7 +40,7 @@ _OUTCOMES = text(
     """
 )
 _STEPS = ("endpoint", "transcript", "first_token", "first_audio", "first_frame")
-# Turns of the latest calls only: what a turn takes now is asked, and millions of turns need not be read for it.
+# Only the latest calls: this shows current latency, and must not read millions of turns.
 _LATENCIES = text(
     """
     select step, percentile_cont(0.5) within group (order by ms) as p50, percentile_cont(0.95) within group (order by ms) as p95
@@ -57,7 +57,7 @@ _LATENCIES = text(
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Why calls ended, or their status where that says it, and how many did."""
+    """Number of calls by ended reason, or by status where there is no reason."""
 
     reason: str
     calls: int
@@ -65,7 +65,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class StepLatency:
-    """Milliseconds from the caller's last voiced audio to a step of the agent's answer: the median, and what 95 of 100 turns keep below."""
+    """Milliseconds from the caller's last voiced audio to one step of the answer: median and 95th percentile."""
 
     step: str
     p50: float
@@ -84,7 +84,7 @@ class _Span:
 
 
 async def summarize_calls(session: TenantSession, days: int) -> OverviewOut:
-    """All calls of the period in one."""
+    """Summarize the calls of the period."""
     organization = await session.get_one(Organization, session.organization_id)
     span = _span(organization, days)
     row = (await (await session.connection()).execute(_OVERVIEW, span.values(organization))).one()
@@ -105,7 +105,7 @@ async def summarize_calls(session: TenantSession, days: int) -> OverviewOut:
 
 
 async def count_calls_by_day(session: TenantSession, days: int) -> list[DayOut]:
-    """Each day of the period."""
+    """Count the calls of each day of the period."""
     organization = await session.get_one(Organization, session.organization_id)
     span = _span(organization, days)
     values = {**span.values(organization), "zone": span.zone}
@@ -114,14 +114,16 @@ async def count_calls_by_day(session: TenantSession, days: int) -> list[DayOut]:
 
 
 async def count_outcomes(session: TenantSession, days: int) -> list[Outcome]:
-    """How the period's calls ended, the most frequent first."""
+    """Count the period's calls by outcome, most frequent first."""
     span = _span(organization := await session.get_one(Organization, session.organization_id), days)
     rows = (await (await session.connection()).execute(_OUTCOMES, span.values(organization))).all()
     return [Outcome(row.reason, row.calls) for row in rows]
 
 
 async def measure_step_latencies(session: TenantSession, days: int) -> list[StepLatency]:
-    """How fast the turns of the period's latest 500 calls were, step by step; only the steps that were reached."""
+    """Measure the latency of each step over the turns of the latest 500 calls of the period; steps that no turn
+    reached are left out.
+    """
     span = _span(organization := await session.get_one(Organization, session.organization_id), days)
     rows = (
         await (await session.connection()).execute(_LATENCIES, {**span.values(organization), "steps": list(_STEPS)})

@@ -1,1 +1,1 @@
-"""Automations: when an event happens, and its conditions hold, actions are taken one after the other."""
+"""Automations: an event whose conditions hold runs a list of actions in order."""

@@ -1,4 +1,4 @@
-"""What the built-in actions stand on. They register through the same hook as everybody's; what they are made with is all that sets them apart."""
+"""Dependencies injected into the built-in actions; otherwise they register like any plugin."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -13,21 +13,26 @@ ParamsT = TypeVar("ParamsT", bound=ActionParams)
 
 
 class BuiltInAction(AutomationAction[ParamsT]):
-    """An action of the platform's own."""
+    """An action of the platform."""
 
     async def check(self, params: Mapping[str, JsonValue]) -> None:
-        """Look at the parameters that are no templates, when the automation is written. Raises `ValidationFailed` with their names as fields."""
+        """Validate the parameters that are not templates, when the automation is saved. Raises `ValidationFailed`
+        with their names as fields.
+        """
 
 
 class DatabaseAction(BuiltInAction[ParamsT]):
-    """Writes in the transaction in which its result is kept: after a crash it has done both or nothing. What a service refuses fails it for good."""
+    """An action whose effect is in the transaction of its result: after a crash both are there or neither.
+
+    A refusal by a service fails the action permanently.
+    """
 
     def __init__(self, session: TenantSession) -> None:
         self.session = session
 
 
 class OutboundAction(BuiltInAction[ParamsT]):
-    """Sends a request to an address that a tenant chose, with no transaction open."""
+    """An action that sends a request to a tenant's address, with no transaction open."""
 
     def __init__(self, outbound: OutboundClient) -> None:
         self.outbound = outbound

@@ -1,4 +1,4 @@
-"""Filters and conditions over an event. What does not fit (a missing field, another type) does not hold; nothing raises."""
+"""Filters and conditions over an event. A missing field or a value of another type does not match; nothing raises."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, Literal
@@ -12,15 +12,15 @@ Operator = Literal["eq", "neq", "gt", "gte", "lt", "lte", "in", "not_in", "conta
 
 
 def validate_path(path: str) -> str:
-    """A dotted path into an event. Raises `ValueError` for one that can lead nowhere in any event."""
+    """Validate a dotted path into an event. Raises `ValueError` for a path that no event has."""
     root, *rest = path.split(".")
     if root not in ROOTS or (rest and root != "data") or not all(rest):
-        raise ValueError(f"{path!r} must be {', '.join(ROOTS[:-1])} or begin with data., like data.from_number")
+        raise ValueError(f"{path!r} must be {', '.join(ROOTS[:-1])}, or start with data., like data.from_number")
     return path
 
 
 def look_up(event: JsonObject, path: str) -> JsonValue:
-    """What is at a path, None where there is nothing: for automations null is nothing too."""
+    """Return the value at a path; None if there is none, which automations treat like null."""
     value: JsonValue = event
     for part in path.split("."):
         if isinstance(value, dict):
@@ -33,17 +33,17 @@ def look_up(event: JsonObject, path: str) -> JsonValue:
 
 
 def matches_filters(event: JsonObject, filters: Mapping[str, JsonValue]) -> bool:
-    """Whether every filter's field has exactly the filter's value."""
+    """Return whether every filter's field equals the filter's value."""
     return all(_equal(look_up(event, path), value) for path, value in filters.items())
 
 
 def condition_holds(event: JsonObject, field: str, operator: Operator, value: JsonValue) -> bool:
-    """Whether a condition holds (api-decisions, "Objects")."""
+    """Return whether a condition holds (docs/decisions/0009-automation-conditions-and-templates.md)."""
     return CHECKS[operator](look_up(event, field), value)
 
 
 def _equal(left: JsonValue, right: JsonValue) -> bool:
-    # Python's True is 1, JSON's is not.
+    # In Python True == 1; in JSON they differ.
     return isinstance(left, bool) == isinstance(right, bool) and left == right
 
 
@@ -58,7 +58,9 @@ def _contains(actual: JsonValue, value: JsonValue) -> bool:
 
 
 def _order(actual: JsonValue, value: JsonValue) -> int | None:
-    """Numbers by size, texts letter by letter, which puts timestamps in order too; None where the two cannot be compared."""
+    """Compare numbers by value and texts by code point, which orders timestamps too; None for values that cannot be
+    compared.
+    """
     if isinstance(actual, bool) or isinstance(value, bool):
         return None
     if isinstance(actual, int | float) and isinstance(value, int | float):

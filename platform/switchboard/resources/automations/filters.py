@@ -1,4 +1,4 @@
-"""What templates can do to a value. Each filter's work is bounded by the size of what it is given, and so is what it gives."""
+"""Template filters. The work and the result of each are bounded by the size of the input."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,7 +13,9 @@ MAX_DIGITS: Final = 10
 
 
 def to_text(value: Any) -> str:
-    """A value within a text: null is empty, true and false as in JSON, objects and lists are JSON. Raises `UndefinedError` for a missing one."""
+    """Render a value as text: null is empty, booleans, objects, and lists are JSON. Raises `UndefinedError` for a
+    missing value.
+    """
     if value is None:
         return ""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, bool | dict | list | tuple) else str(value)
@@ -24,7 +26,7 @@ def _bounded(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(*given: Any, **named: Any) -> Any:
         result = function(*given, **named)
         if isinstance(result, str) and len(result) > MAX_CHARACTERS:
-            raise ValueError(f"gives more than {MAX_CHARACTERS} characters")
+            raise ValueError(f"produces more than {MAX_CHARACTERS} characters")
         return result
 
     return run

@@ -1,4 +1,4 @@
-"""What workers do for automations."""
+"""Jobs of automations."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -12,17 +12,17 @@ BATCH = 5000
 
 
 async def evaluate_triggers(runtime: Runtime, *, organization_id: str, event_id: str) -> None:
-    """Record what an event that was just published makes automations do."""
+    """Record the runs that a new event triggers."""
     await triggers.record_runs(runtime, UUID(organization_id), UUID(event_id))
 
 
 async def wake_run_worker(runtime: Runtime) -> None:
-    """Have this worker look for runs now: some were just recorded."""
+    """Wake this worker's run loop for new runs."""
     runtime.runs_due.set()
 
 
 async def reconcile_triggers(runtime: Runtime) -> None:
-    """Find events whose wake-up was lost or whose worker died."""
+    """Recover events whose wake-up was lost or whose worker died."""
     async with runtime.database.system() as session:
         events = await untriggered(session)
     for organization_id, event_id in events:

@@ -1,4 +1,4 @@
-"""Automations and their runs."""
+"""Tables of automations and their runs."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -14,9 +14,9 @@ ActionStatus = Literal["pending", "running", "completed", "failed", "skipped"]
 
 
 class Automation(TenantTable, table=True):
-    """What is done by itself when an event of the type happens. Fields as in the specification's Automation.
+    """An automation, with the API's Automation fields.
 
-    The JSON columns hold what `schemas.py` has checked. `run_count` counts every run that was recorded, the skipped ones too.
+    The JSON columns hold what `schemas.py` has validated. `run_count` includes skipped runs.
     """
 
     __tablename__ = "automation"
@@ -34,7 +34,7 @@ class Automation(TenantTable, table=True):
 
 
 class ActionRecord(BaseModel):
-    """One action of a run: what it was when the run began, and what has come of it. `attempts` counts those that were begun."""
+    """One action of a run: its definition when the run started, and its result. `attempts` counts started attempts."""
 
     type: str
     params: dict[str, JsonValue]
@@ -47,11 +47,11 @@ class ActionRecord(BaseModel):
 
 
 class AutomationRun(TenantTable, table=True):
-    """What one event has made an automation do, and the entry of the queue at once.
+    """A run of an automation for one event, and at the same time its queue entry.
 
-    `event` is what conditions and templates see. `due_at` is when a worker may take the next action, which is the end of the lease while one is at
-    it, and None once the run is over; `lease_token` fences: only who holds it may write a result. `depth` is 1 where a person or a client caused
-    the event, and one more for each automation in between.
+    `event` is the context of conditions and templates. `due_at` is when a worker may take the next action: the end of
+    the lease while one is claimed, and None after the run. `lease_token` is a fencing token: only its holder may record
+    a result. `depth` is 1 if a user or an API client caused the event, plus 1 for each automation in between.
     """
 
     __tablename__ = "automation_run"
@@ -79,9 +79,9 @@ class AutomationRun(TenantTable, table=True):
     completed_at: datetime | None = None
 
     def records(self) -> list[ActionRecord]:
-        """The actions, in order."""
+        """Return the actions in order."""
         return [ActionRecord.model_validate(kept) for kept in self.actions]
 
     def keep(self, records: list[ActionRecord]) -> None:
-        """Write the actions down."""
+        """Store the actions."""
         self.actions = [record.model_dump(mode="json") for record in records]

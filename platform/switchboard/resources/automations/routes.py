@@ -33,8 +33,8 @@ async def list_automations(session: TenantSession, query: PageQuery) -> Page[Aut
 async def create_automation(session: TenantSession, data: AutomationCreate) -> AutomationOut:
     """Create an automation.
 
-    It runs from the next event on, unless it is not enabled. What can never work (an action that there is not, a template that is none, an id of
-    nothing) is answered 422 with the place of each fault, like `actions.1.params.body`.
+    It runs from the next event on, unless it is disabled. An action that can never work (an unknown action, an invalid
+    template, an unknown id) is a 422 that names the place of each error, like `actions.1.params.body`.
     """
     runtime = current_runtime()
     return AutomationOut.of(
@@ -54,7 +54,7 @@ async def get_automation(session: TenantSession, automation_id: UUID) -> Automat
 async def update_automation(session: TenantSession, automation_id: UUID, data: AutomationUpdate) -> AutomationOut:
     """Update an automation.
 
-    Only the given fields change. Runs that have begun go on as they were, also when it is disabled.
+    Only the given fields change. Runs that have started continue unchanged, even if the automation is disabled.
     """
     runtime = current_runtime()
     return AutomationOut.of(
@@ -69,7 +69,7 @@ async def update_automation(session: TenantSession, automation_id: UUID, data: A
 async def delete_automation(session: TenantSession, automation_id: UUID) -> None:
     """Delete an automation.
 
-    This cannot be undone. Its runs go with it; those that have begun stop where they are.
+    This cannot be undone. Its runs are deleted too; those that have started stop.
     """
     await automations.delete_automation(session, automation_id)
 
@@ -79,7 +79,7 @@ async def delete_automation(session: TenantSession, automation_id: UUID) -> None
 async def list_automation_runs(session: TenantSession, automation_id: UUID, query: PageQuery) -> Page[AutomationRunOut]:
     """List an automation's runs.
 
-    They are kept for thirty days after their end.
+    Runs are kept for thirty days after they end.
     """
     return await page(session, await automations.list_runs(session, automation_id), AutomationRunOut.of, query)
 
@@ -87,8 +87,8 @@ async def list_automation_runs(session: TenantSession, automation_id: UUID, quer
 @blueprint.post("/v1/automations/<automation_id>/runs/<run_id>/retry")
 @endpoint(scope="campaigns:write", answer=AutomationRunOut, errors=[InvalidState])
 async def retry_automation_run(session: TenantSession, automation_id: UUID, run_id: UUID) -> AutomationRunOut:
-    """Try a failed run again.
+    """Retry a failed run.
 
-    It goes on at the action that failed, as it began: what was done before is not done again. An addition to the specification.
+    It resumes with the action that failed; completed actions are not repeated. An addition to the specification.
     """
     return AutomationRunOut.of(await automations.retry_run(session, automation_id, run_id))

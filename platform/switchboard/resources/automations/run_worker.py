@@ -1,6 +1,8 @@
-"""The loop of a worker that takes runs on. The rows are the queue: a wake-up makes it look at once, without one it looks every second.
+"""The worker loop that advances automation runs. The rows are the queue: a wake-up makes the loop look at once,
+otherwise it looks every second.
 
-Actions may take long, so they hold none of the workers' slots for jobs: calls and texts never wait for a tenant's endpoint.
+Actions may take long, so they do not use the workers' job slots: calls and text messages never wait for a tenant's
+endpoint.
 """
 
 import asyncio
@@ -16,15 +18,15 @@ from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 MOST = 64
-"""Runs that a worker is at together."""
+"""Runs that a worker advances at the same time."""
 MOST_EACH = 8
-"""Those of one organization, so that its slow endpoints hold up nobody else's runs."""
+"""Runs of one organization at the same time, so that its slow endpoints do not delay other organizations."""
 POLL_SECONDS = 1.0
 STOP_SECONDS = 5.0
 
 
 class RunWorker:
-    """Takes runs on until told to stop."""
+    """Advance due runs until stopped."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -33,7 +35,9 @@ class RunWorker:
         self._owners: Counter[UUID] = Counter()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Take runs on; at the end, what is under way gets a few seconds, and what is left is due again when its lease lapses."""
+        """Advance runs until `stop` is set. Runs in progress then get a few seconds; the rest become due again when
+        their leases lapse.
+        """
         stopping = asyncio.create_task(self._wake_at(stop))
         try:
             while not stop.is_set():
@@ -47,11 +51,11 @@ class RunWorker:
             await self._finish()
 
     async def _start_due(self) -> int:
-        """Begin with what is due, as far as there is room; how many runs that were."""
+        """Start due runs up to the concurrency limits; return how many were started."""
         try:
             due = await system_queries.list_due_runs(self._runtime.database, limit=MOST, per_organization=MOST_EACH)
         except (SQLAlchemyError, OSError) as error:
-            logger.warning("automations wait for the database", error=type(error).__name__)
+            logger.warning("automation runs wait for the database", error=type(error).__name__)
             return 0
         started = 0
         for organization_id, run_id in due:
@@ -66,17 +70,17 @@ class RunWorker:
         return started
 
     async def _take(self, organization_id: UUID, run_id: UUID) -> None:
-        """Take a run on as far as it goes without a pause."""
+        """Advance a run until it has to wait."""
         moved = False
         try:
             while await runs.advance_run(self._runtime, organization_id, run_id):
                 moved = True
         except (SQLAlchemyError, OSError) as error:
-            logger.warning("run waits for the database", run_id=str(run_id), error=type(error).__name__)
+            logger.warning("automation run waits for the database", run_id=str(run_id), error=type(error).__name__)
         finally:
             self._owners -= Counter([organization_id])
             del self._under_way[run_id]
-            # One that cannot be moved now, because it is locked or the database is away, is looked at again by the clock.
+            # A run that cannot advance now, because it is locked or the database is away, is retried on the next tick.
             if moved:
                 self._due.set()
 

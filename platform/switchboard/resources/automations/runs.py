@@ -1,4 +1,4 @@
-"""Runs: a worker claims one, takes its next action and writes the result down, then lets go of it."""
+"""Advance runs: a worker claims a run, takes its next action, records the result, and releases the run."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ MAX_ERROR_CHARACTERS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """An action that this worker has taken on; `token` is what the run says while that holds."""
+    """An action that this worker has claimed; `token` is the run's lease token."""
 
     run: AutomationRun
     index: int
@@ -57,7 +57,7 @@ class _Step:
 
 
 async def advance_run(runtime: Runtime, organization_id: UUID, run_id: UUID) -> bool:
-    """Take a run's next action; answers False where it is not due or another worker is at it."""
+    """Take a run's next action; return False if it is not due or another worker has claimed it."""
     step = await _claim(runtime, organization_id, run_id)
     if step is None:
         return False
@@ -73,7 +73,7 @@ async def advance_run(runtime: Runtime, organization_id: UUID, run_id: UUID) -> 
         await _fail(runtime, step, f"The action took longer than {ACTION_SECONDS:.0f} seconds.", retryable=True)
     except Exception as error:  # a plugin's action may raise anything, and its run must end all the same
         logger.exception("action broke", run_id=str(run_id), action=step.record.type)
-        await _fail(runtime, step, f"The action broke: {type(error).__name__}.", retryable=True)
+        await _fail(runtime, step, f"The action raised {type(error).__name__}.", retryable=True)
     return True
 
 
@@ -87,7 +87,7 @@ async def _claim(runtime: Runtime, organization_id: UUID, run_id: UUID) -> _Step
         index = next(place for place, record in enumerate(records) if record.status in ("pending", "running"))
         record = records[index]
         if record.attempts == MAX_ATTEMPTS:
-            _end_failed(run, index, "The worker stopped each time that it was at it.")
+            _end_failed(run, index, "The worker stopped during each attempt.")
             return None
         record.attempts += 1
         record.status, record.started_at = "running", record.started_at or now()
@@ -97,7 +97,7 @@ async def _claim(runtime: Runtime, organization_id: UUID, run_id: UUID) -> _Step
 
 
 async def _act(runtime: Runtime, step: _Step) -> None:
-    """Do it and write the result down. Raises what the action raises, and then nothing of what it wrote is there."""
+    """Run the action and record its result. Any exception of the action propagates and rolls back what it wrote."""
     kind = runtime.registry.action(step.record.type)
     if kind is None:
         raise ActionError(f"no plugin provides the action {step.record.type}", retryable=False)
@@ -125,7 +125,7 @@ async def _act_within(
 
 
 def _params(kind: type[AutomationAction[ActionParams]], step: _Step) -> ActionParams:
-    """The parameters with this event. Raises `ActionError` where they do not fit."""
+    """Render the parameters for this event. Raises `ActionError` if they do not validate."""
     try:
         return kind.Params.model_validate(templates.render_params(step.record.params, step.run.event))
     except templates.TemplateFailed as failure:
@@ -135,7 +135,7 @@ def _params(kind: type[AutomationAction[ActionParams]], step: _Step) -> ActionPa
 
 
 async def _held(session: TenantSession, step: _Step) -> AutomationRun | None:
-    """The run, locked; None where it was deleted, or another worker has it since."""
+    """Return the run, locked; None if it was deleted or another worker has claimed it."""
     mine = _one(step.run.organization_id, step.run.id).where(col(AutomationRun.lease_token) == step.token)
     return (await session.exec(mine.with_for_update())).one_or_none()
 
@@ -147,7 +147,9 @@ def _one(organization_id: UUID, run_id: UUID) -> SelectOfScalar[AutomationRun]:
 
 
 def _complete(run: AutomationRun, step: _Step, result: JsonObject) -> None:
-    """Keep an action's result; the next one is due at once. Raises `ActionError` for a result that cannot be kept."""
+    """Record an action's result and make the next action due. Raises `ActionError` for a result that cannot be
+    stored.
+    """
     try:
         size = len(json.dumps(result, ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError):
@@ -166,7 +168,7 @@ def _complete(run: AutomationRun, step: _Step, result: JsonObject) -> None:
 
 
 async def _postpone(runtime: Runtime, step: _Step, until: datetime) -> None:
-    """The run is due again when its time has come."""
+    """Make the run due again at the postponed time."""
     async with runtime.database.tenant(step.run.organization_id) as session:
         run = await _held(session, step)
         if run is not None:
@@ -177,7 +179,7 @@ async def _postpone(runtime: Runtime, step: _Step, until: datetime) -> None:
 
 
 async def _fail(runtime: Runtime, step: _Step, message: str, *, retryable: bool) -> None:
-    """Write a failed attempt down: another follows where that may help, else the run is over."""
+    """Record a failed attempt, and schedule another one if a retry may help; otherwise end the run."""
     async with runtime.database.tenant(step.run.organization_id) as session:
         run = await _held(session, step)
         if run is None:
@@ -193,7 +195,7 @@ async def _fail(runtime: Runtime, step: _Step, message: str, *, retryable: bool)
 
 
 def _end_failed(run: AutomationRun, index: int, message: str) -> None:
-    """An action has failed for good, and those after it are not taken."""
+    """Record the permanent failure of an action; the remaining actions are skipped."""
     records, moment = run.records(), now()
     failed, message = records[index], message[:MAX_ERROR_CHARACTERS]
     failed.status, failed.error, failed.completed_at = "failed", message, moment
@@ -205,6 +207,6 @@ def _end_failed(run: AutomationRun, index: int, message: str) -> None:
 
 
 def _end(run: AutomationRun, status: Literal["completed", "failed"], moment: datetime) -> None:
-    """The run ends at the moment its last action did."""
+    """End the run at the time of its last action."""
     run.status, run.completed_at, run.due_at, run.lease_token = status, moment, None, None
     metrics.automation_runs.labels(status).inc()

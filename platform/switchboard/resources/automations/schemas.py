@@ -1,4 +1,4 @@
-"""Automations on the wire (specification, "Automation" and "Automation run"; api-decisions, "Objects")."""
+"""API schemas of automations."""
 
 import json
 from typing import Annotated
@@ -33,13 +33,13 @@ Filters = Annotated[
     AfterValidator(_checked_filters),
     Field(
         max_length=MAX_FILTERS,
-        description="Path and value of each field that must have exactly this value; else no run is recorded.",
+        description="Path and required value of fields; an event that does not match records no run.",
     ),
 ]
 
 
 class Condition(RequestBody):
-    """What must hold for the actions to be taken; where it does not, the run is `skipped`."""
+    """A condition for the actions; if it does not hold, the run is `skipped`."""
 
     field: Annotated[str, Field(max_length=255, examples=["data.body"]), AfterValidator(validate_path)]
     operator: Operator
@@ -58,16 +58,16 @@ class Condition(RequestBody):
         if operator in ORDERING and (isinstance(value, bool) or not isinstance(value, int | float | str)):
             raise ValueError(f"{operator} takes a number or a text")
         if operator == "contains" and (value is None or value == ""):
-            raise ValueError("contains takes what is to be contained")
+            raise ValueError("contains takes a value to look for")
         return value
 
 
 class Action(RequestBody):
-    """One thing to do."""
+    """An action and its parameters."""
 
     type: str = Field(max_length=64, description="A built-in action or one of a plugin.", examples=["send_sms"])
     params: dict[str, JsonValue] = Field(
-        default_factory=dict, description="The action's own; texts in it are templates over the event."
+        default_factory=dict, description="Parameters of the action; texts in them are templates over the event."
     )
 
     @field_validator("params")
@@ -78,15 +78,15 @@ class Action(RequestBody):
         return value
 
 
-Conditions = Annotated[list[Condition], Field(max_length=MAX_CONDITIONS, description="All must hold.")]
+Conditions = Annotated[list[Condition], Field(max_length=MAX_CONDITIONS, description="All conditions must hold.")]
 Actions = Annotated[
     list[Action],
-    Field(min_length=1, max_length=MAX_ACTIONS, description="Taken in order; the next waits for the one before."),
+    Field(min_length=1, max_length=MAX_ACTIONS, description="Run in order; each waits for the one before."),
 ]
 
 
 class AutomationFields(RequestBody):
-    """What create and update have in common."""
+    """Fields that create and update share."""
 
     description: str | None = Field(None, max_length=1000)
     trigger_filters: Filters = Field(default_factory=dict)
@@ -105,7 +105,7 @@ class AutomationCreate(AutomationFields):
 
 
 class AutomationUpdate(AutomationFields, PartialBody):
-    """Only the fields that are given change; runs that have begun go on as they were."""
+    """A partial update of an automation. Runs that have started continue unchanged."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"enabled": False}]})
 
@@ -125,7 +125,7 @@ class AutomationOut(Answer):
     trigger_filters: dict[str, JsonValue]
     conditions: list[Condition]
     actions: list[Action]
-    run_count: int = Field(description="Runs recorded so far, skipped ones included.")
+    run_count: int = Field(description="Runs recorded so far, including skipped ones.")
     last_run_at: Moment | None
     created_at: Moment
 
@@ -135,35 +135,35 @@ class AutomationOut(Answer):
 
 
 class ActionRunOut(Answer):
-    """What came of one action of a run."""
+    """The result of one action of a run."""
 
-    index: int = Field(description="Its place among the automation's actions, from 0.")
+    index: int = Field(description="Position among the automation's actions, from 0.")
     type: str
-    status: ActionStatus = Field(description="`skipped`: an action before it failed, or the run was skipped.")
-    attempts: int = Field(description="How often it was begun.")
-    error: str | None = Field(description="Why it failed, or why its last attempt did.")
+    status: ActionStatus = Field(description="`skipped`: an earlier action failed, or the run was skipped.")
+    attempts: int = Field(description="Number of attempts.")
+    error: str | None = Field(description="Why it failed, or why its last attempt failed.")
     result: dict[str, JsonValue] | None
     started_at: Moment | None
     completed_at: Moment | None
 
 
 class AutomationRunOut(Answer):
-    """What one event made an automation do."""
+    """A run of an automation for one event."""
 
     id: UUID
     automation_id: UUID
     trigger_event: str
     status: str = Field(
-        description="`running`, then `completed` or `failed`; `skipped` where a condition did not hold or the loop guard stopped it."
+        description="`running`, then `completed` or `failed`; `skipped` if a condition did not hold or the loop guard stopped it."
     )
     started_at: Moment
     completed_at: Moment | None
-    event_id: UUID = Field(description="The event's; an addition.")
+    event_id: UUID = Field(description="Id of the event; an addition.")
     depth: int = Field(
-        description="1, and one more for each automation whose doing led to the event; above 5 the run is skipped; an addition."
+        description="1, plus 1 for each automation that led to the event; above 5 the run is skipped; an addition."
     )
     error_message: str | None = Field(description="Why it failed or was skipped; an addition.")
-    actions: list[ActionRunOut] = Field(description="What came of each; an addition.")
+    actions: list[ActionRunOut] = Field(description="Result of each action; an addition.")
 
     @classmethod
     def of(cls, run: AutomationRun) -> "AutomationRunOut":

@@ -1,4 +1,4 @@
-"""Rules of automations."""
+"""Business rules of automations."""
 
 from uuid import UUID
 
@@ -17,12 +17,12 @@ from switchboard.resources.automations.validation import validate_actions
 
 
 def list_automations(session: TenantSession) -> SelectOfScalar[Automation]:
-    """The organization's automations."""
+    """Select the organization's automations."""
     return session.select(Automation)
 
 
 async def get_automation(session: TenantSession, automation_id: UUID, *, lock: bool = False) -> Automation:
-    """Raises `NotFound`."""
+    """Return an automation. Raises `NotFound`."""
     rows = list_automations(session).where(col(Automation.id) == automation_id)
     automation = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
     if automation is None:
@@ -33,7 +33,7 @@ async def get_automation(session: TenantSession, automation_id: UUID, *, lock: b
 async def list_runs(
     session: TenantSession, automation_id: UUID, *, status: str | None = None
 ) -> SelectOfScalar[AutomationRun]:
-    """An automation's runs. Raises `NotFound`."""
+    """Select an automation's runs. Raises `NotFound`."""
     automation = await get_automation(session, automation_id)
     rows = select(AutomationRun).where(
         col(AutomationRun.organization_id) == automation.organization_id,
@@ -43,7 +43,7 @@ async def list_runs(
 
 
 async def get_run(session: TenantSession, automation_id: UUID, run_id: UUID, *, lock: bool = False) -> AutomationRun:
-    """One of an automation's runs. Raises `NotFound`."""
+    """Return one run of an automation. Raises `NotFound`."""
     rows = (await list_runs(session, automation_id)).where(col(AutomationRun.id) == run_id)
     run = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
     if run is None:
@@ -52,10 +52,12 @@ async def get_run(session: TenantSession, automation_id: UUID, run_id: UUID, *, 
 
 
 async def retry_run(session: TenantSession, automation_id: UUID, run_id: UUID) -> AutomationRun:
-    """Take a failed run up again at the action that failed; what was done before it stays done. Raises `NotFound` and `InvalidState`."""
+    """Resume a failed run at the action that failed. Completed actions are not repeated. Raises `NotFound` and
+    `InvalidState`.
+    """
     run = await get_run(session, automation_id, run_id, lock=True)
     if run.status != "failed":
-        raise InvalidState(f"The run is {run.status}. Only one that failed can be tried again.")
+        raise InvalidState(f"The run is {run.status}. Only a failed run can be retried.")
     records = run.records()
     run.keep(
         [
@@ -71,7 +73,7 @@ async def retry_run(session: TenantSession, automation_id: UUID, run_id: UUID) -
 async def create_automation(
     session: TenantSession, data: AutomationCreate, *, registry: Registry, outbound: OutboundClient
 ) -> Automation:
-    """Make an automation. Raises `ValidationFailed`, which names each action that can never run."""
+    """Create an automation. Raises `ValidationFailed`, which names each action that can never run."""
     await validate_actions(session, data.actions, registry=registry, outbound=outbound)
     automation = Automation(id=new_id(), organization_id=session.organization_id, **data.model_dump(mode="json"))
     session.add(automation)
@@ -82,7 +84,9 @@ async def create_automation(
 async def update_automation(
     session: TenantSession, automation_id: UUID, data: AutomationUpdate, *, registry: Registry, outbound: OutboundClient
 ) -> Automation:
-    """Change the given fields; runs that have begun go on as they were. Raises `NotFound` and what `create` raises."""
+    """Change the given fields. Runs that have started continue unchanged. Raises `NotFound` and what
+    `create_automation` raises.
+    """
     automation = await get_automation(session, automation_id, lock=True)
     if "actions" in data.model_fields_set:
         await validate_actions(session, data.actions, registry=registry, outbound=outbound)
@@ -93,7 +97,7 @@ async def update_automation(
 
 
 async def delete_automation(session: TenantSession, automation_id: UUID) -> None:
-    """Delete an automation for good, with its runs: those that have begun stop where they are. Raises `NotFound`."""
+    """Delete an automation for good with its runs; those that have started stop. Raises `NotFound`."""
     automation = await get_automation(session, automation_id, lock=True)
     await set_trigger(session, automation.id, None)
     await session.delete(automation)

@@ -1,7 +1,8 @@
-"""Templates over an event: Jinja's expressions, and nothing with which one could reach out, loop, or grow without end.
+"""Templates over an event: Jinja expressions without any way to reach outside, loop, or grow without bound.
 
-Statements, calls, powers and foreign filters are refused when the automation is written; values are JSON, so there is no attribute to reach for.
-A template that is one expression and nothing else keeps its type: `{{ data.duration_seconds }}` is a number.
+Statements, calls, powers, and unknown filters are refused when the automation is saved. Values are JSON, so there are
+no attributes to reach. A template that is a single expression keeps its type: `{{ data.duration_seconds }}` is a
+number.
 """
 
 import json
@@ -33,18 +34,20 @@ REFUSED: Final[Mapping[type[nodes.Node], str]] = {
     nodes.Call: "calls are not allowed",
     nodes.Concat: "~ is not allowed: write {{ one }}{{ other }}",
 }
-# What evaluating may raise: a missing name, types that do not go together, a division by zero, an index too far.
+# Errors of an evaluation: a missing name, incompatible types, a division by zero, an index out of range.
 FAILURES: Final = (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError)
 
 Expression: TypeAlias = Callable[[JsonObject], Any]
 
 
 class TemplateFailed(Exception):
-    """A template cannot be used with this event; the message says where it is (`params.headers.X-Name`) and what about it."""
+    """A template that cannot be rendered for this event; the message names its place (`params.headers.X-Name`) and
+    the reason.
+    """
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    """Jinja over JSON: `a.b` is a key and never a Python attribute; only numbers are multiplied."""
+    """Jinja over JSON: `a.b` is a key and never a Python attribute; only numbers can be multiplied."""
 
     intercepted_binops = frozenset({"*"})
 
@@ -75,19 +78,19 @@ ENVIRONMENT: Final = _environment()
 
 
 def is_template(value: JsonValue) -> bool:
-    """Whether a value is a text with something to fill in."""
+    """Return whether a value is a text with an expression in it."""
     return isinstance(value, str) and any(mark in value for mark in ("{{", "{%", "{#"))
 
 
 def has_template(value: JsonValue) -> bool:
-    """Whether a value is or holds a template."""
+    """Return whether a value is or contains a template."""
     if isinstance(value, dict):
         return any(has_template(item) for item in value.values())
     return any(has_template(item) for item in value) if isinstance(value, list) else is_template(value)
 
 
 def count_expressions(value: JsonValue) -> int:
-    """How many expressions a value holds, at most."""
+    """Return an upper bound of the number of expressions in a value."""
     if isinstance(value, dict):
         return sum(map(count_expressions, value.values()))
     if isinstance(value, list):
@@ -96,7 +99,7 @@ def count_expressions(value: JsonValue) -> int:
 
 
 def find_template_errors(value: JsonValue, path: str) -> list[tuple[str, str]]:
-    """Path and message of each template in a value that can never be used."""
+    """Return the path and message of each template in a value that can never render."""
     if isinstance(value, dict):
         return [fault for key, item in value.items() for fault in find_template_errors(item, f"{path}.{key}")]
     if isinstance(value, list):
@@ -111,14 +114,14 @@ def find_template_errors(value: JsonValue, path: str) -> list[tuple[str, str]]:
 
 
 def render_params(params: Mapping[str, JsonValue], event: JsonObject) -> JsonObject:
-    """Parameters with their templates filled in. Raises `TemplateFailed`."""
+    """Render the templates in the parameters. Raises `TemplateFailed`."""
     filled = {name: _filled(value, event, f"params.{name}") for name, value in params.items()}
     try:
         size = len(json.dumps(filled, ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError):
-        raise TemplateFailed("params: a template gives something that is not JSON") from None
+        raise TemplateFailed("params: a template produces a value that is not JSON") from None
     if size > MAX_RENDERED:
-        raise TemplateFailed(f"params: are longer than {MAX_RENDERED} characters")
+        raise TemplateFailed(f"params: longer than {MAX_RENDERED} characters")
     return filled
 
 
@@ -143,13 +146,15 @@ def _evaluated(source: str, event: JsonObject) -> JsonValue:
     else:
         result = "".join(map(to_text, values))
     if isinstance(result, str) and len(result) > MAX_CHARACTERS:
-        raise ValueError(f"gives more than {MAX_CHARACTERS} characters")
+        raise ValueError(f"produces more than {MAX_CHARACTERS} characters")
     return result
 
 
 @lru_cache(maxsize=512)
 def _parts(source: str) -> tuple[str | Expression, ...]:
-    """A template's texts and expressions, in order. Raises what Jinja and Python raise for what cannot be compiled."""
+    """Split a template into texts and expressions, in order. Raises what Jinja and Python raise for a template that
+    does not compile.
+    """
     if len(source) > MAX_SOURCE:
         raise ValueError(f"is longer than {MAX_SOURCE} characters")
     parts: list[str | Expression] = []
@@ -184,7 +189,7 @@ def _compiled(code: str) -> Expression:
 
 
 def _check(node: nodes.Node) -> None:
-    """Raises `ValueError` for what no template may hold."""
+    """Raise `ValueError` for syntax that templates may not use."""
     if not isinstance(node, ALLOWED):
         raise ValueError(REFUSED.get(type(node), f"{type(node).__name__.lower()} is not allowed"))
     if isinstance(node, nodes.Name) and node.name not in ROOTS:
@@ -192,7 +197,7 @@ def _check(node: nodes.Node) -> None:
     if isinstance(node, nodes.Filter | nodes.Test):
         _check_use(node, FILTERS if isinstance(node, nodes.Filter) else TESTS)
     if isinstance(node, nodes.Const) and not _is_json(node.value):
-        raise ValueError("there is a text with NUL or half a character, or a number without end")
+        raise ValueError("contains a NUL, an unpaired surrogate, or an infinite number")
 
 
 def _check_use(node: nodes.Filter | nodes.Test, known: Mapping[str, Callable[..., Any]]) -> None:

@@ -1,4 +1,6 @@
-"""An event has pulled triggers: for each automation that it is of interest to, a run is recorded, in one transaction with the trigger's end."""
+"""Evaluate the triggers of an event: record a run for each matching automation, in the transaction that clears the
+trigger.
+"""
 
 from typing import Any
 from uuid import UUID
@@ -20,27 +22,29 @@ from switchboard.resources.automations.schemas import Condition
 from switchboard.runtime import Runtime
 
 MAX_DEPTH = 5
-"""Api-decisions, "Objects": an automation never fires on what its own run caused more than five deep."""
-LOOP = f"The loop guard stopped it: {MAX_DEPTH} runs of automations, each caused by the one before, led to this event."
+"""Depth above which an automation does not run on events that its own run caused
+(docs/decisions/0009-automation-conditions-and-templates.md).
+"""
+LOOP = f"Stopped by the loop guard: a chain of {MAX_DEPTH} automation runs led to this event."
 
 _timestamp: TypeAdapter[Any] = TypeAdapter(Moment)
 
 
 async def record_runs(runtime: Runtime, organization_id: UUID, event_id: UUID) -> None:
-    """Record the runs of an event, unless that has been done."""
+    """Record the runs of an event, unless they have been recorded."""
     async with runtime.database.tenant(organization_id) as session:
         waiting = (
             col(Event.organization_id) == organization_id,
             col(Event.id) == event_id,
             col(Event.trigger_due_at).is_not(None),
         )
-        # Not the row's own lock: those who tell plugins of events pass by what is locked.
+        # An advisory lock instead of the row's: the job that notifies plugins skips locked events.
         await session.exec(select(func.pg_advisory_xact_lock(func.hashtextextended(f"triggers of {event_id}", 0))))
         event = (await session.exec(select(Event).where(*waiting))).one_or_none()
         if event is None:
             return
         body = build_event_context(event)
-        # In the order of their ids, so that two events never wait for each other's counters.
+        # In the order of ids, so that two events never wait for each other's counters.
         wanted = (
             col(Automation.id).in_(event.triggered),
             col(Automation.enabled),
@@ -54,7 +58,7 @@ async def record_runs(runtime: Runtime, organization_id: UUID, event_id: UUID) -
 
 
 def build_event_context(event: Event) -> JsonObject:
-    """An event as filters, conditions and templates see it: a webhook's body, and what names it."""
+    """Build the context of filters, conditions, and templates: a webhook's body, and the event's identifiers."""
     timestamp = _timestamp.dump_python(event.occurred_at, mode="json")
     return {
         "event": event.name,
@@ -96,7 +100,7 @@ async def _record(session: TenantSession, automation: Automation, event: Event, 
 
 
 def _unmet(automation: Automation, body: JsonObject) -> str | None:
-    """The first condition that does not hold, in words."""
+    """Describe the first condition that does not hold; None if all hold."""
     for index, kept in enumerate(automation.conditions):
         condition = Condition.model_validate(kept)
         if not condition_holds(body, condition.field, condition.operator, condition.value):

@@ -1,4 +1,6 @@
-"""Whether actions can ever run. Every fault is found at once and named by its place, `actions.1.params.body`."""
+"""Validate actions when an automation is saved. Reports every error at once, named by its place,
+`actions.1.params.body`.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
@@ -22,9 +24,9 @@ Faults: TypeAlias = list[tuple[str, str]]
 async def validate_actions(
     session: TenantSession, actions: Sequence[Action], *, registry: Registry, outbound: OutboundClient
 ) -> None:
-    """Raises `ValidationFailed`. What templates will give is judged when they have been filled in."""
+    """Validate actions. Raises `ValidationFailed`. Rendered template values are validated when the action runs."""
     if templates.count_expressions([action.params for action in actions]) > MAX_EXPRESSIONS:
-        raise ValidationFailed.field("actions", f"must hold at most {MAX_EXPRESSIONS} template expressions")
+        raise ValidationFailed.field("actions", f"must contain at most {MAX_EXPRESSIONS} template expressions")
     found: list[FieldError] = []
     for index, action in enumerate(actions):
         faults = await _faults(session, action, registry=registry, outbound=outbound)
@@ -55,7 +57,7 @@ async def _faults(session: TenantSession, action: Action, *, registry: Registry,
 
 
 def _static_faults(kind: type[AutomationAction[ActionParams]], params: Mapping[str, JsonValue]) -> Faults:
-    """What the action's own model refuses, but for what is a template yet."""
+    """Return the validation errors of the action's model, except those about templates."""
     try:
         kind.Params.model_validate(dict(params))
     except ValidationError as error:
@@ -66,12 +68,12 @@ def _static_faults(kind: type[AutomationAction[ActionParams]], params: Mapping[s
 
 
 def _field(place: tuple[str | int, ...]) -> str:
-    # Pydantic says "[key]" where a key is at fault and not what is under it.
+    # Pydantic reports "[key]" if the key itself is invalid, and not the value under it.
     return ".".join(str(part) for part in ("params", *place) if part != "[key]")
 
 
 def _leads_to_template(params: Mapping[str, JsonValue], place: tuple[str | int, ...]) -> bool:
-    """Whether a fault is about a value that is or holds a template; the parameters as a whole are not meant."""
+    """Return whether an error is about a value that is or contains a template, other than the parameters as a whole."""
     name, *rest = place or ("",)
     value = params.get(str(name))
     for part in rest:

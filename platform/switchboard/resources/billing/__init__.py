@@ -1,1 +1,1 @@
-"""What things cost."""
+"""Billing: costs, the ledger, and the balance."""

@@ -1,4 +1,4 @@
-"""What calls, texts and the rest cost, from their usage and the organization's prices."""
+"""Costs of calls, text messages, and the rest, from their usage and the organization's prices."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,10 @@ MILLIONTH = Decimal("0.000001")
 
 
 def calculate_call_costs(prices: Prices, usage: CallUsage, *, duration_seconds: float) -> dict[str, Decimal]:
-    """US dollars by part: `carriage` (each minute begun), `speech_to_text`, `text_to_speech`, `model`, `embedding`."""
+    """Calculate a call's costs in US dollars by part.
+
+    The parts are `carriage` (per started minute), `speech_to_text`, `text_to_speech`, `model`, and `embedding`.
+    """
     parts = {
         "carriage": Decimal(str(prices.call_minute)) * math.ceil(duration_seconds / 60),
         "speech_to_text": Decimal(str(prices.transcription_minute)) * Decimal(str(usage.speech_to_text_seconds)) / 60,
@@ -24,7 +27,9 @@ def calculate_call_costs(prices: Prices, usage: CallUsage, *, duration_seconds: 
 
 
 def estimate_call_cost(prices: Prices, *, minutes: int) -> Decimal:
-    """US dollars to set aside for the first so many minutes of a call: a talkative minute has these, of everything."""
+    """Estimate the cost in US dollars of the first minutes of a call, to hold the amount: a talkative minute uses
+    every part.
+    """
     models = [ModelUsage("", input_tokens=6000 * minutes, output_tokens=500 * minutes)]
     usage = CallUsage(
         60.0 * minutes, 1000 * minutes, models, embeddings=[ModelUsage("", input_tokens=200 * minutes, output_tokens=0)]
@@ -33,12 +38,14 @@ def estimate_call_cost(prices: Prices, *, minutes: int) -> Decimal:
 
 
 def calculate_model_cost(prices: Prices, usage: Sequence[ModelUsage]) -> Decimal:
-    """US dollars for requests to a model: its own reported cost where it reports one, else its tokens at the organization's prices."""
+    """Calculate the cost in US dollars of model requests: the cost that the provider reports, or else tokens at the
+    organization's prices.
+    """
     return _reported_or(usage, prices.model_1000_input_tokens, prices.model_1000_output_tokens)
 
 
 def calculate_embedding_cost(prices: Prices, usage: Sequence[ModelUsage]) -> Decimal:
-    """The same for requests to an embedding model."""
+    """Calculate the cost in US dollars of embedding requests, like `calculate_model_cost`."""
     return _reported_or(usage, prices.embedding_1000_tokens, 0.0)
 
 
@@ -54,5 +61,5 @@ def _reported_or(usage: Sequence[ModelUsage], input_price: float, output_price: 
 
 
 def calculate_text_cost(prices: Prices, segments: int) -> Decimal:
-    """US dollars for a text that a carrier has taken."""
+    """Calculate the cost in US dollars of a text message that a carrier has accepted."""
     return (Decimal(str(prices.text_segment)) * segments).quantize(MILLIONTH)

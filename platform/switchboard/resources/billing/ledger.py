@@ -1,6 +1,8 @@
-"""Every cost and top-up is an entry, the balance is their sum. A prepaid organization sets money aside before it is spent, so it cannot owe.
+"""The ledger: each cost and top-up is an entry, and the balance is their sum. A prepaid organization's money is held
+before it is spent, so it cannot go into debt.
 
-All of an organization's money moves under the lock of its account's row, in the transaction of what the money is for.
+All changes of an organization's balance happen under the lock of its account row, in the transaction of what is paid
+for.
 """
 
 from datetime import datetime
@@ -22,9 +24,9 @@ Spending = Literal["call", "analysis", "text", "number", "embedding", "simulatio
 
 
 async def hold_funds(session: TenantSession, reference: UUID, amount: Decimal) -> None:
-    """Set money aside for something about to be begun, or carried on: `amount` is for all of it. Raises `InsufficientBalance`.
+    """Hold `amount` in total for something that starts or continues. Raises `InsufficientBalance`.
 
-    Does nothing for an organization that pays afterwards.
+    Does nothing for a postpaid organization.
     """
     if (await policy_of(session, session.organization_id)).billing_mode != "prepaid":
         return
@@ -38,7 +40,7 @@ async def hold_funds(session: TenantSession, reference: UUID, amount: Decimal) -
 
 
 async def require_solvency(session: TenantSession) -> None:
-    """Refuse what is charged once it has been used to a prepaid organization that owes already. Raises `InsufficientBalance`."""
+    """Refuse a prepaid organization with a negative balance what is charged after use. Raises `InsufficientBalance`."""
     if (await policy_of(session, session.organization_id)).billing_mode != "prepaid":
         return
     if (await get_account_balance(session))[0] < await _set_aside(session):
@@ -46,7 +48,7 @@ async def require_solvency(session: TenantSession) -> None:
 
 
 async def settle_hold(session: TenantSession, kind: Spending, reference: UUID, amount: Decimal) -> None:
-    """Something is over: what was set aside is free again, and what it cost is charged. Settled twice, the first counts."""
+    """Release a hold and charge the actual cost; repeated calls change nothing."""
     organization_id = session.organization_id
     account = await _locked(session)
     await session.exec(
@@ -64,7 +66,7 @@ async def settle_hold(session: TenantSession, kind: Spending, reference: UUID, a
 
 
 async def credit_account(session: TenantSession, amount: Decimal, *, note: str = "") -> Decimal:
-    """Top an organization up, or take back with an amount below zero; the new balance."""
+    """Top up an organization, or charge it with a negative amount; return the new balance."""
     account = await _locked(session)
     session.add(LedgerEntry(organization_id=account.organization_id, kind="credit", amount=amount, note=note))
     account.balance += amount
@@ -73,14 +75,14 @@ async def credit_account(session: TenantSession, amount: Decimal, *, note: str =
 
 
 async def get_account_balance(session: TenantSession) -> tuple[Decimal, datetime | None]:
-    """The sum of all entries, and when the last was made."""
+    """Return the sum of all entries, and the time of the last one."""
     rows = session.select(Account)
     account = (await session.exec(rows)).one_or_none()
     return (account.balance, account.updated_at) if account else (Decimal(0), None)
 
 
 def list_entries(session: TenantSession) -> SelectOfScalar[LedgerEntry]:
-    """Everything that was charged or topped up."""
+    """Select the organization's ledger entries."""
     return session.select(LedgerEntry)
 
 

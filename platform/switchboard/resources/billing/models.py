@@ -1,4 +1,4 @@
-"""The ledger."""
+"""Tables of the ledger."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -13,7 +13,9 @@ Money = Numeric(14, 6)
 
 
 class Account(TenantTable, table=True):
-    """One an organization, under the organization's id, once it has an entry. `balance` is the sum of its entries; its row is their lock."""
+    """The account of an organization, under the organization's id, created with its first entry. `balance` is the
+    sum of its entries; the row is their lock.
+    """
 
     __tablename__ = "account"
 
@@ -22,7 +24,7 @@ class Account(TenantTable, table=True):
 
 
 class LedgerEntry(TenantTable, table=True):
-    """A cost (below zero) or a top-up. Never changed; what it is for (`kind`, `reference`) is charged once."""
+    """A cost (negative) or a top-up (positive). Immutable; each (`kind`, `reference`) is charged once."""
 
     __tablename__ = "ledger_entry"
     __table_args__ = (
@@ -47,7 +49,7 @@ class LedgerEntry(TenantTable, table=True):
 
 
 class LedgerHold(TenantTable, table=True):
-    """Money of a prepaid organization set aside for something under way, whose id it has."""
+    """Money of a prepaid organization held for something in progress, under the same id."""
 
     __tablename__ = "ledger_hold"
     __table_args__ = (Index(None, "organization_id"),)

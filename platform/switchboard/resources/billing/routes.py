@@ -1,4 +1,4 @@
-"""The endpoint of the balance."""
+"""Endpoint of the balance."""
 
 from quart import Blueprint
 
@@ -18,7 +18,8 @@ blueprint = Blueprint("billing", __name__)
 async def get_balance(session: TenantSession, principal: Principal) -> BalanceOut:
     """Get the balance.
 
-    The sum of all costs and top-ups. A prepaid organization is answered 402 before it would owe; one that pays afterwards goes below zero.
+    The sum of all costs and top-ups. A prepaid organization gets 402 before its balance would become negative; a
+    postpaid balance may be negative.
     """
     organization = await session.get_one(Organization, principal.organization_id)
     balance, updated_at = await ledger.get_account_balance(session)

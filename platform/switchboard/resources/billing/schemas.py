@@ -1,4 +1,4 @@
-"""The balance on the wire (api-decisions, "Objects")."""
+"""API schema of the balance."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ from switchboard.foundation.web.schemas import Answer, Dollars, Moment
 
 
 class BalanceOut(Answer):
-    """What an organization has left, or owes."""
+    """An organization's balance."""
 
     balance: Dollars
     currency: Literal["USD"] = "USD"

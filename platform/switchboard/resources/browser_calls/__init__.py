@@ -1,1 +1,1 @@
-"""Calling from a browser or a phone app: tokens, and the numbers that one can call from."""
+"""Browser calls: tokens, and the phone numbers that a browser or a phone app can call from."""

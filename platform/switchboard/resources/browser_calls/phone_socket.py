@@ -1,6 +1,7 @@
-"""Where browsers and apps call over a carrier that has no client SDK: `/browser-calls/<carrier>/<organization>`.
+"""WebSocket of browsers and apps that call over a carrier without a client SDK:
+`/browser-calls/<carrier>/<organization>`.
 
-The carrier's plugin speaks with them and asks for a token; any page may try, as it may with a carrier's SDK.
+The carrier's plugin speaks the protocol and asks for a token. Any page may connect, as it may with a carrier's SDK.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ STOP_SECONDS = 3.0
 
 
 async def _until_stopping(runtime: Runtime, call: Coroutine[None, None, None]) -> None:
-    """Hold a call; one that goes on though this process stops, because another holds its agent's end, is ended."""
+    """Hold a call until it ends or this process stops; then end a call whose agent runs in another process."""
     holding, stopping = asyncio.create_task(call), asyncio.create_task(runtime.engine.stopping.wait())
     try:
         await asyncio.wait({holding, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -40,7 +41,7 @@ async def _until_stopping(runtime: Runtime, call: Coroutine[None, None, None]) -
 async def browser_phone_socket(
     runtime: Runtime, scope: "WebsocketScope", receive: "ASGIReceiveCallable", send: "ASGISendCallable"
 ) -> None:
-    """Hold one browser's call. An unknown organization, or a carrier that has no such calls, is answered with 403."""
+    """Hold one browser's call. An unknown organization, or a carrier without such calls, is refused with 403."""
     await receive()
     name, _, organization = scope["path"].removeprefix(PREFIX).partition("/")
     organization_id = parse_id(organization)
@@ -56,6 +57,6 @@ async def browser_phone_socket(
             await socket.close()
             await socket.drain()
     except ProviderError as error:
-        logger.warning("a browser's call was refused", carrier=name, reason=error.message)
+        logger.warning("a browser call was refused", carrier=name, reason=error.message)
         return await refuse_socket(send)
     return None

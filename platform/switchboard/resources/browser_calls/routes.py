@@ -1,4 +1,4 @@
-"""Endpoints of browser calling."""
+"""Endpoints of browser calls."""
 
 from quart import Blueprint
 
@@ -17,17 +17,17 @@ blueprint = Blueprint("browser_calls", __name__)
 @blueprint.post("/v1/browser-call/token")
 @endpoint(scope="calls:write", query=TokenQuery, answer=BrowserTokenOut, errors=[InvalidState, ProviderFailed])
 async def create_browser_call_token(session: TenantSession, principal: Principal, query: TokenQuery) -> BrowserTokenOut:
-    """Mint a token for calling from a browser or a phone app.
+    """Create a token for calling from a browser or a phone app.
 
-    For the client SDK that `connection.sdk` names, or the platform's own socket at `connection.url`. A call to one of the organization's own numbers
-    reaches that number's agent, `agent:<id>` an agent, and any other is dialled with one of the numbers of `GET /v1/browser-call/phone-numbers` as
-    the caller id.
+    The token is for the client SDK in `connection.sdk`, or the platform's WebSocket at `connection.url`. A call to one
+    of the organization's phone numbers reaches that number's agent, `agent:<id>` reaches an agent, and any other number
+    is dialed with one of the numbers of `GET /v1/browser-call/phone-numbers` as the caller ID.
     """
     runtime = current_runtime()
     name = await browser_calls.find_browser_carrier(session, runtime.registry)
     if name is None:
-        raise InvalidState("None of the organization's carriers has browser calling.")
-    # Letters, digits and underscores are what every carrier takes.
+        raise InvalidState("None of the organization's carriers supports browser calls.")
+    # Every carrier accepts letters, digits, and underscores.
     identity = f"credential_{principal.credential_id.hex}"
     return await browser_calls.create_browser_token(runtime, principal.organization_id, name, identity, query.platform)
 
@@ -35,9 +35,9 @@ async def create_browser_call_token(session: TenantSession, principal: Principal
 @blueprint.get("/v1/browser-call/phone-numbers")
 @endpoint(scope="phone-numbers:read", answer=CallerIds)
 async def list_browser_call_phone_numbers(session: TenantSession) -> CallerIds:
-    """List the numbers that a browser can call from.
+    """List the phone numbers that a browser can call from.
 
-    Those of the carrier that `POST /v1/browser-call/token` mints tokens for.
+    The numbers are those of the carrier that `POST /v1/browser-call/token` creates tokens for.
     """
     name = await browser_calls.find_browser_carrier(session, current_runtime().registry)
     found = [] if name is None else await numbers.list_numbers_at_carrier(session, name)

@@ -1,4 +1,4 @@
-"""Browser calling on the wire (api-decisions, "Objects")."""
+"""API schemas of browser calls."""
 
 from typing import Literal
 from uuid import UUID
@@ -12,7 +12,7 @@ Platform = Literal["web", "ios", "android"]
 
 
 class TokenQuery(BaseModel):
-    """For what the token is."""
+    """The client that needs a token."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -20,18 +20,18 @@ class TokenQuery(BaseModel):
 
 
 class BrowserTokenOut(Answer):
-    """Lets a browser or an app call."""
+    """Credentials for calls from a browser or an app."""
 
-    token: str = Field(description="What the carrier's own client SDK is given.")
+    token: str = Field(description="Token for the carrier's client SDK.")
     provider: str
     platform: Platform
-    identity: str = Field(description="Who calls, as the carrier knows them.")
+    identity: str = Field(description="The caller's identity at the carrier.")
     expires_at: Moment
-    connection: dict[str, str] = Field(description="What that SDK needs beside the token.")
+    connection: dict[str, str] = Field(description="Further settings of the SDK.")
 
 
 class CallerIdOut(Answer):
-    """A number that can be called from."""
+    """A phone number that can be called from."""
 
     id: UUID
     phone_number: str
@@ -43,6 +43,6 @@ class CallerIdOut(Answer):
 
 
 class CallerIds(Answer):
-    """The numbers."""
+    """The phone numbers that can be called from."""
 
     items: list[CallerIdOut]

@@ -1,4 +1,4 @@
-"""Rules of browser calling: the organization's first carrier that can do it does it, with its own numbers."""
+"""Business rules of browser calls: the organization's first capable carrier serves them, with its own phone numbers."""
 
 from collections.abc import Callable, Collection
 from datetime import timedelta
@@ -21,11 +21,11 @@ from switchboard.resources.browser_calls.schemas import BrowserTokenOut, Platfor
 from switchboard.runtime import Runtime
 
 PREFIX = "/browser-calls/"
-NO_SOCKET = "Talking in the browser needs the loopback carrier among the organization's; it may be the last of them, for browsers only."
+NO_SOCKET = "Talking in the browser needs the loopback carrier among the organization's carriers. It may be the last one, for browsers only."
 
 
 async def find_browser_carrier(session: TenantSession, registry: Registry) -> str | None:
-    """The organization's first carrier that has browser calling."""
+    """Return the name of the organization's first carrier that supports browser calls."""
     return await _first(
         session, registry, lambda kind: issubclass(kind, TelephonyProvider) and kind.capabilities.browser_calling
     )
@@ -34,7 +34,7 @@ async def find_browser_carrier(session: TenantSession, registry: Registry) -> st
 async def create_browser_token(
     runtime: Runtime, organization_id: UUID, carrier: str, identity: str, platform: Platform
 ) -> BrowserTokenOut:
-    """A token of a carrier of the organization's. Raises `ProviderFailed`."""
+    """Create a token of one of the organization's carriers. Raises `ProviderFailed`."""
     try:
         async with runtime.providers.telephony(organization_id, carrier) as provider:
             minted = await provider.browser_token(identity=identity, platform=platform)
@@ -52,10 +52,11 @@ async def create_browser_token(
 
 
 async def find_talk_carrier(runtime: Runtime, session: TenantSession, with_sdk: Collection[str]) -> str:
-    """The carrier over which a page of ours talks to agents, by dialling `agent:<id>`, whatever carrier the agent's numbers are with.
+    """Return the carrier over which the dashboard's pages talk to agents by dialing `agent:<id>`, whatever carrier
+    the agent's phone numbers use.
 
-    The organization's first one with browser calling, if it is set up for that and is among `with_sdk`, the carriers whose client SDKs the page has;
-    otherwise the first whose browsers call over our own socket. Raises `InvalidState` where there is none.
+    The organization's first carrier with browser calls, if it is set up and among `with_sdk`, the carriers whose client
+    SDKs the page has; otherwise the first one over the platform's WebSocket. Raises `InvalidState` if there is none.
     """
     first = await find_browser_carrier(session, runtime.registry)
     if first is not None and first in with_sdk and await _is_set_up(runtime, session.organization_id, first):
@@ -87,7 +88,7 @@ async def _first(
 def _connection(
     settings: Settings, organization_id: UUID, carrier: TelephonyProvider[ProviderSettings], minted: BrowserToken
 ) -> dict[str, str]:
-    """What a client needs beside its token: where a carrier's browsers call over our socket, its address too."""
+    """Return what a client needs besides its token: the address, for a carrier that uses the platform's WebSocket."""
     connection = dict(minted.connection)
     if isinstance(carrier, BrowserPhone):
         scheme, _, rest = settings.base_url.partition("://")

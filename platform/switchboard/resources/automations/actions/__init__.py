@@ -1,4 +1,4 @@
-"""The built-in actions, one file each."""
+"""The built-in actions, one module each."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,5 +15,5 @@ from switchboard.resources.automations.actions.wait import Wait
 
 @hookimpl
 def automation_actions() -> Sequence[type[AutomationAction[Any]]]:
-    """Those of api-decisions, "Objects"."""
+    """Return the built-in actions (docs/decisions/0009-automation-conditions-and-templates.md)."""
     return [SendSms, StartCall, HttpRequest, UpsertContact, TagContact, AddToCampaign, Wait]

@@ -1,4 +1,4 @@
-"""Action `add_to_campaign`: have a campaign call somebody."""
+"""Action `add_to_campaign`: add a contact to a campaign's list."""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -17,15 +17,17 @@ from switchboard.resources.contacts.schemas import Label
 
 
 class AddToCampaignParams(ActionParams):
-    """Whom, and to what."""
+    """The contact and the campaign."""
 
     campaign_id: ReferenceId = Field(description="Id of the campaign.")
-    phone_number: PhoneNumberText = Field(description="Whom to call.")
-    name: Label | None = Field(None, description="Their name; null where it is not known.")
+    phone_number: PhoneNumberText = Field(description="Phone number to call.")
+    name: Label | None = Field(None, description="The contact's name; null if unknown.")
 
 
 class AddToCampaign(DatabaseAction[AddToCampaignParams]):
-    """Adds them to the campaign's list; whoever is in it already stays as they are. One that is over, or full, fails for good."""
+    """Add a contact to the campaign's list, unless it is there. A campaign that has ended or is full fails the
+    action permanently.
+    """
 
     name, title, Params = "add_to_campaign", "Add to a campaign", AddToCampaignParams
 
@@ -43,7 +45,9 @@ class AddToCampaign(DatabaseAction[AddToCampaignParams]):
 
 
 async def _campaign(session: TenantSession, campaign_id: str, *, lock: bool = False) -> Campaign:
-    """Raises `ValidationFailed`: an unknown one and another organization's answer alike."""
+    """Return the campaign. Raises `ValidationFailed`, with the same message for an unknown campaign and one of
+    another organization.
+    """
     try:
         return await campaigns.get_campaign(session, parse_id(campaign_id) or UUID(int=0), lock=lock)
     except NotFound:

@@ -16,7 +16,7 @@ from switchboard.resources.automations.action_dependencies import OutboundAction
 SECONDS: Final = 15.0
 RETRYABLE: Final = (408, 425, 429)
 MAX_HEADERS: Final = 20
-# What the connection is run by is not a tenant's to say.
+# Headers that control the connection are not the tenant's to set.
 OURS: Final = (
     "host",
     "content-length",
@@ -33,7 +33,7 @@ OURS: Final = (
 
 def _header_name(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", name):
-        raise ValueError("is not a header's name")
+        raise ValueError("is not a header name")
     if name.lower() in OURS or name.lower().startswith("proxy-"):
         raise ValueError("is set by the platform")
     return name
@@ -58,28 +58,29 @@ HeaderValue = Annotated[str, Field(max_length=4096), AfterValidator(_header_valu
 
 
 class HttpRequestParams(ActionParams):
-    """The request."""
+    """Parameters of the request."""
 
     url: str = Field(
         min_length=1,
         max_length=2048,
-        description="Publicly reachable; private, loopback and reserved addresses are refused.",
+        description="A public address; private, loopback, and reserved addresses are refused.",
     )
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = Field(
         "POST", description="GET, POST (the default), PUT, PATCH or DELETE."
     )
     headers: dict[HeaderName, HeaderValue] = Field(
-        default_factory=dict, max_length=MAX_HEADERS, description="Name and value of each, at most 20."
+        default_factory=dict, max_length=MAX_HEADERS, description="Header names and values, at most 20."
     )
     body: JsonValue = Field(
-        None, description="A text is sent as it is; an object or a list as JSON; without it no body is sent."
+        None, description="A text is sent as is, an object or list as JSON; without it no body is sent."
     )
 
 
 class HttpRequest(OutboundAction[HttpRequestParams]):
-    """Sends a request with an `Idempotency-Key`. 2xx is success; other answers but 408, 425, 429 and 5xx fail for good.
+    """Send a request with an `Idempotency-Key`. A 2xx response succeeds; any other but 408, 425, 429, and 5xx fails
+    permanently.
 
-    What the endpoint answers is never kept: it would be a way to read inside the network.
+    The response is never stored: an automation could use it to read inside the network.
     """
 
     name, title, Params = "http_request", "Call an HTTP endpoint", HttpRequestParams
@@ -102,6 +103,7 @@ class HttpRequest(OutboundAction[HttpRequestParams]):
             raise ActionError(str(error), retryable=error.kind != "forbidden_address") from None
         if not 200 <= answer.status < 300:
             raise ActionError(
-                f"the endpoint answered {answer.status}", retryable=answer.status in RETRYABLE or answer.status >= 500
+                f"the endpoint returned status {answer.status}",
+                retryable=answer.status in RETRYABLE or answer.status >= 500,
             )
         return {"status_code": answer.status, "duration_ms": round((monotonic() - began) * 1000)}

@@ -1,4 +1,4 @@
-"""Action `send_sms`: send a text."""
+"""Action `send_sms`: send a text message."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -17,19 +17,21 @@ from switchboard.resources.sms.models import SmsMessage
 from switchboard.resources.sms.schemas import Body, SmsCreate
 
 MAX_TEXTS_AN_HOUR = 60
-"""To one number: an automation that answers a machine that answers stops here, because what comes in from outside has no depth."""
+"""Text messages to one number within an hour. The limit stops two machines that answer each other, because an
+inbound message starts at depth 0.
+"""
 
 
 class SendSmsParams(ActionParams):
-    """As `POST /v1/sms` takes them."""
+    """The parameters of `POST /v1/sms`."""
 
-    from_number_id: ReferenceId = Field(description="Id of one of the organization's numbers.")
-    to_number: PhoneNumberText = Field(description="Whom to text.")
-    body: Body = Field(description="The text, at most 1600 characters.")
+    from_number_id: ReferenceId = Field(description="Id of one of the organization's phone numbers.")
+    to_number: PhoneNumberText = Field(description="Phone number of the recipient.")
+    body: Body = Field(description="Body of the text message, at most 1600 characters.")
 
 
 class SendSms(DatabaseAction[SendSmsParams]):
-    """Writes the text down to be sent; it is asked of the carrier once."""
+    """Save a text message to be sent; the carrier is asked once."""
 
     name, title, Params = "send_sms", "Send a text", SendSmsParams
 
@@ -45,7 +47,7 @@ class SendSms(DatabaseAction[SendSmsParams]):
         )
         if (await self.session.exec(select(func.count()).select_from(rows.subquery()))).one() >= MAX_TEXTS_AN_HOUR:
             raise ActionError(
-                f"automations have texted this number {MAX_TEXTS_AN_HOUR} times within the hour", retryable=False
+                f"automations have sent this number {MAX_TEXTS_AN_HOUR} text messages within the hour", retryable=False
             )
         data = SmsCreate(from_number_id=params.from_number_id, to_number=params.to_number, body=params.body)
         return {"message_id": str((await sms.send_message(self.session, data, author="automation")).id)}

@@ -1,4 +1,4 @@
-"""Action `start_call`: have an agent call somebody."""
+"""Action `start_call`: place a call."""
 
 from collections.abc import Mapping
 
@@ -15,18 +15,20 @@ from switchboard.resources.phone_numbers import service as numbers
 
 
 class StartCallParams(ActionParams):
-    """As `POST /v1/calls` takes them."""
+    """The parameters of `POST /v1/calls`."""
 
-    agent_id: ReferenceId = Field(description="Id of the agent that speaks.")
-    from_number_id: ReferenceId = Field(description="Id of one of the organization's numbers, the caller id.")
-    to_number: PhoneNumberText = Field(description="Whom to call.")
+    agent_id: ReferenceId = Field(description="Id of the agent.")
+    from_number_id: ReferenceId = Field(
+        description="Id of one of the organization's phone numbers, used as the caller ID."
+    )
+    to_number: PhoneNumberText = Field(description="Phone number to call.")
     metadata: dict[str, JsonValue] = Field(
-        default_factory=dict, description="Fills `{{name}}` in prompt and greeting; rides in the events."
+        default_factory=dict, description="Values for `{{name}}` in prompt and greeting; included in the call's events."
     )
 
 
 class StartCall(DatabaseAction[StartCallParams]):
-    """Writes the call down to be placed; it is asked of the carrier once. Waits for room where as many calls run as may."""
+    """Save a call to be placed; the carrier is asked once. Waits while the organization is at its concurrency limit."""
 
     name, title, Params = "start_call", "Start a call", StartCallParams
 
@@ -40,7 +42,7 @@ class StartCall(DatabaseAction[StartCallParams]):
 
     async def run(self, context: ActionContext, params: StartCallParams) -> JsonObject:
         if await calls.acquire_call_capacity(self.session) < 1:
-            raise ActionError("The organization has as many calls running as it may.")
+            raise ActionError("The organization is at its limit of concurrent calls.")
         try:
             data = CallCreate.model_validate(params.model_dump())
         except ValidationError as error:

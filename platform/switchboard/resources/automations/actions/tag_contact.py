@@ -1,4 +1,4 @@
-"""Action `tag_contact`: give somebody a tag."""
+"""Action `tag_contact`: tag a contact."""
 
 from typing import Annotated
 
@@ -14,23 +14,25 @@ from switchboard.resources.contacts.schemas import MAX_LABEL, ContactUpdate
 def _one_tag(value: str) -> str:
     tag = value.strip()
     if not tag or "," in tag:
-        raise ValueError("must be one tag, which has no comma")
+        raise ValueError("must be one tag without a comma")
     return tag
 
 
 class TagContactParams(ActionParams):
-    """Whom, and what."""
+    """The contact and the tag."""
 
     phone_number: PhoneNumberText = Field(description="Whose contact.")
     tag: Annotated[
         str,
-        Field(max_length=MAX_LABEL, description="One tag; a contact's `tags` are parted by commas."),
+        Field(max_length=MAX_LABEL, description="One tag; a contact's `tags` are separated by commas."),
         AfterValidator(_one_tag),
     ]
 
 
 class TagContact(DatabaseAction[TagContactParams]):
-    """Adds the tag to the number's contact, which is made where there is none. One that is there already, in any case of letters, stays as it is."""
+    """Add a tag to the contact of a phone number, which is created if needed. A tag that is there in any letter case
+    stays.
+    """
 
     name, title, Params = "tag_contact", "Tag a contact", TagContactParams
 

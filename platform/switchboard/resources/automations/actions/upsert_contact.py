@@ -1,4 +1,4 @@
-"""Action `upsert_contact`: write down what is known about somebody."""
+"""Action `upsert_contact`: create or update a contact."""
 
 from pydantic import ConfigDict, Field
 
@@ -10,7 +10,7 @@ from switchboard.resources.contacts.schemas import ContactFields, ContactUpdate
 
 
 class UpsertContactParams(ActionParams, ContactFields):
-    """As `PATCH /v1/contacts/{contact_id}` takes them."""
+    """The parameters of `PATCH /v1/contacts/{contact_id}`."""
 
     model_config = ConfigDict(strict=False)
 
@@ -18,7 +18,7 @@ class UpsertContactParams(ActionParams, ContactFields):
 
 
 class UpsertContact(DatabaseAction[UpsertContactParams]):
-    """Changes the given fields of the number's contact, which is made where there is none."""
+    """Change the given fields of the contact of a phone number, which is created if needed."""
 
     name, title, Params = "upsert_contact", "Create or update a contact", UpsertContactParams
 

@@ -1,4 +1,4 @@
-"""Action `wait`: let time pass before the next action."""
+"""Action `wait`: pause before the next action."""
 
 from datetime import timedelta
 
@@ -9,13 +9,13 @@ from switchboard.plugin_sdk import ActionContext, ActionParams, ActionPostponed,
 
 
 class WaitParams(ActionParams):
-    """How long."""
+    """The pause."""
 
-    seconds: int = Field(ge=1, le=30 * 24 * 3600, description="1 to 2 592 000, which is thirty days.")
+    seconds: int = Field(ge=1, le=30 * 24 * 3600, description="Seconds, 1 to 2,592,000 (thirty days).")
 
 
 class Wait(AutomationAction[WaitParams]):
-    """Holds no worker up."""
+    """Postpone the next action without occupying a worker."""
 
     name, title, Params = "wait", "Wait", WaitParams
 
