@@ -66,12 +66,12 @@ async def test_without_a_secret_nobody_signs(runtime: Runtime, caller: Caller, r
     ("answer", "told"),
     [
         ((500, b"{}"), {"error": "find_order returned status 500"}),
-        ((302, b"{}"), {"error": "find_order answered 302"}),
-        ((200, b"[1]"), {"error": "find_order answered something that is no JSON object of at most 64 KiB"}),
-        ((200, b"<html>"), {"error": "find_order answered something that is no JSON object of at most 64 KiB"}),
+        ((302, b"{}"), {"error": "find_order returned status 302"}),
+        ((200, b"[1]"), {"error": "find_order did not return a JSON object of at most 64 KiB"}),
+        ((200, b"<html>"), {"error": "find_order did not return a JSON object of at most 64 KiB"}),
         (
             (200, b'{"a": "' + b"x" * 70_000 + b'"}'),
-            {"error": "find_order answered something that is no JSON object of at most 64 KiB"},
+            {"error": "find_order did not return a JSON object of at most 64 KiB"},
         ),
         ((204, b""), {}),
     ],

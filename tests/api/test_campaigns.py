@@ -219,7 +219,7 @@ async def test_a_campaign_without_its_agent_or_number_cannot_be_started(caller: 
     assert (answer.status, answer.json["detail"]) == (409, "The campaign's agent is paused.")
     await caller.send("DELETE", f"/v1/phone-numbers/{body['phone_number_id']}")
     answer = await caller.post(f"/v1/campaigns/{campaign['id']}/start")
-    assert (answer.status, answer.json["detail"]) == (409, "The campaign's phone number is not active any more.")
+    assert (answer.status, answer.json["detail"]) == (409, "The campaign's phone number is no longer active.")
 
 
 async def test_every_outcome_is_told_and_counted(live: LivePlatform) -> None:
@@ -321,7 +321,7 @@ async def test_a_campaign_whose_calls_fail_pauses_and_says_why(live: LivePlatfor
     campaign = await make(live.caller, fields_of(live), numbers(*[BUSY] * 10, *[FAILS] * 12), max_concurrent=1)
     await act(live.caller, campaign, "start")
     paused = await until(live.caller, campaign, has("paused"))
-    assert paused["status_reason"] == "10 of the last 20 calls failed. The last said: the number is not in service"
+    assert paused["status_reason"] == "10 of the last 20 calls failed. Last error: the number is not in service"
     assert paused["called"] == 20
     await act(live.caller, campaign, "resume")
     assert (await until(live.caller, campaign, has("completed")))["failed"] == 22
@@ -345,7 +345,7 @@ async def test_a_deleted_agent_pauses_and_a_released_number_fails_a_campaign(liv
         await until(live.caller, campaign, lambda found: found["status"] != "running")
     assert (await until(live.caller, first, has("paused")))["status_reason"] == "The campaign's agent was deleted."
     failed = await until(live.caller, second, has("failed"))
-    assert failed["status_reason"] == "The campaign's phone number is not active any more."
+    assert failed["status_reason"] == "The campaign's phone number is no longer active."
     assert (await outcomes(live.caller, second))[1] == ("canceled", "canceled")
     assert (await live.caller.post(f"/v1/campaigns/{second['id']}/resume")).status == 409
     await act(live.caller, first, "cancel")

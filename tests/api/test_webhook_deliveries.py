@@ -115,7 +115,7 @@ async def test_retries_come_at_the_schedules_times_and_the_sixth_failure_is_the_
     assert (delivery["attempts"], delivery["last_status_code"], delivery["last_error"]) == (
         6,
         500,
-        "the receiver answered 500",
+        "the receiver returned status 500",
     )
     assert delivery["next_attempt_at"] is None
     gaps = [later.at - earlier.at for earlier, later in pairwise(requests)]
@@ -127,7 +127,7 @@ async def test_retries_come_at_the_schedules_times_and_the_sixth_failure_is_the_
     assert [(attempt["number"], attempt["status_code"]) for attempt in attempts] == list(
         enumerate([500, 302, 404, 503, 429, 500], start=1)
     )
-    assert attempts[1]["error"] == "the receiver answered 302; redirects are not followed"
+    assert attempts[1]["error"] == "the receiver returned status 302; redirects are not followed"
     assert not receiver.at("/elsewhere")
     assert (await endpoint_now(caller, endpoint))["consecutive_failures"] == 1
 

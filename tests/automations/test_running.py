@@ -150,7 +150,7 @@ async def test_an_action_that_fails_is_tried_three_times_with_one_key(
     assert (actions_of(run)[0]["attempts"], actions_of(run)[0]["error"]) == (1, "the endpoint returned status 500")
     assert 3 < await due_in(runtime, caller) <= 5
     run = await again(runtime, caller, run)
-    assert (actions_of(run)[0]["attempts"], actions_of(run)[0]["error"]) == (2, "the endpoint answered 429")
+    assert (actions_of(run)[0]["attempts"], actions_of(run)[0]["error"]) == (2, "the endpoint returned status 429")
     assert 28 < await due_in(runtime, caller) <= 30
     run = await again(runtime, caller, run)
     assert (run["status"], states(run), actions_of(run)[0]["error"]) == ("completed", ["completed"] * 2, None)
@@ -195,7 +195,7 @@ async def test_a_failed_run_is_taken_up_where_it_failed(caller: Caller, runtime:
 @pytest.mark.parametrize(
     ("action", "message"),
     [
-        ("404", "the endpoint answered 404"), ("302", "the endpoint answered 302"),
+        ("404", "the endpoint returned status 404"), ("302", "the endpoint answered 302"),
         (http("http://{{ data.body }}/"), "destination address is not allowed"),
         ({"type": "tag_contact", "params": {"phone_number": "{{ data.body }}", "tag": "x"}}, "params.phone_number: must be an E.164 phone number"),
         ({"type": "tag_contact", "params": {"phone_number": CONTACT, "tag": "{{ data.bdoy }}"}}, "params.tag: there is no bdoy"),

@@ -93,7 +93,7 @@ async def test_a_preview_keeps_nothing_and_a_campaign_is_made_only_of_what_was_a
     assert "No campaigns yet" in (await owner.get("/dashboard/campaigns")).html
     for told in (
         "3 people, 1 of them more than once",
-        "77 is no phone number",
+        "77 is not a phone number",
         "<td>4</td>",
         '<option value="0" selected>Phone</option>',
         "77,Eve",
@@ -191,7 +191,7 @@ async def test_a_campaign_is_steered_and_what_does_not_fit_its_state_is_told(
     )
     path = f"/dashboard/campaigns/{(await only_campaign(caller))['id']}"
     await owner.post(f"{path}/pause")
-    assert "pause needs one that is running" in (await owner.get("/dashboard")).html
+    assert "To pause, it must be running" in (await owner.get("/dashboard")).html
     await owner.post(f"{path}/start")
     assert (await only_campaign(caller))["status"] == "scheduled"
     assert (await owner.post(f"{path}/edit", means)).status == 409

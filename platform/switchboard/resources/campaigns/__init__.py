@@ -1,1 +1,1 @@
-"""Campaigns: lists of people whom an agent calls, so many at a time."""
+"""Campaigns: contact lists that an agent calls, with a limit of concurrent calls."""

@@ -1,4 +1,4 @@
-"""Calling hours, judged where the callee is."""
+"""Calling hours, evaluated in the time zone of the called number."""
 
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -10,11 +10,13 @@ from switchboard.resources.identity.policy import CallingHours
 from switchboard.resources.identity.weekly_hours import began_on
 
 WEEK = 8
-"""Days to look ahead: the same hours come again by then."""
+"""Days to look ahead: calling hours repeat within them."""
 
 
 class CallingClock:
-    """An organization's calling hours at one moment. None stands for any hour; `home` is the zone of numbers that tell none (toll-free, say)."""
+    """An organization's calling hours at one moment; None means any hour. `home` is the time zone of numbers without
+    one, such as toll-free numbers.
+    """
 
     def __init__(self, hours: CallingHours | None, *, home: str, moment: datetime) -> None:
         self._hours = hours
@@ -23,9 +25,10 @@ class CallingClock:
         self._known: dict[tuple[str, ...], datetime] = {}
 
     def opens(self, phone_number: str) -> datetime:
-        """From when the number may be dialled: the moment itself, or one ahead.
+        """Return the earliest time at which the number may be called: now, or a later time.
 
-        A number that may be in several zones is dialled when it is within the hours in all of them; where that is never, by the home zone.
+        A number that may be in several time zones is called within the hours of all of them, or of the home zone if
+        they never overlap.
         """
         if self._hours is None:
             return self._moment

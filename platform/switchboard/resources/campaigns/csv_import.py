@@ -1,4 +1,6 @@
-"""Lists of people as others write them: pasted lines, spreadsheets saved as CSV. What cannot be read is told by its line; nothing is guessed away."""
+"""Read contact lists as people write them: pasted lines, and spreadsheets saved as CSV. A line that cannot be read
+is reported with its number; nothing is guessed.
+"""
 
 import csv
 import io
@@ -15,7 +17,7 @@ DELIMITERS: Final = (",", ";", "\t", "|")
 PHONE_HEADERS: Final = ("phone number", "phone", "number", "mobile", "cell", "telephone", "tel", "e164", "to")
 NAME_HEADERS: Final = ("name", "full name", "first name", "contact", "customer", "contact name", "customer name")
 LOOKED_AT: Final = 50
-"""Lines by which columns are recognized."""
+"""Lines from which columns are recognized."""
 
 SHOWN: Final = 200
 
@@ -24,7 +26,9 @@ Row = tuple[int, list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which column is which, from 0. `name` is None where there are no names, `header` says that the first line names the columns."""
+    """Column positions, from 0. `name` is None for a list without names; `header` is true if the first line names
+    the columns.
+    """
 
     phone: int
     name: int | None
@@ -33,7 +37,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class LineFault:
-    """A line that cannot be used: its number from 1, what stands there, and what is wrong with it."""
+    """A line that cannot be used: its number from 1, its content, and the reason."""
 
     line: int
     text: str
@@ -42,7 +46,9 @@ class LineFault:
 
 @dataclass(slots=True)
 class PeopleList:
-    """A list as it was read. `lines` has the line of each of the people; `repeated` counts those whose number has stood above already."""
+    """A parsed list. `lines` holds the line number of each contact; `repeated` counts the contacts whose number
+    stands above already.
+    """
 
     columns: list[str]
     layout: Layout
@@ -56,9 +62,11 @@ class PeopleList:
 
 
 def parse_contact_list(text: str, *, region: str | None, layout: Layout | None = None) -> PeopleList:
-    """Everybody in a list. `region` (`US`) is where numbers without a country are; without one they are faults.
+    """Parse a contact list. `region` (`US`) is the region of numbers without a country code; without a region they
+    are errors.
 
-    `layout` is what somebody has chosen; else it is recognized by the first line and by where the numbers are.
+    `layout` is the user's choice; without it the layout is recognized from the first line and the position of the
+    numbers.
     """
     rows: list[Row] = []
     faults: list[LineFault] = []
@@ -81,7 +89,7 @@ def parse_contact_list(text: str, *, region: str | None, layout: Layout | None =
 
 
 def region_of(phone_number: str) -> str | None:
-    """The region of a number of ours, by which numbers without a country are read."""
+    """Return the region of a phone number, in which numbers without a country code are read."""
     try:
         return phonenumbers.region_code_for_country_code(phonenumbers.parse(phone_number, None).country_code or 0)
     except phonenumbers.NumberParseException:
@@ -89,7 +97,7 @@ def region_of(phone_number: str) -> str | None:
 
 
 def _rows(text: str) -> Iterator[Row | LineFault]:
-    """Lines with something in them, each with its number. A quoted cell may hold line breaks."""
+    """Return the non-empty lines with their numbers. A quoted cell may contain line breaks."""
     reader = csv.reader(
         io.StringIO(text.removeprefix("\ufeff"), newline=""),
         delimiter=_delimiter(text),
@@ -106,7 +114,7 @@ def _rows(text: str) -> Iterator[Row | LineFault]:
             yield LineFault(
                 line,
                 text.splitlines()[line - 1][:SHOWN],
-                "quotation marks do not match from here on, or it is too long",
+                "quotation marks do not match from here on, or the line is too long",
             )
         else:
             if any(cells):
@@ -157,7 +165,7 @@ def _head(heads: Sequence[str], index: int) -> str:
 def _add(found: PeopleList, line: int, cells: Sequence[str], region: str | None) -> None:
     given = cells[found.layout.phone] if found.layout.phone < len(cells) else ""
     name = cells[found.layout.name] if found.layout.name is not None and found.layout.name < len(cells) else ""
-    # What is written as it is dialled needs no reading: the model looks at it anyway, and lists are long.
+    # A number that is in E.164 already needs no parsing: the model validates it anyway, and lists are long.
     as_dialled = given.startswith("+") and given[1:].isdigit()
     try:
         person = ContactToCall(phone_number=given if as_dialled else _number(given, region) or given, name=name or None)
@@ -171,7 +179,7 @@ def _add(found: PeopleList, line: int, cells: Sequence[str], region: str | None)
 
 
 def _number(given: str, region: str | None) -> str | None:
-    """A number as it is dialled, from what people write; None for what is none, or holds more than a number."""
+    """Return a number in E.164; None for text that is not exactly one phone number."""
     text = f"+{given[2:]}" if given.startswith("00") else given
     if not any(character.isdigit() for character in text) or any(character.isalpha() for character in text):
         return None
@@ -187,5 +195,5 @@ def _why(given: str, region: str | None) -> str:
     if not given:
         return "has no phone number"
     if region is None and not given.startswith(("+", "00")):
-        return f"{given} has no country: write it like +15550100001"
-    return f"{given} is no phone number"
+        return f"{given} has no country code: write it like +15550100001"
+    return f"{given} is not a phone number"

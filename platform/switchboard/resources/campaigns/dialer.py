@@ -1,7 +1,8 @@
-"""The dialer: keeps each campaign's calls in flight at its `max_concurrent`, as far as the organization has room.
+"""The dialer: keeps each campaign's calls in flight at its `max_concurrent`, within the organization's concurrency
+limit.
 
-The calls are written down in the transaction that claims their contacts. From there on they are calls like any other: dialled once, looked after
-by the calls' own sweep, and told of by `outcomes.follow` when they end.
+Calls are created in the transaction that claims their contacts. From then on they are ordinary calls: dialed once,
+reconciled by the calls' own reconciler, and reported to `outcomes.update_campaign_contact` when they end.
 """
 
 from collections import deque
@@ -33,12 +34,12 @@ from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 BATCH = 200
-"""Contacts looked at in one transaction: not all of them can be dialled."""
+"""Contacts examined in one transaction; some of them cannot be called."""
 NO_MONEY = "The balance does not cover another call."
 
 
 async def dial_due_contacts(runtime: Runtime, organization_id: UUID) -> None:
-    """Dial for all of an organization's campaigns, those with the fewest calls first."""
+    """Dial contacts of all of an organization's running campaigns, those with the fewest calls in flight first."""
     tick = timedelta(seconds=runtime.settings.campaign_tick)
     async with runtime.database.tenant(organization_id) as session:
         waiting = deque(await _under_way(session))
@@ -51,7 +52,9 @@ async def dial_due_contacts(runtime: Runtime, organization_id: UUID) -> None:
 
 
 async def _under_way(session: TenantSession) -> list[UUID]:
-    """The campaigns that dial now, those with the fewest calls in flight first; the scheduled whose time has come among them."""
+    """List the campaigns that dial now, those with the fewest calls in flight first. Scheduled campaigns whose time
+    has come start here.
+    """
     mine = session.owns(Campaign)
     come = update(Campaign).where(mine, col(Campaign.status) == "scheduled", col(Campaign.scheduled_at) <= now())
     await session.exec(come.values(status="running", updated_at=now()))
@@ -81,7 +84,7 @@ class _Dialler:
 
     @classmethod
     async def of(cls, session: TenantSession, campaign_id: UUID, *, room: int) -> Self:
-        """For a campaign that may have so many more calls, as far as its own limit lets it."""
+        """Build the dialer of a campaign, with a share of the free capacity within the campaign's own limit."""
         campaign = await campaigns.get_campaign(session, campaign_id)
         flying = campaigns.list_campaign_contacts(session, campaign_id).where(
             col(CampaignContact.status).in_(lifecycle.IN_FLIGHT)
@@ -90,7 +93,7 @@ class _Dialler:
         return cls(session, campaign, min(campaign.max_concurrent - in_flight, room))
 
     async def dial(self, tick: timedelta) -> bool:
-        """Dial up to the share; whether there may be more to dial, because many could not be."""
+        """Dial up to the share; return whether more contacts may be due, because many could not be called."""
         if self._campaign.status != "running":
             return False
         found = await lifecycle.unusable(self._session, self._campaign)
@@ -131,7 +134,7 @@ class _Dialler:
         return list((await self._session.exec(ordered.with_for_update(skip_locked=True))).all())
 
     async def _call(self, contact: CampaignContact, agent: Agent, number: PhoneNumber) -> bool:
-        """Write the contact's call down; False where there is no money for it, which pauses the campaign."""
+        """Create the contact's call; return False if the balance does not cover it, which pauses the campaign."""
         metadata = marks(self._campaign.id, contact.id, contact.name)
         act_at_depth(self._session, contact.cause_depth)
         try:
@@ -161,7 +164,9 @@ class _Dialler:
             campaign.status, campaign.status_reason, campaign.due_at = status, reason, None
 
     async def _look_again(self, tick: timedelta) -> None:
-        """Say when the dialer next has something to do: when the first of those who wait may be dialled, at the next tick at the soonest."""
+        """Schedule the next look at the campaign: when the first waiting contact may be called, at the next tick at
+        the earliest.
+        """
         campaign = await campaigns.get_campaign(self._session, self._campaign.id, lock=True)
         if campaign.status == "running":
             waiting = campaigns.list_campaign_contacts(self._session, campaign.id, status="pending").subquery()

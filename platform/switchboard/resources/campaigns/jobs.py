@@ -1,4 +1,4 @@
-"""What workers do for campaigns."""
+"""Jobs of campaigns."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -10,12 +10,12 @@ LEASE = timedelta(seconds=5)
 
 
 async def dial_campaigns(runtime: Runtime, *, organization_id: str) -> None:
-    """Dial for an organization, whose campaign was started or lost a call."""
+    """Dial for an organization that started a campaign or whose call ended."""
     await dialer.dial_due_contacts(runtime, UUID(organization_id))
 
 
 async def reconcile_campaigns(runtime: Runtime) -> None:
-    """Have the campaigns dialled for that have become due."""
+    """Wake the dialer for campaigns that have become due."""
     async with runtime.database.system() as session:
         due = await system_queries.claim_due(session, lease=LEASE)
     for organization_id in due:

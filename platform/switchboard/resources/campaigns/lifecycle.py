@@ -1,7 +1,7 @@
-"""What a campaign's state may become, and who says so (api-decisions, "States").
+"""State machine of a campaign (docs/decisions/0007-resource-states.md).
 
-Locks are always taken in one order: the organization's calls (`claim_room`), then call, account, contact, campaign. Calls end under
-the same order, without the first.
+Locks are always taken in one order: the organization's call capacity (`acquire_call_capacity`), call, account, contact,
+campaign. Calls end in the same order, without the first lock.
 """
 
 from uuid import UUID
@@ -24,7 +24,7 @@ IN_FLIGHT = ("dialing", "in_progress")
 
 
 async def start_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
-    """Begin, or wait for the campaign's time. Raises `NotFound` and `InvalidState`."""
+    """Start a campaign, or schedule it. Raises `NotFound` and `InvalidState`."""
     campaign = await _locked(session, campaign_id, "draft", to="start")
     await _require_means(session, campaign)
     ahead = campaign.scheduled_at is not None and campaign.scheduled_at > now()
@@ -35,14 +35,14 @@ async def start_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
 
 
 async def pause_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
-    """Dial nobody else. Raises `NotFound` and `InvalidState`."""
+    """Stop dialing new contacts. Raises `NotFound` and `InvalidState`."""
     campaign = await _locked(session, campaign_id, "running", to="pause")
     campaign.status, campaign.status_reason, campaign.due_at = "paused", None, None
     return campaign
 
 
 async def resume_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
-    """Go on; what failed before is forgiven. Raises `NotFound` and `InvalidState`."""
+    """Resume a paused campaign and reset its circuit breaker. Raises `NotFound` and `InvalidState`."""
     campaign = await _locked(session, campaign_id, "paused", to="resume")
     await _require_means(session, campaign)
     campaign.status, campaign.status_reason, campaign.recent, campaign.due_at = "running", None, "", now()
@@ -51,12 +51,14 @@ async def resume_campaign(session: TenantSession, campaign_id: UUID) -> Campaign
 
 
 async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
-    """End for good: what rings is hung up, who was not reached becomes `canceled`. Raises `NotFound` and `InvalidState`."""
+    """Cancel a campaign for good: hang up ringing calls; contacts that were not reached become `canceled`. Raises
+    `NotFound` and `InvalidState`.
+    """
     await calls.acquire_call_capacity(session)
     _require(await campaigns.get_campaign(session, campaign_id), *campaigns.OPEN, to="cancel")
     hung_up = await _hang_up(session, campaign_id)
     campaign = await campaigns.get_campaign(session, campaign_id, lock=True)
-    if not hung_up:  # else it may be these calls' end that completed it
+    if not hung_up:  # otherwise the end of these calls may have completed it
         _require(campaign, *campaigns.OPEN, to="cancel")
     return await end_campaign(session, campaign, "canceled")
 
@@ -64,7 +66,7 @@ async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> Campaign
 async def end_campaign(
     session: TenantSession, campaign: Campaign, status: str, *, reason: str | None = None
 ) -> Campaign:
-    """Leave the undialled contacts of a locked campaign `canceled`."""
+    """Cancel the contacts of a locked campaign that were not called."""
     campaign.status, campaign.status_reason, campaign.due_at = status, reason, None
     await session.flush()
     rows = update(CampaignContact).where(
@@ -77,20 +79,20 @@ async def end_campaign(
 
 
 async def delete_campaign(session: TenantSession, campaign_id: UUID) -> None:
-    """Delete a campaign, canceled first where it runs; its calls stay. Raises `NotFound`."""
+    """Delete a campaign after canceling it if it runs; its calls stay. Raises `NotFound`."""
     await calls.acquire_call_capacity(session)
     await campaigns.get_campaign(session, campaign_id)
     await _hang_up(session, campaign_id)
-    # Those whose calls run are locked first: a call that ends takes its contact before its campaign.
+    # Lock the contacts with running calls first: a call that ends locks its contact before its campaign.
     running = campaigns.list_campaign_contacts(session, campaign_id).where(col(CampaignContact.status).in_(IN_FLIGHT))
     await session.exec(running.order_by(col(CampaignContact.id)).with_for_update())
     await session.delete(await campaigns.get_campaign(session, campaign_id, lock=True))
 
 
 async def unusable(session: TenantSession, campaign: Campaign) -> tuple[str, str] | None:
-    """Why a campaign cannot dial, and what becomes of it: (`paused` or `failed`, reason); None where it can."""
+    """Return why a campaign cannot dial and the status that follows (`paused` or `failed`); None if it can."""
     if await numbers.find_active_number(session, campaign.phone_number_id) is None:
-        return "failed", "The campaign's phone number is not active any more."
+        return "failed", "The campaign's phone number is no longer active."
     agent = await agents.find_agent(session, campaign.agent_id)
     if agent is None:
         return "paused", "The campaign's agent was deleted."
@@ -100,7 +102,7 @@ async def unusable(session: TenantSession, campaign: Campaign) -> tuple[str, str
 
 
 async def _hang_up(session: TenantSession, campaign_id: UUID) -> bool:
-    """Take back what nobody has answered; whether there was any."""
+    """Hang up the calls that nobody has answered; return whether there were any."""
     ringing = campaigns.list_campaign_contacts(session, campaign_id).where(col(CampaignContact.status) == "dialing")
     call_ids = [contact.call_id for contact in (await session.exec(ringing)).all()]
     rows = session.select(Call).where(col(Call.id).in_(call_ids))
@@ -112,7 +114,7 @@ async def _hang_up(session: TenantSession, campaign_id: UUID) -> bool:
 
 
 async def _locked(session: TenantSession, campaign_id: UUID, status: str, *, to: str) -> Campaign:
-    """The campaign, which nobody dials for until the transaction ends."""
+    """Return the campaign under the capacity lock, so that nobody dials for it until the transaction ends."""
     await calls.acquire_call_capacity(session)
     campaign = await campaigns.get_campaign(session, campaign_id, lock=True)
     _require(campaign, status, to=to)
@@ -122,7 +124,7 @@ async def _locked(session: TenantSession, campaign_id: UUID, status: str, *, to:
 
 def _require(campaign: Campaign, *statuses: str, to: str) -> None:
     if campaign.status not in statuses:
-        raise InvalidState(f"The campaign is {campaign.status}: {to} needs one that is {' or '.join(statuses)}.")
+        raise InvalidState(f"The campaign is {campaign.status}. To {to}, it must be {' or '.join(statuses)}.")
 
 
 async def _require_means(session: TenantSession, campaign: Campaign) -> None:

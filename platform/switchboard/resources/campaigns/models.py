@@ -1,4 +1,4 @@
-"""Campaigns and whom they call."""
+"""Tables of campaigns and their contacts."""
 
 from datetime import datetime
 from typing import Any
@@ -11,11 +11,12 @@ from switchboard.foundation.database import TenantTable, json_column, now
 
 
 class Campaign(TenantTable, table=True):
-    """A campaign. Fields as in the specification's Campaign, and how it is carried on.
+    """A campaign, with the API's Campaign fields and the dialer's state.
 
-    The counters are those of its contacts' rows at every moment: `called` were dialled at least once, the others are in that status. `due_at` is
-    when the dialer next looks at it; None where it need not. `recent` has a letter for each of the last calls since it was started or resumed,
-    oldest first: `f` for one that failed, `-` for any other.
+    The counters always equal the contacts' rows: `called` counts contacts that were dialed at least once, the others
+    count contacts in that status. `due_at` is when the dialer next looks at the campaign; None if it need not. `recent`
+    holds a letter for each of the last calls since the start or resumption, oldest first: `f` for a failed call, `-`
+    for any other.
     """
 
     __tablename__ = "campaign"
@@ -49,10 +50,10 @@ class Campaign(TenantTable, table=True):
 
 
 class CampaignContact(TenantTable, table=True):
-    """Somebody whom a campaign calls. Fields as in the specification's Campaign contact.
+    """A contact of a campaign, with the API's Campaign contact fields.
 
-    `dial_at` is the earliest moment to dial a pending one, `attempts` how often it was dialled; `call_id` is the last call.
-    `cause_depth` is how many automations' doings led to it, which the calls carry on.
+    `dial_at` is the earliest time to dial a pending contact, `attempts` the number of dials, `call_id` the last call.
+    `cause_depth` is the length of the automation chain that added the contact; its calls inherit it.
     """
 
     __tablename__ = "campaign_contact"

@@ -1,4 +1,4 @@
-"""What becomes of a campaign's calls, written down in the transaction in which the call's own state changes."""
+"""Update campaigns when their calls change state, in the transaction of the call's own change."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -22,7 +22,7 @@ STATUS_OF: dict[Outcome, str] = {
     "do_not_call": "skipped",
     "canceled": "canceled",
 }
-"""The final status of a contact; every other outcome is `failed`."""
+"""Final status of a contact by outcome; every other outcome is `failed`."""
 BY_REASON: dict[str, Outcome] = {
     EndedReason.VOICEMAIL: "voicemail",
     EndedReason.DO_NOT_CALL: "do_not_call",
@@ -40,12 +40,12 @@ TOO_MANY = LAST_CALLS // 2
 
 
 def marks(campaign_id: UUID, contact_id: UUID, name: str | None) -> dict[str, JsonValue]:
-    """The metadata of a campaign's call: by it the call finds its contact again, and the agent's prompt knows a name."""
+    """Build the metadata of a campaign's call: it identifies the contact, and gives the agent's prompt a name."""
     return {"campaign_id": str(campaign_id), "campaign_contact_id": str(contact_id), "name": name or ""}
 
 
 async def update_campaign_contact(session: TenantSession, data: EventData) -> None:
-    """Take an event of a call over into its campaign; those of other calls change nothing."""
+    """Apply a call event to the campaign of the call; events of other calls change nothing."""
     if not isinstance(data, CallStarted | CallCompleted | CallFailed):
         return
     contact = await _contact_of(session, data.call_id, data.metadata.get("campaign_contact_id"))
@@ -96,7 +96,7 @@ async def _settle(session: TenantSession, contact: CampaignContact, outcome: Out
 
 
 async def _note_call(session: TenantSession, campaign_id: UUID, *, failed: bool) -> Campaign:
-    """Remember whether a call failed; the campaign, locked from now on and due to be looked at where it runs."""
+    """Record whether a call failed; return the campaign, locked, and make a running one due."""
     campaign = await campaigns.get_campaign(session, campaign_id, lock=True)
     campaign.recent = (campaign.recent + ("f" if failed else "-"))[-LAST_CALLS:]
     if campaign.status == "running":
@@ -106,9 +106,9 @@ async def _note_call(session: TenantSession, campaign_id: UUID, *, failed: bool)
 
 
 def _break_circuit(campaign: Campaign, error: str | None) -> None:
-    """Stop dialling with something that is broken: half of the last calls failed."""
+    """Open the circuit breaker: pause a campaign if half of its last calls failed."""
     if len(campaign.recent) == LAST_CALLS and campaign.recent.count("f") >= TOO_MANY:
         campaign.status, campaign.due_at = "paused", None
         campaign.status_reason = (
-            f"{campaign.recent.count('f')} of the last {LAST_CALLS} calls failed. The last said: {error or 'nothing'}"
+            f"{campaign.recent.count('f')} of the last {LAST_CALLS} calls failed. Last error: {error or 'none given'}"
         )

@@ -33,7 +33,8 @@ async def list_campaigns(session: TenantSession, query: PageQuery) -> Page[Campa
 async def create_campaign(session: TenantSession, data: CampaignCreate) -> CampaignOut:
     """Create a campaign.
 
-    A draft with its list; nobody is called before it is started. A number that is in the list twice is called once: the second contact is `skipped`.
+    It is a draft with its contact list; nobody is called before it is started. A number that is listed twice is called
+    once: the second contact is `skipped`.
     """
     return CampaignOut.of(await campaigns.create_campaign(session, data))
 
@@ -50,7 +51,7 @@ async def get_campaign(session: TenantSession, campaign_id: UUID) -> CampaignOut
 async def delete_campaign(session: TenantSession, campaign_id: UUID) -> None:
     """Delete a campaign.
 
-    One that runs is canceled first. Its calls stay.
+    A running campaign is canceled first. Its calls stay.
     """
     await lifecycle.delete_campaign(session, campaign_id)
 
@@ -75,7 +76,7 @@ async def list_campaign_contacts(
 async def start_campaign(session: TenantSession, campaign_id: UUID) -> CampaignOut:
     """Start a campaign.
 
-    A draft begins to dial, or is scheduled where its `scheduled_at` lies ahead.
+    A draft starts to dial, or is scheduled if its `scheduled_at` is in the future.
     """
     return CampaignOut.of(await lifecycle.start_campaign(session, campaign_id))
 
@@ -85,7 +86,7 @@ async def start_campaign(session: TenantSession, campaign_id: UUID) -> CampaignO
 async def pause_campaign(session: TenantSession, campaign_id: UUID) -> CampaignOut:
     """Pause a campaign.
 
-    Nobody else is dialled; calls that run end by themselves.
+    No new contacts are dialed; running calls end by themselves.
     """
     return CampaignOut.of(await lifecycle.pause_campaign(session, campaign_id))
 
@@ -102,6 +103,7 @@ async def resume_campaign(session: TenantSession, campaign_id: UUID) -> Campaign
 async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> CampaignOut:
     """Cancel a campaign for good.
 
-    What only rings is hung up, what is being spoken goes on to its end; contacts who were not reached by then become `canceled`.
+    Ringing calls are hung up, and answered calls continue to their end; contacts that were not reached become
+    `canceled`.
     """
     return CampaignOut.of(await lifecycle.cancel_campaign(session, campaign_id))

@@ -1,4 +1,4 @@
-"""Campaigns on the wire (specification, "Campaign" and "Campaign contact")."""
+"""API schemas of campaigns."""
 
 from typing import Annotated, Literal
 from uuid import UUID
@@ -24,7 +24,9 @@ MAX_CONTACTS = 100_000
 
 
 class ContactToCall(BaseModel):
-    """Somebody to call. No `RequestBody`: with a hundred thousand of them, the campaign's own check for NUL is enough."""
+    """A contact to call. Not a `RequestBody`: for a hundred thousand contacts the campaign's own check for NUL is
+    enough.
+    """
 
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True, strict=True)
 
@@ -33,30 +35,32 @@ class ContactToCall(BaseModel):
 
 
 class Retry(RequestBody):
-    """When a contact is dialled again; an addition to the specification."""
+    """When to dial a contact again; an addition to the specification."""
 
-    attempts: int = Field(ge=1, le=10, description="How many more times, after the first.")
-    delay_seconds: int = Field(3600, ge=1, le=604_800, description="How long after a call the next may be.")
+    attempts: int = Field(ge=1, le=10, description="Number of retries after the first call.")
+    delay_seconds: int = Field(3600, ge=1, le=604_800, description="Seconds between a call and the next one.")
     on: list[Literal["busy", "no-answer", "voicemail"]] = Field(["busy", "no-answer"], min_length=1, max_length=3)
 
 
 class CampaignFields(RequestBody):
-    """What a campaign is, apart from whom it calls."""
+    """Fields of a campaign without its contacts."""
 
     name: Name
     agent_id: ReferenceId
-    phone_number_id: ReferenceId = Field(description="One of the organization's numbers: the caller id.")
+    phone_number_id: ReferenceId = Field(
+        description="Id of one of the organization's phone numbers, used as the caller ID."
+    )
     scheduled_at: GivenMoment | None = Field(
-        None, description="When a campaign that was started begins to dial; null or past: at once."
+        None, description="When a started campaign begins to dial; null or past: at once."
     )
     max_concurrent: int = Field(
-        5, ge=1, le=1000, description="How many calls run at once; never more than the organization may have."
+        5, ge=1, le=1000, description="Maximum of concurrent calls, within the organization's limit."
     )
     retry: Retry | None = None
 
 
 class CampaignCreate(CampaignFields):
-    """A campaign to make. It is a draft until it is started."""
+    """A new campaign. It is a draft until it is started."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -89,16 +93,16 @@ class CampaignOut(Answer):
     agent_id: UUID
     phone_number_id: UUID
     status: CampaignStatus
-    status_reason: str | None = Field(description="Why the campaign was paused by itself or failed; an addition.")
+    status_reason: str | None = Field(description="Why the campaign failed or was paused automatically; an addition.")
     scheduled_at: Moment | None
     max_concurrent: int
     retry: Retry | None = Field(description="An addition.")
     total_contacts: int
-    called: int = Field(description="Contacts that were dialled at least once.")
+    called: int = Field(description="Contacts that were dialed at least once.")
     completed: int = Field(description="Contacts whose call was answered, by a person or a machine.")
-    failed: int = Field(description="Contacts who were not reached.")
-    skipped: int = Field(description="Contacts not to be called, or listed twice; an addition.")
-    canceled: int = Field(description="Contacts whom the campaign's end left undialled; an addition.")
+    failed: int = Field(description="Contacts that were not reached.")
+    skipped: int = Field(description="Contacts on the do-not-call list or listed twice; an addition.")
+    canceled: int = Field(description="Contacts that were not dialed before the campaign ended; an addition.")
     created_at: Moment
     updated_at: Moment
 
@@ -108,7 +112,7 @@ class CampaignOut(Answer):
 
 
 class CampaignContactOut(Answer):
-    """A campaign's contact. `outcome` is the last call's, also while the contact waits to be dialled again."""
+    """A contact of a campaign. `outcome` is that of the last call, also while a retry is pending."""
 
     id: UUID
     campaign_id: UUID
@@ -118,7 +122,7 @@ class CampaignContactOut(Answer):
     outcome: Outcome | None
     call_id: UUID | None
     error: str | None
-    attempts: int = Field(description="How often the contact was dialled; an addition.")
+    attempts: int = Field(description="Number of times the contact was dialed; an addition.")
     called_at: Moment | None
     created_at: Moment
 

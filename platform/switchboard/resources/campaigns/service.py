@@ -1,4 +1,4 @@
-"""Rules of campaigns: which there are, making one, its list, its counters."""
+"""Business rules of campaigns: listing, creation, contact lists, counters."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -26,18 +26,18 @@ LISTED_TWICE = "The number is in the list already."
 
 
 def list_campaigns(session: TenantSession) -> SelectOfScalar[Campaign]:
-    """The organization's campaigns."""
+    """Select the organization's campaigns."""
     return session.select(Campaign)
 
 
 async def still_open(session: TenantSession) -> list[Campaign]:
-    """The campaigns to which people can be added, by name."""
+    """List the campaigns that accept new contacts, by name."""
     rows = list_campaigns(session).where(col(Campaign.status).in_(OPEN))
     return list((await session.exec(rows.order_by(func.lower(Campaign.name), col(Campaign.id)))).all())
 
 
 async def get_campaign(session: TenantSession, campaign_id: UUID, *, lock: bool = False) -> Campaign:
-    """Raises `NotFound`. Locked, it is as it is now, and only its own transaction changes it."""
+    """Return a campaign, locked for this transaction if asked. Raises `NotFound`."""
     rows = list_campaigns(session).where(col(Campaign.id) == campaign_id)
     if lock:
         rows = rows.with_for_update().execution_options(populate_existing=True)
@@ -48,20 +48,22 @@ async def get_campaign(session: TenantSession, campaign_id: UUID, *, lock: bool 
 
 
 def list_all_campaign_contacts(session: TenantSession) -> SelectOfScalar[CampaignContact]:
-    """Whom the organization's campaigns call."""
+    """Select the contacts of all of the organization's campaigns."""
     return session.select(CampaignContact)
 
 
 def list_campaign_contacts(
     session: TenantSession, campaign_id: UUID, *, status: str | None = None
 ) -> SelectOfScalar[CampaignContact]:
-    """Whom a campaign calls."""
+    """Select a campaign's contacts."""
     rows = list_all_campaign_contacts(session).where(col(CampaignContact.campaign_id) == campaign_id)
     return rows if status is None else rows.where(col(CampaignContact.status) == status)
 
 
 async def create_campaign(session: TenantSession, data: CampaignCreate) -> Campaign:
-    """Make a draft with its list. Raises `ValidationFailed` for an agent or number that the organization does not have."""
+    """Create a draft with its contacts. Raises `ValidationFailed` for an agent or phone number that the organization
+    does not have.
+    """
     campaign = Campaign(id=new_id(), organization_id=session.organization_id, **await _settings(session, data))
     session.add(campaign)
     await session.flush()
@@ -69,14 +71,15 @@ async def create_campaign(session: TenantSession, data: CampaignCreate) -> Campa
 
 
 async def change(session: TenantSession, campaign_id: UUID, data: CampaignFields) -> Campaign:
-    """Give a campaign that does not dial at the moment other settings; those called already stay called.
+    """Change the settings of a campaign that is not dialing; calls that were made stay.
 
-    Raises `NotFound`, `InvalidState` for one that is neither a draft nor paused, and what `create` raises.
+    Raises `NotFound`, `InvalidState` for a campaign that is neither a draft nor paused, and what `create_campaign`
+    raises.
     """
     campaign = await get_campaign(session, campaign_id, lock=True)
     if campaign.status not in CHANGEABLE:
         raise InvalidState(
-            f"The campaign is {campaign.status}: only one that is {' or '.join(CHANGEABLE)} can be changed."
+            f"The campaign is {campaign.status}. Only a campaign that is {' or '.join(CHANGEABLE)} can be changed."
         )
     for name, value in (await _settings(session, data)).items():
         setattr(campaign, name, value)
@@ -101,7 +104,7 @@ async def _settings(session: TenantSession, data: CampaignFields) -> dict[str, A
 
 
 async def in_flight(session: TenantSession, campaign_id: UUID) -> int:
-    """How many of a campaign's contacts are being called."""
+    """Count the contacts that are being called."""
     rows = list_campaign_contacts(session, campaign_id).where(
         col(CampaignContact.status).in_(("dialing", "in_progress"))
     )
@@ -109,9 +112,9 @@ async def in_flight(session: TenantSession, campaign_id: UUID) -> int:
 
 
 async def add_contacts(session: TenantSession, campaign_id: UUID, people: Sequence[ContactToCall]) -> Campaign:
-    """Add people to a list; whoever is in it already stays as they are.
+    """Add contacts to a campaign; contacts that are in it already stay unchanged.
 
-    Raises `NotFound`, and `InvalidState` for a campaign that is over or would have more than 100 000 contacts.
+    Raises `NotFound`, and `InvalidState` for a campaign that has ended or would have more than 100,000 contacts.
     """
     campaign = await get_campaign(session, campaign_id, lock=True)
     if campaign.status not in OPEN:
@@ -129,7 +132,7 @@ async def add_contacts(session: TenantSession, campaign_id: UUID, people: Sequen
 
 
 async def count(session: TenantSession, campaign_id: UUID, **more: int) -> Campaign:
-    """Add to a campaign's counters; one whose contacts are all done with is completed. The campaign, locked from now on."""
+    """Add to a campaign's counters and complete a campaign without open contacts; return it, locked."""
     changes = {name: getattr(Campaign, name) + number for name, number in more.items()}
     rows = update(Campaign).where(session.owns(Campaign), col(Campaign.id) == campaign_id)
     changed = rows.values(**changes, updated_at=now()).returning(Campaign)

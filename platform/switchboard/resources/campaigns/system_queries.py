@@ -1,4 +1,4 @@
-"""Campaigns across organizations: those that the dialer has to look at. Run under the system role."""
+"""Queries about campaigns that cross organizations."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -13,7 +13,7 @@ BATCH = 100
 
 
 async def claim_due(session: SystemSession, *, lease: timedelta) -> set[UUID]:
-    """Organizations with campaigns that are due; nobody else is told of these campaigns for the time of the lease."""
+    """Claim the due campaigns for the time of a lease; return the ids of their organizations."""
     due = (
         select(Campaign.id)
         .where(col(Campaign.due_at) <= now())

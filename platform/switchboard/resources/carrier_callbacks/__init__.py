@@ -1,1 +1,1 @@
-"""Where carriers call back, whatever it is about; what they tell is handed down to calls and texts."""
+"""Carrier callbacks: webhooks from carriers, passed on to calls and text messages."""

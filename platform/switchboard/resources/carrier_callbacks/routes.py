@@ -1,6 +1,6 @@
-"""Where carriers call back: `/carriers/<carrier>/<organization>/events…`, `…/calls/<call>…` and `…/texts/<message>…`.
+"""Carrier callbacks: `/carriers/<carrier>/<organization>/events…`, `…/calls/<call>…`, and `…/texts/<message>…`.
 
-The provider verifies and translates; each event goes to the resource that it is about.
+The provider verifies and translates a callback; each event goes to the resource that it concerns.
 """
 
 from uuid import UUID
@@ -40,7 +40,7 @@ blueprint = Blueprint("carriers", __name__)
 @blueprint.route("/carriers/<carrier>/<organization_id>/events", methods=["GET", "POST"], defaults={"path": ""})
 @blueprint.route("/carriers/<carrier>/<organization_id>/events/<path:path>", methods=["GET", "POST"])
 async def carrier_event(carrier: str, organization_id: str, path: str) -> Response:
-    """A callback about the organization's numbers."""
+    """Receive a callback about the organization's phone numbers."""
     return await _receive(carrier, parse_id(organization_id), path, None)
 
 
@@ -49,7 +49,7 @@ async def carrier_event(carrier: str, organization_id: str, path: str) -> Respon
 )
 @blueprint.route("/carriers/<carrier>/<organization_id>/calls/<call_id>/<path:path>", methods=["GET", "POST"])
 async def carrier_call_event(carrier: str, organization_id: str, call_id: str, path: str) -> Response:
-    """A callback about a call that we placed."""
+    """Receive a callback about an outbound call."""
     return await _receive(carrier, parse_id(organization_id), path, parse_id(call_id))
 
 
@@ -58,7 +58,7 @@ async def carrier_call_event(carrier: str, organization_id: str, call_id: str, p
 )
 @blueprint.route("/carriers/<carrier>/<organization_id>/texts/<message_id>/<path:path>", methods=["GET", "POST"])
 async def carrier_text_event(carrier: str, organization_id: str, message_id: str, path: str) -> Response:
-    """A callback about a text that we sent."""
+    """Receive a callback about an outbound text message."""
     return await _receive(carrier, parse_id(organization_id), path, parse_id(message_id))
 
 
@@ -109,7 +109,9 @@ async def _translate(
 async def _apply(
     runtime: Runtime, organization_id: UUID, carrier: str, event: CarrierEvent, subject_id: UUID | None
 ) -> None:
-    """`subject_id` is the call or text that the callback's address names; what comes by it may still be about something else."""
+    """Apply an event. `subject_id` is the call or message in the callback's address; the event may concern another
+    one.
+    """
     if isinstance(event, TextReceived):
         await inbound_texts.receive(runtime, organization_id, carrier, event)
     elif isinstance(event, TextStatus):

@@ -1,1 +1,1 @@
-"""Contacts: whom an organization talks to."""
+"""Contacts: the people that an organization talks to."""

@@ -1,4 +1,4 @@
-"""Contacts."""
+"""Tables of contacts."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from switchboard.foundation.database import TenantTable, now
 
 
 class Contact(TenantTable, table=True):
-    """Somebody with a phone number. Fields as in the specification's Contact."""
+    """A person with a phone number, with the API's Contact fields."""
 
     __tablename__ = "contact"
     __table_args__ = (
@@ -31,10 +31,11 @@ class Contact(TenantTable, table=True):
 
 
 class ContactSearch(TenantTable, table=True):
-    """A contact's words as the search compares them, those of its notes apart; `id` and `created_at` are the contact's.
+    """The words of a contact for search, with the words of its notes apart; `id` and `created_at` are the contact's.
 
-    The migration gives the table an index of all runs of three letters and a policy that looks into it for the setting
-    `app.contact_search`: a row that cannot match the setting is not visible. `search.py` sets it for one statement; empty, it hides nothing.
+    The table has an index of all runs of three letters, and a policy that looks into it for the setting
+    `app.contact_search`: a row that cannot match is not visible. `search.py` sets it for one statement; without it
+    nothing is hidden (docs/decisions/0012-contact-search.md).
     """
 
     __tablename__ = "contact_search"

@@ -20,7 +20,7 @@ blueprint = Blueprint("contacts", __name__)
 async def list_contacts(session: TenantSession, query: ContactQuery) -> Page[ContactOut]:
     """List contacts.
 
-    `search` ignores case and accents, and takes a part of a word or number for the whole.
+    `search` ignores case and accents, and matches parts of words and numbers.
     """
     if not query.search:
         return await page(session, contacts.list_contacts(session, phone_number=query.phone), ContactOut.of, query)
@@ -34,7 +34,7 @@ async def list_contacts(session: TenantSession, query: ContactQuery) -> Page[Con
 async def create_contact(session: TenantSession, data: ContactCreate) -> ContactOut:
     """Create a contact.
 
-    An organization has one contact for each phone number.
+    An organization has one contact per phone number.
     """
     return ContactOut.of(await contacts.create_contact(session, data))
 
@@ -61,6 +61,6 @@ async def update_contact(session: TenantSession, contact_id: UUID, data: Contact
 async def delete_contact(session: TenantSession, contact_id: UUID) -> None:
     """Delete a contact.
 
-    This cannot be undone. Calls and texts with the number stay.
+    This cannot be undone. Calls and text messages with the phone number stay.
     """
     await contacts.delete_contact(session, contact_id)

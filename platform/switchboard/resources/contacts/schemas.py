@@ -1,4 +1,4 @@
-"""Contacts on the wire (specification, "Contact")."""
+"""API schemas of contacts."""
 
 from typing import Annotated
 from uuid import UUID
@@ -23,13 +23,13 @@ Notes = Annotated[str, Field(max_length=10_000)]
 
 
 class ContactFields(RequestBody):
-    """What create and update have in common."""
+    """Fields that create and update share."""
 
     name: Label | None = None
     email: Label | None = None
     company: Label | None = None
     notes: Notes | None = None
-    tags: Label | None = Field(None, description="One string; how tags are parted is yours to choose.")
+    tags: Label | None = Field(None, description="Free text; the separator of tags is yours to choose.")
     address: Address | None = None
     role: Label | None = None
     is_favorite: bool = False
@@ -48,7 +48,7 @@ class ContactCreate(ContactFields):
 
 
 class ContactUpdate(ContactFields, PartialBody):
-    """Only the fields that are given change; null clears a text."""
+    """A partial update of a contact; null clears a text."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"notes": "Prefers to be called in the morning.", "company": None}]}
@@ -61,9 +61,9 @@ class ContactQuery(PageQuery):
     """Filters of the contact list."""
 
     search: str = Field(
-        "", max_length=255, description="Every word occurs somewhere in name, company, email, number, notes or tags."
+        "", max_length=255, description="Every word must occur in name, company, email, number, notes, or tags."
     )
-    phone: PhoneNumberFilter | None = Field(None, description="Exactly this number.")
+    phone: PhoneNumberFilter | None = Field(None, description="Exact phone number.")
 
 
 class ContactOut(Answer):

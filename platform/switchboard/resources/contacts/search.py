@@ -1,4 +1,4 @@
-"""Free-text search: every word of the query occurs somewhere in a contact, case and accents ignored."""
+"""Free-text search: every word of the query occurs in the contact, ignoring case and accents."""
 
 import re
 import unicodedata
@@ -12,22 +12,22 @@ from switchboard.resources.contacts.models import Contact, ContactSearch
 
 SEARCHED = ("phone_number", "name", "company", "email", "tags")
 REACH, MAX_REACH = 20, 5_000
-"""How many times as many of the newest contacts as are needed are noted, and how many at most."""
-# Letters that look like an accented one, but that Unicode does not take apart.
+"""Candidates to collect, as a multiple of the newest contacts needed, and their maximum."""
+# Letters that look accented but that Unicode does not decompose.
 LOOKALIKES = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe"})
 
 
 def words(text: str) -> list[str]:
-    """A text's words in order, each once, without case and accents."""
+    """Return the distinct words of a text in order, without case and accents."""
     letters = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
     plain = "".join(letter for letter in letters if not unicodedata.combining(letter)).translate(LOOKALIKES)
     return list(dict.fromkeys(plain.split()))
 
 
 def compared(contact: Contact) -> dict[str, str]:
-    """What is compared of a contact, by `ContactSearch`'s columns: its words, each once.
+    """Return the searchable words of a contact by `ContactSearch` column.
 
-    Notes are apart, because long ones are kept away from their row and are read only where nothing else matches.
+    Notes have a column of their own: long notes are stored out of line and read only if nothing else matches.
     """
     content = "\n".join(filter(None, (getattr(contact, name) for name in SEARCHED)))
     return {"content": " ".join(words(content)), "notes": " ".join(words(contact.notes or ""))}
@@ -36,10 +36,10 @@ def compared(contact: Contact) -> dict[str, str]:
 async def find(
     session: TenantSession, wanted: list[str], *, phone_number: str | None, query: PageQuery
 ) -> tuple[list[Contact], int]:
-    """A part of the contacts that hold all of the words, newest first, and how many there are in all.
+    """Return a page of the contacts that contain all words, newest first, and the total.
 
-    The pass that counts also notes which of the newest contacts matched. Where many match the part is among them, so that not all have to be
-    sorted; where few match a second pass is cheap.
+    The counting pass also collects the newest matches. With many matches the page is among them, so that not all have
+    to be sorted; with few matches a second pass is cheap.
     """
     organization_id = session.organization_id
     ours, newest = (
@@ -80,10 +80,10 @@ async def find(
 
 
 async def _show_only(session: TenantSession, text: str) -> None:
-    """Have the table's policy hide what cannot match.
+    """Have the table's policy hide rows that cannot match.
 
-    Row-level security lets no condition of a query into an index of letters, because it might tell about rows that are not shown; a
-    condition of the policy itself is let in.
+    Row-level security keeps a query's own condition out of the index, because it might leak hidden rows; a condition of
+    the policy itself may use the index.
     """
     await session.exec(select(func.set_config("app.contact_search", text, True)))
 

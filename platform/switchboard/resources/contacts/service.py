@@ -1,4 +1,4 @@
-"""Rules of contacts."""
+"""Business rules of contacts."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -17,18 +17,18 @@ from switchboard.resources.contacts.schemas import ContactCreate, ContactQuery, 
 
 
 def list_contacts(session: TenantSession, *, phone_number: str | None = None) -> SelectOfScalar[Contact]:
-    """The organization's contacts."""
+    """Select the organization's contacts."""
     rows = session.select(Contact)
     return rows if phone_number is None else rows.where(col(Contact.phone_number) == phone_number)
 
 
 async def search_contacts(session: TenantSession, query: ContactQuery) -> tuple[list[Contact], int]:
-    """A part of the contacts that a search finds, newest first, and how many there are in all."""
+    """Return a page of the contacts that match a search, newest first, and the total."""
     return await search.find(session, search.words(query.search), phone_number=query.phone, query=query)
 
 
 async def get_contact(session: TenantSession, contact_id: UUID, *, lock: bool = False) -> Contact:
-    """Raises `NotFound`."""
+    """Return a contact. Raises `NotFound`."""
     rows = list_contacts(session).where(col(Contact.id) == contact_id)
     contact = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
     if contact is None:
@@ -37,25 +37,25 @@ async def get_contact(session: TenantSession, contact_id: UUID, *, lock: bool = 
 
 
 async def find_contact_by_number(session: TenantSession, phone_number: str) -> Contact | None:
-    """The contact of an E.164 number, None where there is none."""
+    """Return the contact with an E.164 number; None if there is none."""
     return (await session.exec(list_contacts(session, phone_number=phone_number))).one_or_none()
 
 
 async def get_contact_name(session: TenantSession, phone_number: str) -> str | None:
-    """The name of whoever has an E.164 number, None where nobody is known by it."""
+    """Return the name of the contact with an E.164 number; None if there is none."""
     contact = await find_contact_by_number(session, phone_number)
     return (contact.name or None) if contact else None
 
 
 async def get_contact_names(session: TenantSession, phone_numbers: Collection[str]) -> dict[str, str]:
-    """The name of each of these E.164 numbers that somebody is known by."""
+    """Return the names of the contacts with these E.164 numbers, by number."""
     rows = select(Contact.phone_number, Contact.name).where(session.owns(Contact))
     found = await session.exec(rows.where(col(Contact.phone_number).in_(phone_numbers)))
     return {number: name for number, name in found.all() if name}
 
 
 async def create_contact(session: TenantSession, data: ContactCreate) -> Contact:
-    """Make a contact. Raises `Conflict` where the number has one."""
+    """Create a contact. Raises `Conflict` if the number has one."""
     contact = Contact(id=new_id(), organization_id=session.organization_id, **data.model_dump())
     session.add(contact)
     await _flush(session)
@@ -70,7 +70,9 @@ async def create_contact(session: TenantSession, data: ContactCreate) -> Contact
 
 
 async def get_or_create_contact(session: TenantSession, phone_number: str) -> tuple[Contact, bool]:
-    """The contact of an E.164 number, locked, and whether it was made for this; two that ask at once get the same one."""
+    """Return the contact with an E.164 number, locked, and whether it was created; concurrent requests get the same
+    one.
+    """
     fresh = Contact(id=new_id(), organization_id=session.organization_id, phone_number=phone_number)
     made = (
         insert(Contact)
@@ -87,7 +89,7 @@ async def get_or_create_contact(session: TenantSession, phone_number: str) -> tu
 
 
 async def update_contact(session: TenantSession, contact_id: UUID, data: ContactUpdate) -> Contact:
-    """Change the given fields. Raises `NotFound`, and `Conflict` where the new number has a contact already."""
+    """Change the given fields. Raises `NotFound`, and `Conflict` if the new number has a contact."""
     contact = await get_contact(session, contact_id, lock=True)
     before = search.compared(contact)
     for field in data.model_fields_set:
@@ -103,7 +105,7 @@ async def update_contact(session: TenantSession, contact_id: UUID, data: Contact
 
 
 async def delete_contact(session: TenantSession, contact_id: UUID) -> None:
-    """Delete a contact for good; calls and texts stay. Raises `NotFound`."""
+    """Delete a contact for good; calls and text messages stay. Raises `NotFound`."""
     await session.delete(await get_contact(session, contact_id))
 
 
@@ -111,4 +113,4 @@ async def _flush(session: TenantSession) -> None:
     try:
         await session.flush()
     except IntegrityError:
-        raise Conflict("There is a contact with this phone number already.") from None
+        raise Conflict("A contact with this phone number exists already.") from None

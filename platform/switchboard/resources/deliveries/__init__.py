@@ -1,1 +1,1 @@
-"""Delivering events: rows claimed in batches, sent with no database connection held, results written back under a fencing token."""
+"""Event deliveries: claimed in batches, sent without a database connection, and recorded under a fencing token."""

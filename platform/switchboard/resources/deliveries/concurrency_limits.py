@@ -1,4 +1,4 @@
-"""Fairness: how many requests may be under way to each target and for each organization, so that whoever is slow slows only itself."""
+"""Concurrency limits of requests per target and per organization, so that a slow receiver delays only itself."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,9 @@ REMEMBERED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """A limit begins at `first`, is halved by each failure that costs time, down to `least`, and grows by one with each success, up to `most`."""
+    """Bounds of a limit: it starts at `first`, is halved down to `least` by each failure that costs time, and grows
+    by one up to `most` with each success.
+    """
 
     least: int
     first: int
@@ -30,23 +32,23 @@ class _Room:
 
 
 class Limits(Generic[Key]):
-    """The limits of all targets, or of all organizations; idle ones are forgotten when there are too many."""
+    """The limits of all targets, or of all organizations; idle ones are dropped when there are too many."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
         self._rooms: dict[Key, _Room] = {}
 
     def free(self, key: Key) -> int:
-        """How many more may start."""
+        """Return how many more requests may start."""
         room = self._rooms.get(key)
         return self._bounds.first if room is None else max(0, room.limit - room.taken)
 
     def take(self, key: Key) -> None:
-        """One starts."""
+        """Count a request that starts."""
         self._rooms.setdefault(key, _Room(self._bounds.first)).taken += 1
 
     def give_back(self, key: Key, *, slow: bool, succeeded: bool) -> None:
-        """One has ended."""
+        """Count a request that has ended."""
         room = self._rooms[key]
         room.taken -= 1
         if slow:
@@ -58,7 +60,7 @@ class Limits(Generic[Key]):
 
 
 class Rooms:
-    """What one worker may have under way."""
+    """The concurrency limits of one worker."""
 
     def __init__(self, slots: int = SLOTS) -> None:
         self._slots = slots
@@ -68,11 +70,13 @@ class Rooms:
 
     @property
     def free(self) -> int:
-        """How many more may start in all."""
+        """Return how many more requests may start in total."""
         return self._slots - self._taken
 
     def plan(self, waiting: Mapping[UUID, UUID]) -> dict[UUID, int]:
-        """How many to claim for each target of `waiting` (target to organization), in its order; those without room are left out."""
+        """Plan how many deliveries to claim for each target of `waiting` (target to organization), in its order;
+        targets without capacity are left out.
+        """
         left = self.free
         of_organization: dict[UUID, int] = {}
         rooms: dict[UUID, int] = {}
@@ -86,13 +90,13 @@ class Rooms:
         return rooms
 
     def take(self, target: UUID, organization: UUID) -> None:
-        """A request starts."""
+        """Count a request that starts."""
         self._taken += 1
         self._targets.take(target)
         self._organizations.take(organization)
 
     def give_back(self, target: UUID, organization: UUID, *, slow: bool, succeeded: bool) -> None:
-        """A request has ended: `slow` when it cost its receiver's share of time for nothing."""
+        """Count a request that has ended; `slow` if it cost time without a result."""
         self._taken -= 1
         self._targets.give_back(target, slow=slow, succeeded=succeeded)
         self._organizations.give_back(organization, slow=slow, succeeded=succeeded)

@@ -1,6 +1,7 @@
-"""The loop of a worker that delivers: claim, send, write down.
+"""The worker loop that sends deliveries: claim, send, record.
 
-The rows are the queue. A wake-up makes it look at once; without one it looks every second. Killed, its leases lapse and the rows are due again.
+The rows are the queue. A wake-up makes the loop look at once; otherwise it looks every second. If the worker is killed,
+its leases lapse and the rows become due again.
 """
 
 import asyncio
@@ -25,16 +26,16 @@ logger = structlog.get_logger()
 START = UUID(int=0)
 VISITS = 256
 POLL_SECONDS = 1.0
-# Requests end one by one: a short pause lets a claim take the room of several.
+# Requests end one by one: a short pause lets one claim use the capacity of several.
 GATHER_SECONDS = 0.005
 BACKOFF_SECONDS = (0.2, 0.5, 1.0, 2.0)
-# What a lease has beyond the receiver's time: waiting for the database, before and after.
+# Lease time beyond the receiver's timeout: waiting for the database before and after the request.
 LEASE_SLACK_SECONDS = 15.0
 STOP_SECONDS = 5.0
 
 
 class DeliveryWorker:
-    """Delivers until told to stop. `rooms` are a test's; None takes the usual ones."""
+    """Deliver until stopped. Tests pass their own `limits`; None uses the default."""
 
     def __init__(self, runtime: Runtime, *, rooms: Rooms | None = None) -> None:
         settings = runtime.settings
@@ -51,7 +52,9 @@ class DeliveryWorker:
         self._sending: dict[asyncio.Task[None], UUID] = {}
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Deliver; at the end, what is under way gets a few seconds, and what is left is handed back."""
+        """Deliver until `stop` is set. Requests in progress then get a few seconds, and the remaining leases are
+        released.
+        """
         recording = asyncio.create_task(self._recorder.run())
         stopping = asyncio.create_task(self._wake_at(stop))
         failures = 0
@@ -72,7 +75,7 @@ class DeliveryWorker:
             await recording
 
     async def _fill(self) -> int:
-        """Claim once around all targets, as far as there is room; how many were claimed."""
+        """Claim once around all targets within the concurrency limits; return how many were claimed."""
         count = 0
         self._soonest = POLL_SECONDS
         around = self._after == START
@@ -119,7 +122,7 @@ class DeliveryWorker:
             slow, succeeded = result.slow, result.error is None
             await self._recorder.put(result)
         except SecretError as error:
-            # Not the receiver's fault: no attempt is counted, the row comes again when its lease lapses.
+            # Not the receiver's fault: no attempt is counted, and the row becomes due again when its lease lapses.
             logger.error("a delivery cannot be signed", delivery_id=str(claimed.id), error=str(error))
         finally:
             metrics.deliveries_under_way.dec()

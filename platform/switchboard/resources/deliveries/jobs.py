@@ -1,4 +1,4 @@
-"""What workers do for deliveries beside delivering."""
+"""Jobs of deliveries besides sending them."""
 
 from datetime import timedelta
 
@@ -11,18 +11,20 @@ BATCH = 5000
 
 
 async def wake_delivery_worker(runtime: Runtime) -> None:
-    """Have this worker look for deliveries now: some were just committed."""
+    """Wake this worker's delivery loop for new deliveries."""
     runtime.deliveries_due.set()
 
 
 async def expire_deliveries(runtime: Runtime) -> None:
-    """Fail what has waited for a disabled endpoint for seven days (api-decisions, "States")."""
+    """Fail deliveries that have waited for a disabled endpoint for seven days
+    (docs/decisions/0010-webhook-deliveries.md).
+    """
     async with runtime.database.system() as session:
         await system_queries.expire(session, seconds=WAIT.total_seconds())
 
 
 async def delete_old_deliveries(runtime: Runtime) -> None:
-    """Delete deliveries and events that are over and thirty days old."""
+    """Delete deliveries and events that ended thirty days ago."""
     deleted = BATCH
     while deleted == BATCH:
         async with runtime.database.system() as session:

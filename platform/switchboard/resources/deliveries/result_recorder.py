@@ -1,4 +1,6 @@
-"""Results are written back in batches, each only under its lease; kept in memory while the database is away, as long as the lease holds."""
+"""Write results in batches, each only under its lease. While the database is away, results wait in memory as long as
+the lease holds.
+"""
 
 import asyncio
 from collections.abc import Collection
@@ -22,7 +24,7 @@ RETRY_SECONDS = 0.5
 
 
 class Recorder:
-    """Takes results, writes them, and says so. `seconds` is how long after an attempt its lease can still hold."""
+    """Writes results of attempts. `seconds` is how long after an attempt its lease can still hold."""
 
     def __init__(self, database: Database, written: asyncio.Event, *, seconds: float) -> None:
         self._database = database
@@ -32,19 +34,19 @@ class Recorder:
         self._given_up: list[UUID] = []
 
     async def put(self, result: Result) -> None:
-        """Have a result written; waits while too many are waiting."""
+        """Queue a result; waits while too many are queued."""
         await self._results.put(result)
 
     def hand_back_at_close(self, tokens: Collection[UUID]) -> None:
-        """Leases whose rows have no result yet and never will."""
+        """Register leases without a result, to be released on close."""
         self._given_up = list(tokens)
 
     async def close(self) -> None:
-        """Let `run` end when everything has been written."""
+        """Let `run` end once everything is written."""
         await self._results.put(None)
 
     async def run(self) -> None:
-        """Write until closed."""
+        """Write results until closed."""
         closing = False
         while not closing:
             batch = [await self._results.get()]
@@ -64,7 +66,7 @@ class Recorder:
                 return
             except (SQLAlchemyError, OSError) as error:
                 if monotonic() > until:
-                    # Their leases have lapsed: somebody sends them again, with the same delivery id.
+                    # Their leases have lapsed: another worker sends them again, with the same delivery id.
                     logger.error(
                         "results of deliveries could not be written", count=len(results), error=type(error).__name__
                     )

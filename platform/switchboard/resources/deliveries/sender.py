@@ -1,4 +1,4 @@
-"""One request of one delivery: signed, sent, judged (specification, "Events")."""
+"""Send one attempt of a delivery: sign, post, and evaluate the response."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,9 @@ OVERLOADED = {429, 502, 503, 504}
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A delivery under a lease, with what it takes to send it. `clock` is the database's time of the claim, in Unix seconds."""
+    """A delivery under a lease, with everything needed to send it. `clock` is the database's time of the claim, in
+    Unix seconds.
+    """
 
     id: UUID
     organization_id: UUID
@@ -38,7 +40,9 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of an attempt. `delay` is seconds until the next, None where there is none; `slow` when it cost time for nothing."""
+    """Result of an attempt. `delay` is the seconds until the next attempt, None without one; `slow` is true if it
+    cost time without a result.
+    """
 
     claimed: Claimed
     status: Literal["pending", "delivered", "failed"]
@@ -51,7 +55,7 @@ class Result:
 
 
 class Sender:
-    """Sends with the schedule and the time limit of the settings."""
+    """Sends attempts with the retry schedule and timeout of the settings."""
 
     def __init__(self, outbound: OutboundClient, keyring: KeyRing, *, delays: Sequence[float], seconds: float) -> None:
         self._outbound = outbound
@@ -60,10 +64,13 @@ class Sender:
         self._seconds = seconds
 
     async def send(self, claimed: Claimed, *, claimed_at: float) -> Result:
-        """One attempt. `claimed_at` is this process's monotonic time of the claim. Raises `SecretError` where the key ring cannot sign it."""
+        """Send one attempt. `claimed_at` is this process's monotonic time of the claim. Raises `SecretError` if the
+        keyring cannot decrypt the secret.
+        """
         body = claimed.body.encode()
         began = monotonic()
-        # The database's clock, carried on: receivers refuse a timestamp that is minutes off, as a worker's own clock may be.
+        # The database's clock, carried forward: receivers refuse a timestamp that is minutes off, as a worker's own
+        # clock may be.
         started = claimed.clock + began - claimed_at
         headers = self._headers(claimed, body, int(started))
         code, error, outcome = None, None, "delivered"
@@ -91,7 +98,7 @@ class Sender:
         except OutboundError as failure:
             if not failure.stale:
                 raise
-        # The receiver closed a connection while it was idle: that is no failure of this delivery.
+        # The receiver closed an idle connection, which is no failure of this delivery.
         left = max(0.1, began + self._seconds - monotonic())
         return await self._outbound.post(url, body, headers=headers, seconds=left, read_limit=0)
 
@@ -123,5 +130,5 @@ def _judged(code: int) -> tuple[str | None, str]:
     if 200 <= code < 300:
         return None, "delivered"
     if 300 <= code < 400:
-        return f"the receiver answered {code}; redirects are not followed", "redirect"
-    return f"the receiver answered {code}", "gone" if code == GONE else "refused"
+        return f"the receiver returned status {code}; redirects are not followed", "redirect"
+    return f"the receiver returned status {code}", "gone" if code == GONE else "refused"

@@ -1,7 +1,7 @@
-"""Deliveries across organizations: claiming what is due, writing down what came of it. Run under the system role.
+"""Queries about deliveries that cross organizations: claim due deliveries and record their results.
 
-Only the database's clock decides what is due and how long a lease lasts. A claim moves `due_at` to the end of the lease, so a lease that lapses
-needs nobody to notice it: the row is due again.
+Only the database's clock decides what is due and how long a lease lasts. A claim moves `due_at` to the end of the
+lease, so a lease that lapses needs no cleanup: the row is due again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from switchboard.resources.deliveries.sender import Claimed, Result
 MAX_FAILURES = 20
 UUIDS = ARRAY(Uuid())
 
-# A loose index scan: one probe for each target that has anything pending, however much it has.
+# A loose index scan: one probe per target with pending deliveries, however many it has.
 _WAITING = text(
     """
     with recursive heads as (
@@ -87,7 +87,7 @@ _RESET = text(
     "update event_target set consecutive_failures = 0 where id = any(:targets) and consecutive_failures <> 0"
 ).bindparams(bindparam("targets", type_=UUIDS))
 
-# In the order of their ids, so that two workers cannot wait for each other. What fails while an endpoint is disabled does not count any more.
+# In the order of ids, so that two workers never deadlock. Failures while an endpoint is disabled do not count.
 _COUNT = text(
     """
     with counted as (
@@ -145,10 +145,10 @@ _QUEUE_AGE = text(
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Part of the targets that have something pending.
+    """A part of the targets with pending deliveries.
 
-    `ready` are those to claim from, with their organizations; `soonest` is seconds until another is; `next` is where the next part begins (None:
-    at the start).
+    `ready` maps targets to claim from to their organizations; `soonest` is the seconds until another target is due;
+    `next` is where the next part starts, None for the beginning.
     """
 
     ready: Mapping[UUID, UUID]
@@ -157,7 +157,7 @@ class Waiting:
 
 
 async def waiting(session: SystemSession, *, after: UUID, visits: int) -> Waiting:
-    """Look at up to `visits` targets behind `after` in the order of their ids."""
+    """Look at up to `visits` targets after `after`, in the order of their ids."""
     connection = await session.connection()
     rows = (await connection.execute(_WAITING, {"after": after, "visits": visits})).all()
     ready = {row.target_id: row.organization_id for row in rows if row.open and row.seconds <= 0}
@@ -166,21 +166,23 @@ async def waiting(session: SystemSession, *, after: UUID, visits: int) -> Waitin
 
 
 async def claim(session: SystemSession, rooms: Mapping[UUID, int], *, token: UUID, lease: float) -> list[Claimed]:
-    """Take up to so many due deliveries of each target for `lease` seconds, oldest first; what others hold is left alone."""
+    """Claim due deliveries of each target for `lease` seconds, oldest first, up to the planned number; deliveries
+    that other workers hold are skipped.
+    """
     values = {"targets": list(rooms), "rooms": list(rooms.values()), "token": token, "lease": lease}
     connection = await session.connection()
     return [Claimed(*row) for row in (await connection.execute(_CLAIM, values)).all()]
 
 
 async def hand_back(session: SystemSession, tokens: Sequence[UUID]) -> None:
-    """Give up leases: what was claimed under them and has no result is due at once."""
+    """Release leases: deliveries without a result are due at once."""
     await (await session.connection()).execute(_HAND_BACK, {"tokens": list(tokens)})
 
 
 async def record(session: SystemSession, results: Sequence[Result]) -> list[tuple[UUID, UUID]]:
-    """Write results down, each only where its lease still holds, and count them for their endpoints.
+    """Record results whose leases still hold, and count failures per endpoint.
 
-    Answers id and organization of each endpoint that was disabled by it.
+    Returns the id and organization of each endpoint that was disabled.
     """
     connection = await session.connection()
     values = {
@@ -201,7 +203,7 @@ async def record(session: SystemSession, results: Sequence[Result]) -> list[tupl
 
 
 async def _count(session: SystemSession, ended: Sequence[tuple[UUID, bool]]) -> list[tuple[UUID, UUID]]:
-    """Carry the consecutive failures on, in the order in which deliveries ended."""
+    """Update the consecutive failures in the order in which deliveries ended."""
     runs: dict[UUID, tuple[bool, int]] = {}
     for target, delivered in ended:
         reset, added = runs.get(target, (False, 0))
@@ -225,12 +227,12 @@ async def _count(session: SystemSession, ended: Sequence[tuple[UUID, bool]]) -> 
 
 
 async def expire(session: SystemSession, *, seconds: float) -> None:
-    """Fail what has waited this long, which only a disabled target makes it do."""
+    """Fail deliveries that have waited this long, which only happens at a disabled target."""
     await (await session.connection()).execute(_EXPIRE, {"seconds": seconds, "error": "the endpoint stayed disabled"})
 
 
 async def forget(session: SystemSession, *, seconds: float, most: int) -> int:
-    """Delete up to `most` deliveries that have ended and are this old, with their attempts; how many there were."""
+    """Delete up to `most` deliveries that ended this long ago, with their attempts; return how many."""
     return (await (await session.connection()).execute(_FORGET, {"seconds": seconds, "most": most})).rowcount
 
 

@@ -1,4 +1,4 @@
-"""The do-not-call list."""
+"""Table of the do-not-call list."""
 
 from sqlalchemy import CheckConstraint, Index, UniqueConstraint
 
@@ -6,7 +6,9 @@ from switchboard.foundation.database import TenantTable
 
 
 class DoNotCallEntry(TenantTable, table=True):
-    """A number that the organization does not call. `source` is where the wish was heard: the API, a text, or a call."""
+    """A number that the organization must not call. `source` is the channel of the request: the API, a text message,
+    or a call.
+    """
 
     __tablename__ = "do_not_call_entry"
     __table_args__ = (

@@ -17,9 +17,9 @@ blueprint = Blueprint("do_not_call", __name__)
 @blueprint.get("/v1/do-not-call")
 @endpoint(scope="contacts:read", query=DoNotCallQuery, answer=Page[DoNotCallOut])
 async def list_do_not_call_entries(session: TenantSession, query: DoNotCallQuery) -> Page[DoNotCallOut]:
-    """List the numbers that are not called.
+    """List the numbers on the do-not-call list.
 
-    An addition to the specification, as are its two neighbours.
+    The do-not-call endpoints are an addition to the specification.
     """
     return await page(
         session, do_not_call.list_entries(session, phone_number=query.phone_number), DoNotCallOut.of, query
@@ -29,10 +29,10 @@ async def list_do_not_call_entries(session: TenantSession, query: DoNotCallQuery
 @blueprint.post("/v1/do-not-call")
 @endpoint(scope="contacts:write", body=DoNotCallCreate, answer=DoNotCallOut, status=201)
 async def create_do_not_call_entry(session: TenantSession, data: DoNotCallCreate) -> DoNotCallOut:
-    """Have a number not called any more.
+    """Add a number to the do-not-call list.
 
-    Calls and texts to it are refused from now on, and those that wait end `failed`; calls from it are answered. A number that is listed
-    already stays as it is and is answered.
+    Calls and text messages to it are refused from now on, and waiting ones end `failed`; inbound calls are answered. A
+    number that is listed already is returned unchanged.
     """
     return DoNotCallOut.of(await do_not_call.add_entry(session, data.phone_number, source="api", note=data.note))
 
@@ -40,5 +40,5 @@ async def create_do_not_call_entry(session: TenantSession, data: DoNotCallCreate
 @blueprint.delete("/v1/do-not-call/<entry_id>")
 @endpoint(scope="contacts:write", answer=None, status=204)
 async def delete_do_not_call_entry(session: TenantSession, entry_id: UUID) -> None:
-    """Allow a number to be called again."""
+    """Remove an entry from the do-not-call list."""
     await do_not_call.delete_entry(session, entry_id)

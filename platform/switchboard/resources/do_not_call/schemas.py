@@ -1,4 +1,4 @@
-"""The do-not-call list on the wire, an addition to the specification."""
+"""API schemas of the do-not-call list, an addition to the specification."""
 
 from typing import Annotated, Literal
 from uuid import UUID
@@ -19,10 +19,10 @@ Source = Literal["api", "text", "call"]
 
 
 class DoNotCallCreate(RequestBody):
-    """A number not to be called again."""
+    """A number to add to the do-not-call list."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"phone_number": "+15550100001", "note": "Asked by letter."}]}
+        json_schema_extra={"examples": [{"phone_number": "+15550100001", "note": "Requested by letter."}]}
     )
 
     phone_number: PhoneNumberText
@@ -40,7 +40,7 @@ class DoNotCallOut(Answer):
 
     id: UUID
     phone_number: str
-    source: Source = Field(description="Where the wish was heard: through the API, in a text, in a call.")
+    source: Source = Field(description="Channel of the request: the API, a text message, or a call.")
     note: str
     created_at: Moment
 

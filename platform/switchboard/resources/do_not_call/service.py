@@ -1,4 +1,4 @@
-"""Rules of the do-not-call list."""
+"""Business rules of the do-not-call list."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -15,16 +15,16 @@ from switchboard.resources.do_not_call.schemas import Source
 
 
 def list_entries(session: TenantSession, *, phone_number: str | None = None) -> SelectOfScalar[DoNotCallEntry]:
-    """The organization's entries."""
+    """Select the organization's entries."""
     rows = session.select(DoNotCallEntry)
     return rows if phone_number is None else rows.where(col(DoNotCallEntry.phone_number) == phone_number)
 
 
 async def add_entry(session: TenantSession, phone_number: str, *, source: Source, note: str = "") -> DoNotCallEntry:
-    """List an E.164 number. One that is listed already stays as it is, also when two add it at once."""
+    """Add an E.164 number. An existing entry stays unchanged, also if two requests add it at once."""
     entry = DoNotCallEntry(organization_id=session.organization_id, phone_number=phone_number, source=source, note=note)
     statement = insert(DoNotCallEntry).values(**entry.model_dump())
-    # An update that changes nothing, because only a row that was written is returned.
+    # An update without a change, because only a written row is returned.
     kept = statement.on_conflict_do_update(
         index_elements=["organization_id", "phone_number"], set_={"phone_number": statement.excluded.phone_number}
     ).returning(DoNotCallEntry)
@@ -33,22 +33,22 @@ async def add_entry(session: TenantSession, phone_number: str, *, source: Source
 
 
 async def remove_number(session: TenantSession, phone_number: str) -> None:
-    """Take a number off the list. Raises `NotFound`."""
+    """Remove a number from the list. Raises `NotFound`."""
     await _delete(session, list_entries(session, phone_number=phone_number))
 
 
 async def delete_entry(session: TenantSession, entry_id: UUID) -> None:
-    """Take an entry off the list. Raises `NotFound`."""
+    """Remove an entry from the list. Raises `NotFound`."""
     await _delete(session, list_entries(session).where(col(DoNotCallEntry.id) == entry_id))
 
 
 async def is_listed(session: TenantSession, phone_number: str) -> bool:
-    """Whether the organization must not call the number."""
+    """Return whether the organization must not call the number."""
     return bool(await filter_listed(session, [phone_number]))
 
 
 async def filter_listed(session: TenantSession, phone_numbers: Collection[str]) -> set[str]:
-    """Those of the numbers (as many as you like) that the organization must not call."""
+    """Return those of the numbers that the organization must not call."""
     rows = select(DoNotCallEntry.phone_number).where(
         session.owns(DoNotCallEntry),
         col(DoNotCallEntry.phone_number) == any_(literal(list(phone_numbers), ARRAY(Text))),
