@@ -75,7 +75,7 @@ async def fill(url: str, organization_id: UUID, number: int, words: list[str]) -
     await connection.copy_records_to_table(
         "contact", columns=COLUMNS, records=[[getattr(one, name) for name in COLUMNS] for one in made]
     )
-    rows = [(one.id, organization_id, one.created_at, *search.compared(one).values()) for one in made]
+    rows = [(one.id, organization_id, one.created_at, *search.build_search_columns(one).values()) for one in made]
     await connection.copy_records_to_table(
         "contact_search", columns=("id", "organization_id", "created_at", "content", "notes"), records=rows
     )

@@ -138,7 +138,10 @@ async def test_an_event_is_one_run_and_counters_are_exact_whoever_asks_at_once(
     async with runtime.database.tenant(caller.organization_id) as session:
         events = (await session.exec(select(Event.id))).all()
     await asyncio.gather(
-        *(triggers.record_runs(runtime, caller.organization_id, event) for event in [*events, *events, *events])
+        *(
+            triggers.record_triggered_runs(runtime, caller.organization_id, event)
+            for event in [*events, *events, *events]
+        )
     )
     for each in (automation, skipping):
         runs = await runs_of(caller, each)

@@ -1,7 +1,7 @@
 """Lists of people as others write them."""
 
 import pytest
-from switchboard.resources.campaigns.csv_import import Layout, parse_contact_list, region_of
+from switchboard.resources.campaigns.csv_import import ColumnLayout, get_region, parse_contact_list
 
 ADA, BOB = ("+15550100001", "Ada"), ("+15550100002", "Bob")
 
@@ -9,17 +9,17 @@ ADA, BOB = ("+15550100001", "Ada"), ("+15550100002", "Bob")
 @pytest.mark.parametrize(
     ("text", "layout"),
     [
-        ("+15550100001, Ada\n+15550100002, Bob", Layout(0, 1, header=False)),
-        ("Ada,+15550100001\n\nBob,+15550100002\n", Layout(1, 0, header=False)),
+        ("+15550100001, Ada\n+15550100002, Bob", ColumnLayout(0, 1, header=False)),
+        ("Ada,+15550100001\n\nBob,+15550100002\n", ColumnLayout(1, 0, header=False)),
         (
             "\ufeffname;e-mail;Mobile\nAda;ada@example.com;+1 (555) 010-0001\nBob;;555.010.0002",
-            Layout(2, 0, header=True),
+            ColumnLayout(2, 0, header=True),
         ),
-        ("number\tname\r\n0015550100001\tAda\r\n15550100002\tBob\r\n", Layout(0, 1, header=True)),
-        ("id|who|tel\n7|Ada|+1-555-010-0001\n8|Bob|+1 555 010 0002", Layout(2, 1, header=True)),
+        ("number\tname\r\n0015550100001\tAda\r\n15550100002\tBob\r\n", ColumnLayout(0, 1, header=True)),
+        ("id|who|tel\n7|Ada|+1-555-010-0001\n8|Bob|+1 555 010 0002", ColumnLayout(2, 1, header=True)),
     ],
 )
-def test_columns_and_numbers_are_recognized(text: str, layout: Layout) -> None:
+def test_columns_and_numbers_are_recognized(text: str, layout: ColumnLayout) -> None:
     found = parse_contact_list(text, region="US")
     assert [(person.phone_number, person.name) for person in found.people] == [ADA, BOB]
     assert found.layout == layout
@@ -28,11 +28,11 @@ def test_columns_and_numbers_are_recognized(text: str, layout: Layout) -> None:
 
 def test_what_somebody_chose_counts() -> None:
     text = "+15550100009,Ada,+15550100001\n+15550100009,Bob,+15550100002"
-    found = parse_contact_list(text, region=None, layout=Layout(2, 1, header=False))
+    found = parse_contact_list(text, region=None, layout=ColumnLayout(2, 1, header=False))
     assert [(person.phone_number, person.name) for person in found.people] == [ADA, BOB]
-    assert len(parse_contact_list(text, region=None, layout=Layout(2, None, header=True)).people) == 1
+    assert len(parse_contact_list(text, region=None, layout=ColumnLayout(2, None, header=True)).people) == 1
     assert (
-        parse_contact_list("+15550100001", region=None, layout=Layout(7, 9, header=False)).people[0].phone_number
+        parse_contact_list("+15550100001", region=None, layout=ColumnLayout(7, 9, header=False)).people[0].phone_number
         == "+15550100001"
     )
 
@@ -42,7 +42,7 @@ def test_each_line_that_cannot_be_used_is_told_with_its_number() -> None:
         '+15550100001,Ada\n12,Bob\n"two\nlines",+15550100002\n,Nobody\n555 0100,Short\n+15550100003 ext. 5,Ext\n'
         + f"+15550100004,{'x' * 256}"
     )
-    found = parse_contact_list(text, region=None, layout=Layout(0, 1, header=False))
+    found = parse_contact_list(text, region=None, layout=ColumnLayout(0, 1, header=False))
     assert [person.phone_number for person in found.people] == ["+15550100001"]
     assert [(fault.line, fault.message) for fault in found.faults] == [
         (2, "12 has no country: write it like +15550100001"),
@@ -66,4 +66,4 @@ def test_repeated_numbers_are_counted_and_an_empty_list_is_empty() -> None:
 
 
 def test_a_numbers_region_is_that_of_its_country() -> None:
-    assert (region_of("+15550100200"), region_of("+442071838750"), region_of("nothing")) == ("US", "GB", None)
+    assert (get_region("+15550100200"), get_region("+442071838750"), get_region("nothing")) == ("US", "GB", None)

@@ -5,14 +5,14 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from switchboard.resources.knowledge_bases.chunking import SIZE, passages
+from switchboard.resources.knowledge_bases.chunking import SIZE, split_passages
 
 SENTENCE = "The quick brown fox number {} jumps over the lazy dog by the river. "
 
 
 def test_a_section_is_a_passage_under_its_headings() -> None:
     text = "Before.\n\n# Bakery\n\nWelcome.\n\n## Hours ##\n\nSeven to six.\n\nNot on Sundays.\n\n## Prices\n\nRye: 4\n\n# Parking\n\nBehind."
-    assert passages(text) == [
+    assert split_passages(text) == [
         "Before.",
         "Bakery\n\nWelcome.",
         "Bakery > Hours\n\nSeven to six.\n\nNot on Sundays.",
@@ -22,13 +22,13 @@ def test_a_section_is_a_passage_under_its_headings() -> None:
 
 
 def test_a_heading_without_text_is_found_too() -> None:
-    assert passages("# Only a title") == ["Only a title"]
-    assert passages("#hashtag is text") == ["#hashtag is text"]
-    assert passages("# #") == ["# #"]
+    assert split_passages("# Only a title") == ["Only a title"]
+    assert split_passages("#hashtag is text") == ["#hashtag is text"]
+    assert split_passages("# #") == ["# #"]
 
 
 def test_small_paragraphs_go_together_and_large_ones_are_cut_between_sentences_with_overlap() -> None:
-    cut = passages("Short.\n\n" + "".join(SENTENCE.format(number) for number in range(40)))
+    cut = split_passages("Short.\n\n" + "".join(SENTENCE.format(number) for number in range(40)))
     assert len(cut) > 2
     assert all(len(passage) <= SIZE for passage in cut)
     assert cut[0].startswith("Short.\n\nThe quick brown fox number 0")
@@ -37,19 +37,19 @@ def test_small_paragraphs_go_together_and_large_ones_are_cut_between_sentences_w
 
 
 def test_what_has_no_spaces_is_cut_all_the_same() -> None:
-    cut = passages("x" * 5000)
+    cut = split_passages("x" * 5000)
     assert "".join(cut) == "x" * 5000
     assert all(len(passage) <= SIZE for passage in cut)
 
 
 @pytest.mark.parametrize("text", ["", " \n\n\t", "\n"])
 def test_nothing_has_no_passages(text: str) -> None:
-    assert passages(text) == []
+    assert split_passages(text) == []
 
 
 @given(st.text(alphabet=st.sampled_from("ab .!?\n#。\u00a0-"), max_size=4000))
 def test_every_letter_is_in_a_passage_and_no_passage_is_too_large(text: str) -> None:
-    cut = passages(text)
+    cut = split_passages(text)
     assert all(passage.strip() and len(passage) <= SIZE for passage in cut)
     for letter in "ab":
         assert "".join(cut).count(letter) >= text.count(letter)

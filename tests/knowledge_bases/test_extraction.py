@@ -8,8 +8,8 @@ import zlib
 
 import pytest
 from switchboard.resources.knowledge_bases import parser_process
-from switchboard.resources.knowledge_bases.chunking import passages
-from switchboard.resources.knowledge_bases.extraction import InvalidDocument, extract
+from switchboard.resources.knowledge_bases.chunking import split_passages
+from switchboard.resources.knowledge_bases.extraction import InvalidDocument, extract_text
 from switchboard.resources.knowledge_bases.formats import DOCX, PDF
 
 WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
@@ -61,12 +61,12 @@ def pdf(*pages: str, content: bytes | None = None, filters: str = "") -> bytes:
     ],
 )
 async def test_a_byte_order_mark_is_no_text(content: str, content_type: str, text: str) -> None:
-    assert (await extract("file", f"\ufeff{content}", content_type)).text == text
+    assert (await extract_text("file", f"\ufeff{content}", content_type)).text == text
 
 
 async def refusal(content: str, content_type: str) -> str:
     with pytest.raises(InvalidDocument) as refused:
-        await extract("file", content, content_type)
+        await extract_text("file", content, content_type)
     assert refused.value.field == "content"
     return str(refused.value)
 
@@ -93,7 +93,7 @@ async def refusal(content: str, content_type: str) -> str:
     ],
 )
 async def test_text_by_media_type(filename: str, content: str, expected: str) -> None:
-    assert (await extract(filename, content, None)).text == expected
+    assert (await extract_text(filename, content, None)).text == expected
 
 
 async def test_a_page_is_read_as_people_see_it() -> None:
@@ -101,7 +101,7 @@ async def test_a_page_is_read_as_people_see_it() -> None:
     <body><nav><a href="/">Home</a></nav><h2>Opening &amp; closing</h2><p>From <b>seven</b>\n to six.</p>
     <ul><li>not on Sundays<li>nor holidays</ul><table><tr><th>Loaf</th><th>Price</th></tr><tr><td>Rye</td><td>4&nbsp;$</td></tr></table>
     <img alt="A map of the town"><p>a<br>b<script>while(1){}</p></script></body>"""
-    text = (await extract("a.html", page, None)).text
+    text = (await extract_text("a.html", page, None)).text
     assert text.startswith("## Opening & closing\n\nFrom seven to six.\n\n- not on Sundays\n- nor holidays")
     assert "Loaf | Price" in text
     assert "Rye | 4" in text
@@ -119,11 +119,11 @@ async def test_html_without_end_tags_or_with_wild_nesting_is_text_all_the_same()
         "<p>kept</div></p></p><!--",
         "<table><td>kept",
     ):
-        assert "kept" in (await extract("a.html", page, "text/html")).text
+        assert "kept" in (await extract_text("a.html", page, "text/html")).text
 
 
 async def test_a_pdf_file() -> None:
-    extracted = await extract("a.pdf", encoded(pdf("Opening hours: from\nseven to six.", "Second page.")), None)
+    extracted = await extract_text("a.pdf", encoded(pdf("Opening hours: from\nseven to six.", "Second page.")), None)
     assert extracted.text == "Opening hours: from seven to six.\n\nSecond page."
     assert extracted.content_type == PDF
     assert extracted.size == len(pdf("Opening hours: from\nseven to six.", "Second page."))
@@ -135,13 +135,13 @@ async def test_a_docx_file() -> None:
         + paragraph("not on Sundays", "<w:numPr/>") + paragraph(" ")
         + "<w:p><w:r><w:t>Rye</w:t></w:r><w:r><w:tab/><w:t>bread</w:t><w:delText>gone</w:delText></w:r></w:p>"
     )  # fmt: skip
-    extracted = await extract("a.docx", docx(f"<w:document {WORD}><w:body>{body}</w:body></w:document>"), None)
+    extracted = await extract_text("a.docx", docx(f"<w:document {WORD}><w:body>{body}</w:body></w:document>"), None)
     assert extracted.text == "# Bakery\n\n## Hours\n\nSeven to six.\n\n- not on Sundays\n\nRye bread"
     assert extracted.content_type == DOCX
 
 
 async def test_what_the_database_cannot_hold_is_left_out() -> None:
-    assert (await extract("a.json", '["a\\u0000b \\ud800"]', None)).text == "ab ?"
+    assert (await extract_text("a.json", '["a\\u0000b \\ud800"]', None)).text == "ab ?"
 
 
 @pytest.mark.parametrize(
@@ -154,8 +154,8 @@ async def test_what_the_database_cannot_hold_is_left_out() -> None:
 )  # fmt: skip
 async def test_contents_made_to_take_long_take_seconds_at_most(content_type: str, content: str) -> None:
     began = time.monotonic()
-    extracted = await extract("file", content, content_type)
-    assert passages(extracted.text)
+    extracted = await extract_text("file", content, content_type)
+    assert split_passages(extracted.text)
     assert time.monotonic() - began < 20
 
 
@@ -169,12 +169,12 @@ async def test_names_that_are_repeated_do_not_swell_without_end() -> None:
     told = await refusal(f'{{"{name}": [{",".join("1" * 400_000)}]}}', "application/json")
     assert "more than 10 million characters" in told
     assert "more than 10 million characters" in await refusal(f"{name}\n" + "1\n" * 400_000, "text/csv")
-    assert len((await extract("a.json", f'{{"{"k" * 5000}": 1}}', None)).text) < 200
+    assert len((await extract_text("a.json", f'{{"{"k" * 5000}": 1}}', None)).text) < 200
 
 
 async def test_base64_may_be_broken_into_lines() -> None:
     lines = base64.encodebytes(pdf("text")).decode()
-    assert (await extract("a.pdf", lines, None)).text == "text"
+    assert (await extract_text("a.pdf", lines, None)).text == "text"
 
 
 @pytest.mark.parametrize(

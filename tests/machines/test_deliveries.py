@@ -15,7 +15,7 @@ from switchboard.foundation.events.outbox import enqueue
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.deliveries import system_queries
-from switchboard.resources.deliveries.sender import Claimed, Result
+from switchboard.resources.deliveries.sender import AttemptResult, ClaimedDelivery
 from switchboard.resources.webhooks import deliveries
 
 from tests.machines.machine import PlatformMachine, play
@@ -44,7 +44,7 @@ class DeliveryMachine(PlatformMachine):
         async with self.runtime.database.tenant(self.organization_id) as session:
             session.add(self.endpoint)
         self.expected: dict[UUID, Expected] = {}
-        self.held: list[Claimed] = []
+        self.held: list[ClaimedDelivery] = []
         self.failures, self.enabled = 0, True
 
     @rule()
@@ -59,9 +59,9 @@ class DeliveryMachine(PlatformMachine):
 
     @rule()
     def a_worker_claims(self) -> None:
-        async def claim() -> list[Claimed]:
+        async def claim() -> list[ClaimedDelivery]:
             async with self.runtime.database.system() as session:
-                return await system_queries.claim(session, {self.endpoint.id: ROOM}, token=uuid4(), lease=60)
+                return await system_queries.claim_deliveries(session, {self.endpoint.id: ROOM}, token=uuid4(), lease=60)
 
         claimed = self.run(claim())
         free = [key for key, delivery in self.expected.items() if delivery.status == "pending" and not delivery.leased]
@@ -77,11 +77,11 @@ class DeliveryMachine(PlatformMachine):
     def a_receiver_answers(self, which: int, status: str) -> None:
         claimed = self.held.pop(which % len(self.held))
         retry_in = 0.0 if status == "pending" else None
-        result = Result(claimed, status, retry_in, ANSWERS[status], None, now(), 5, slow=False)  # type: ignore[arg-type]
+        result = AttemptResult(claimed, status, retry_in, ANSWERS[status], None, now(), 5, slow=False)  # type: ignore[arg-type]
 
         async def record() -> None:
             async with self.runtime.database.system() as session:
-                await system_queries.record(session, [result])
+                await system_queries.record_results(session, [result])
 
         self.run(record())
         delivery = self.expected[claimed.id]

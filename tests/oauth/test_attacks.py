@@ -7,7 +7,7 @@ import pytest
 from sqlmodel import col, select, update
 from switchboard.resources.identity.models import AuditEntry
 from switchboard.resources.oauth import consent
-from switchboard.resources.oauth.consent import RequestRefused, SentBack
+from switchboard.resources.oauth.consent import RedirectedError, RequestRefused
 from switchboard.resources.oauth.models import OAuthGrant, OAuthToken
 from switchboard.runtime import Runtime
 
@@ -34,8 +34,8 @@ async def is_live(application: Application, tokens: dict[str, str]) -> bool:
 
 async def sent_back(application: Application, **changes: str | None) -> dict[str, str]:
     """The error that a request is answered with, at the application's own address."""
-    with pytest.raises(SentBack) as caught:
-        await consent.examine(application.runtime.database, application.issuer, application.request(**changes))
+    with pytest.raises(RedirectedError) as caught:
+        await consent.examine_request(application.runtime.database, application.issuer, application.request(**changes))
     assert caught.value.location.startswith(f"{application.redirect_uri}?")
     return answered(caught.value.location)
 
@@ -246,16 +246,20 @@ async def test_without_a_known_application_and_address_nobody_is_sent_anywhere(a
     ]
     for changes in requests:
         with pytest.raises(RequestRefused):
-            await consent.examine(application.runtime.database, application.issuer, application.request(**changes))
+            await consent.examine_request(
+                application.runtime.database, application.issuer, application.request(**changes)
+            )
         with pytest.raises(RequestRefused):
-            await consent.decline(application.runtime.database, application.issuer, application.request(**changes))
+            await consent.decline_request(
+                application.runtime.database, application.issuer, application.request(**changes)
+            )
 
 
 async def test_a_parameter_that_comes_twice_is_refused(application: Application) -> None:
     for name in ("client_id", "redirect_uri", "scope", "state", "response_type", "code_challenge"):
         doubled = [*application.request(code_challenge=CHALLENGE, code_challenge_method="S256"), (name, "x")]
         with pytest.raises(RequestRefused, match="more than once"):
-            await consent.examine(application.runtime.database, application.issuer, doubled)
+            await consent.examine_request(application.runtime.database, application.issuer, doubled)
 
 
 async def test_only_who_belongs_to_an_organization_grants_access_to_it(
@@ -263,9 +267,9 @@ async def test_only_who_belongs_to_an_organization_grants_access_to_it(
 ) -> None:
     parts = application.runtime.database, application.issuer, application.request()
     with pytest.raises(RequestRefused, match="not a member"):
-        await consent.approve(*parts, user_id=application.user_id, organization_id=stranger.organization_id)
+        await consent.approve_request(*parts, user_id=application.user_id, organization_id=stranger.organization_id)
     superadmin = await make_user(application.runtime, superadmin=True)
-    location = await consent.approve(*parts, user_id=superadmin, organization_id=stranger.organization_id)
+    location = await consent.approve_request(*parts, user_id=superadmin, organization_id=stranger.organization_id)
     assert (await application.redeem(answered(location)["code"])).status == 200
 
 

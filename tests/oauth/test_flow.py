@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from oauthlib.oauth2 import WebApplicationClient
-from switchboard.resources.identity.credentials import prefix_of
+from switchboard.resources.identity.credentials import get_prefix
 from switchboard.resources.oauth import consent
 from switchboard.resources.oauth.consent import Consent
 
@@ -35,7 +35,7 @@ class LibraryUser:
             code_challenge_method="S256",
         )
         whose = {"user_id": self.application.user_id, "organization_id": self.application.caller.organization_id}
-        location = await consent.approve(
+        location = await consent.approve_request(
             self.application.runtime.database, self.application.issuer, parse_qsl(urlsplit(uri).query), **whose
         )
         self.library.parse_request_uri_response(location, state=state)
@@ -104,8 +104,8 @@ async def test_answers_have_the_specifications_fields(application: Application) 
         3600,
         "agents:read calls:read",
     )
-    assert prefix_of(str(given.json["access_token"])) == "svca_"
-    assert prefix_of(str(given.json["refresh_token"])) == "svcr_"
+    assert get_prefix(str(given.json["access_token"])) == "svca_"
+    assert get_prefix(str(given.json["refresh_token"])) == "svcr_"
     assert (given.headers["Cache-Control"], given.headers["Pragma"]) == ("no-store", "no-cache")
     refreshed = await application.refresh(given.json["refresh_token"])
     assert set(refreshed.json) == set(given.json)
@@ -119,14 +119,14 @@ async def test_a_public_application_proves_itself_by_its_verifier(public_applica
 
 
 async def test_the_user_is_asked_about_name_address_and_scopes(application: Application) -> None:
-    asked = await consent.examine(
+    asked = await consent.examine_request(
         application.runtime.database, application.issuer, application.request(scope="sms:write agents:read agents:read")
     )
     assert asked == Consent("Calendar sync", "https://app.example.com/cb", ("agents:read", "sms:write"))
 
 
 async def test_a_user_who_declines_grants_nothing(application: Application) -> None:
-    location = await consent.decline(application.runtime.database, application.issuer, application.request())
+    location = await consent.decline_request(application.runtime.database, application.issuer, application.request())
     told = answered(location)
     assert location.startswith("https://app.example.com/cb?")
     assert (told["error"], told["state"], told["iss"]) == ("access_denied", "s-1", application.issuer)

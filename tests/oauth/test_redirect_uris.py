@@ -104,12 +104,12 @@ MISREAD = [
 async def test_whatever_is_not_the_registered_address_is_sent_nowhere(application: Application) -> None:
     for trick in TRICKS:
         with pytest.raises(RequestRefused):
-            await consent.examine(
+            await consent.examine_request(
                 application.runtime.database, application.issuer, application.request(redirect_uri=trick)
             )
         for changes in ({"scope": "everything"}, {"response_type": "token"}, {"state": None}):
             with pytest.raises(RequestRefused):
-                await consent.decline(
+                await consent.decline_request(
                     application.runtime.database, application.issuer, application.request(redirect_uri=trick, **changes)
                 )
 
@@ -146,9 +146,9 @@ async def test_an_address_taken_away_is_answered_no_more(application: Applicatio
         application.runtime.database, application.id, name="App", redirect_uris=["https://app.example.com/new"]
     )
     with pytest.raises(RequestRefused):
-        await consent.decline(application.runtime.database, application.issuer, application.request())
+        await consent.decline_request(application.runtime.database, application.issuer, application.request())
     application.redirect_uri = "https://app.example.com/new"
-    location = await consent.decline(application.runtime.database, application.issuer, application.request())
+    location = await consent.decline_request(application.runtime.database, application.issuer, application.request())
     assert answered(location)["error"] == "access_denied"
 
 

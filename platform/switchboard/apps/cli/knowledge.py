@@ -9,7 +9,7 @@ from sqlmodel import col, select
 from switchboard.apps.cli.session import Failure, answer, as_json, asynchronous, connected
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.knowledge_bases.reindex import Reindexed, reindex
+from switchboard.resources.knowledge_bases.reindex import ReindexResult, reindex_knowledge_bases
 from switchboard.runtime import Runtime
 
 
@@ -29,7 +29,7 @@ async def reindex_command(organization_id: UUID | None, as_json: bool) -> None:
     async with connected() as runtime:
         for one in await _organizations(runtime, organization_id):
             try:
-                results = await reindex(runtime, one)
+                results = await reindex_knowledge_bases(runtime, one)
             except ProviderError as error:
                 raise Failure(f"organization {one}: {error.message}") from error
             for result in results:
@@ -59,7 +59,7 @@ async def _organizations(runtime: Runtime, organization_id: UUID | None) -> list
     return found
 
 
-def _shown(result: Reindexed) -> dict[str, JsonValue]:
+def _shown(result: ReindexResult) -> dict[str, JsonValue]:
     return {
         "id": str(result.knowledge_base_id),
         "model": result.model,
@@ -69,6 +69,6 @@ def _shown(result: Reindexed) -> dict[str, JsonValue]:
     }
 
 
-def _line(result: Reindexed) -> str:
+def _line(result: ReindexResult) -> str:
     told = f"{result.knowledge_base_id}: {result.documents} documents, {result.passages} passages by {result.model}"
     return told if result.error is None else f"{told}, then it failed and stays as it was: {result.error}"

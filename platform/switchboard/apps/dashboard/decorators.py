@@ -148,7 +148,7 @@ async def _audit(declared: _Page, visitor: Visitor, session: object, values: Map
 async def lead_to(done: Next, visitor: Visitor) -> Response:
     """The browser's next page; 303, so that loading it again repeats nothing."""
     if done.notice:
-        await sign_in.leave_notice(current_runtime().database, visitor.session.id, done.notice)
+        await sign_in.save_notice(current_runtime().database, visitor.session.id, done.notice)
     return Response("", 303, {"Location": done.url})
 
 

@@ -88,7 +88,7 @@ def forget_cookie(response: Response) -> None:
 async def find_visitor() -> Visitor | None:
     """Who makes this request."""
     token = request.cookies.get(cookie_name(), "")
-    signed_in = await sign_in.resume(current_runtime().database, token) if token and token.isascii() else None
+    signed_in = await sign_in.resume_session(current_runtime().database, token) if token and token.isascii() else None
     if signed_in is None:
         return None
     organization = signed_in.organization

@@ -163,7 +163,7 @@ async def restore_version(
     kept = (await get_version(session, agent_id, number)).settings
     given = {name: kept[name] for name in RESTORED & kept.keys() if name != "timezone" or kept[name]}
     if "knowledge_base_ids" in given:
-        there = {str(base.id) for base in await knowledge.chosen(session, None)}
+        there = {str(base.id) for base in await knowledge.resolve_knowledge_bases(session, None)}
         given["knowledge_base_ids"] = [base_id for base_id in given["knowledge_base_ids"] if base_id in there]
     try:
         data = AgentUpdate.model_validate(given, strict=False)
@@ -200,7 +200,9 @@ async def _change(session: TenantSession, agent: Agent, data: AgentFields, *, ou
             data.extraction_schema.model_dump(exclude_none=True) if data.extraction_schema else None
         )
     if "knowledge_base_ids" in fields:
-        agent.knowledge_base_ids = [str(base.id) for base in await knowledge.chosen(session, data.knowledge_base_ids)]
+        agent.knowledge_base_ids = [
+            str(base.id) for base in await knowledge.resolve_knowledge_bases(session, data.knowledge_base_ids)
+        ]
     if "webhook_url" in fields:
         agent.webhook_url = public_url(outbound, data.webhook_url, field="webhook_url")
 

@@ -30,7 +30,7 @@ LOOP = f"Stopped by the loop guard: a chain of {MAX_DEPTH} automation runs led t
 _timestamp: TypeAdapter[Any] = TypeAdapter(Moment)
 
 
-async def record_runs(runtime: Runtime, organization_id: UUID, event_id: UUID) -> None:
+async def record_triggered_runs(runtime: Runtime, organization_id: UUID, event_id: UUID) -> None:
     """Record the runs of an event, unless they have been recorded."""
     async with runtime.database.tenant(organization_id) as session:
         waiting = (

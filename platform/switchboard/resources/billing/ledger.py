@@ -18,7 +18,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.resources.billing.models import Account, LedgerEntry, LedgerHold
-from switchboard.resources.identity.service import policy_of
+from switchboard.resources.identity.service import get_policy
 
 Spending = Literal["call", "analysis", "text", "number", "embedding", "simulation"]
 
@@ -28,7 +28,7 @@ async def hold_funds(session: TenantSession, reference: UUID, amount: Decimal) -
 
     Does nothing for a postpaid organization.
     """
-    if (await policy_of(session, session.organization_id)).billing_mode != "prepaid":
+    if (await get_policy(session, session.organization_id)).billing_mode != "prepaid":
         return
     account = await _locked(session)
     if account.balance - await _set_aside(session, col(LedgerHold.id) != reference) < amount:
@@ -41,7 +41,7 @@ async def hold_funds(session: TenantSession, reference: UUID, amount: Decimal) -
 
 async def require_solvency(session: TenantSession) -> None:
     """Refuse a prepaid organization with a negative balance what is charged after use. Raises `InsufficientBalance`."""
-    if (await policy_of(session, session.organization_id)).billing_mode != "prepaid":
+    if (await get_policy(session, session.organization_id)).billing_mode != "prepaid":
         return
     if (await get_account_balance(session))[0] < await _set_aside(session):
         raise InsufficientBalance

@@ -22,7 +22,7 @@ from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callback_urls import build_media_url
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import FORWARDED_TIMEOUT, MEDIA_TIMEOUT, finish_call, is_over, start_call
-from switchboard.resources.identity.service import policy_of
+from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schedule import Schedule, is_open
@@ -140,7 +140,7 @@ async def _cause_depth(session: TenantSession, incoming: IncomingCall) -> int:
 
 async def try_hold_first_minute(session: TenantSession, call: Call) -> bool:
     """Set the call's first minute aside, if the organization has it."""
-    prices = (await policy_of(session, call.organization_id)).prices
+    prices = (await get_policy(session, call.organization_id)).prices
     try:
         await ledger.hold_funds(session, call.id, estimate_call_cost(prices, minutes=1))
     except InsufficientBalance:

@@ -21,7 +21,7 @@ from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.schemas import CallCreate, CallQuery
 from switchboard.resources.calls.states import ORDER
 from switchboard.resources.do_not_call import service as do_not_call
-from switchboard.resources.identity.service import policy_of
+from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 
@@ -125,7 +125,7 @@ async def create_outbound_call(
         watch_at=now(),
         cause_depth=cause_depth(session),
     )
-    prices = (await policy_of(session, call.organization_id)).prices
+    prices = (await get_policy(session, call.organization_id)).prices
     await ledger.hold_funds(session, call.id, estimate_call_cost(prices, minutes=1))
     session.add(call)
     await session.flush()
@@ -143,7 +143,7 @@ async def acquire_call_capacity(session: TenantSession) -> int:
         .where(col(Call.organization_id) == organization_id, col(Call.ended_at).is_(None))
     )
     count = (await session.exec(running.where(col(Call.status).in_(ORDER)))).one()
-    return (await policy_of(session, organization_id)).max_concurrent_calls - count
+    return (await get_policy(session, organization_id)).max_concurrent_calls - count
 
 
 async def _agent(session: TenantSession, agent_id: str) -> Agent:

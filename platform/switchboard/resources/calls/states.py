@@ -12,7 +12,7 @@ from switchboard.foundation.observability import metrics
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_call_costs
 from switchboard.resources.calls.models import Call
-from switchboard.resources.identity.service import policy_of
+from switchboard.resources.identity.service import get_policy
 
 FinalStatus = Literal["completed", "busy", "no-answer", "failed", "canceled"]
 ORDER = {"queued": 0, "ringing": 1, "in-progress": 2}
@@ -85,7 +85,7 @@ async def finish_call(
 async def _charge(session: TenantSession, call: Call) -> None:
     """Charge what the call has cost; one that nobody has added up, forwarded or cut by a crash, costs its minutes."""
     if call.duration_seconds and not call.cost_parts:
-        prices = (await policy_of(session, call.organization_id)).prices
+        prices = (await get_policy(session, call.organization_id)).prices
         parts = calculate_call_costs(prices, CallUsage(), duration_seconds=call.duration_seconds)
         call.cost_parts, call.cost_total = (
             {name: float(amount) for name, amount in parts.items()},

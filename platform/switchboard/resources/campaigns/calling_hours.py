@@ -7,7 +7,7 @@ import phonenumbers
 from phonenumbers import timezone as numbering
 
 from switchboard.resources.identity.policy import CallingHours
-from switchboard.resources.identity.weekly_hours import began_on
+from switchboard.resources.identity.weekly_hours import find_start_day
 
 WEEK = 8
 """Days to look ahead: calling hours repeat within them."""
@@ -40,7 +40,7 @@ class CallingClock:
     def _opens(self, hours: CallingHours, zones: list[ZoneInfo]) -> datetime:
         candidates = sorted({self._moment, *(start for zone in zones for start in self._starts(hours, zone))})
         for moment in candidates:
-            if all(began_on(hours, moment, zone) for zone in zones):
+            if all(find_start_day(hours, moment, zone) for zone in zones):
                 return moment
         return self._moment + timedelta(days=1) if zones == [self._home] else self._opens(hours, [self._home])
 

@@ -25,7 +25,7 @@ Row = tuple[int, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ColumnLayout:
     """Column positions, from 0. `name` is None for a list without names; `header` is true if the first line names
     the columns.
     """
@@ -36,7 +36,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class LineFault:
+class LineError:
     """A line that cannot be used: its number from 1, its content, and the reason."""
 
     line: int
@@ -45,23 +45,23 @@ class LineFault:
 
 
 @dataclass(slots=True)
-class PeopleList:
+class ContactList:
     """A parsed list. `lines` holds the line number of each contact; `repeated` counts the contacts whose number
     stands above already.
     """
 
     columns: list[str]
-    layout: Layout
+    layout: ColumnLayout
     people: list[ContactToCall] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
-    faults: list[LineFault] = field(default_factory=list)
+    faults: list[LineError] = field(default_factory=list)
 
     @property
     def repeated(self) -> int:
         return len(self.people) - len({person.phone_number for person in self.people})
 
 
-def parse_contact_list(text: str, *, region: str | None, layout: Layout | None = None) -> PeopleList:
+def parse_contact_list(text: str, *, region: str | None, layout: ColumnLayout | None = None) -> ContactList:
     """Parse a contact list. `region` (`US`) is the region of numbers without a country code; without a region they
     are errors.
 
@@ -69,26 +69,26 @@ def parse_contact_list(text: str, *, region: str | None, layout: Layout | None =
     numbers.
     """
     rows: list[Row] = []
-    faults: list[LineFault] = []
+    faults: list[LineError] = []
     for row in _rows(text):
-        if isinstance(row, LineFault):
+        if isinstance(row, LineError):
             faults.append(row)
         else:
             rows.append(row)
     width = max((len(cells) for _, cells in rows), default=1)
     used = layout or _recognized(rows, width, region)
-    used = Layout(
+    used = ColumnLayout(
         min(used.phone, width - 1), used.name if used.name is not None and used.name < width else None, used.header
     )
     heads = rows[0][1] if rows and used.header else []
-    found = PeopleList([_head(heads, index) for index in range(width)], used, faults=faults)
+    found = ContactList([_head(heads, index) for index in range(width)], used, faults=faults)
     for line, cells in rows[1:] if used.header else rows:
         _add(found, line, cells, region)
     found.faults.sort(key=lambda fault: fault.line)
     return found
 
 
-def region_of(phone_number: str) -> str | None:
+def get_region(phone_number: str) -> str | None:
     """Return the region of a phone number, in which numbers without a country code are read."""
     try:
         return phonenumbers.region_code_for_country_code(phonenumbers.parse(phone_number, None).country_code or 0)
@@ -96,7 +96,7 @@ def region_of(phone_number: str) -> str | None:
         return None
 
 
-def _rows(text: str) -> Iterator[Row | LineFault]:
+def _rows(text: str) -> Iterator[Row | LineError]:
     """Return the non-empty lines with their numbers. A quoted cell may contain line breaks."""
     reader = csv.reader(
         io.StringIO(text.removeprefix("\ufeff"), newline=""),
@@ -111,7 +111,7 @@ def _rows(text: str) -> Iterator[Row | LineFault]:
         except StopIteration:
             return
         except csv.Error:
-            yield LineFault(
+            yield LineError(
                 line,
                 text.splitlines()[line - 1][:SHOWN],
                 "quotation marks do not match from here on, or the line is too long",
@@ -127,7 +127,7 @@ def _delimiter(text: str) -> str:
     return max(DELIMITERS, key=beginning.count)
 
 
-def _recognized(rows: Sequence[Row], width: int, region: str | None) -> Layout:
+def _recognized(rows: Sequence[Row], width: int, region: str | None) -> ColumnLayout:
     first = rows[0][1] if rows else []
     header = (
         bool(first)
@@ -146,7 +146,7 @@ def _recognized(rows: Sequence[Row], width: int, region: str | None) -> Layout:
         name = next(
             (index for index in range(width) if index != phone and any(_is_name(cells, index) for cells in body)), None
         )
-    return Layout(phone, name, header)
+    return ColumnLayout(phone, name, header)
 
 
 def _named(heads: Sequence[str], names: Sequence[str]) -> int | None:
@@ -162,7 +162,7 @@ def _head(heads: Sequence[str], index: int) -> str:
     return heads[index] if index < len(heads) and heads[index] else f"Column {index + 1}"
 
 
-def _add(found: PeopleList, line: int, cells: Sequence[str], region: str | None) -> None:
+def _add(found: ContactList, line: int, cells: Sequence[str], region: str | None) -> None:
     given = cells[found.layout.phone] if found.layout.phone < len(cells) else ""
     name = cells[found.layout.name] if found.layout.name is not None and found.layout.name < len(cells) else ""
     # A number that is in E.164 already needs no parsing: the model validates it anyway, and lists are long.
@@ -172,7 +172,7 @@ def _add(found: PeopleList, line: int, cells: Sequence[str], region: str | None)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
         told = fault["msg"].removeprefix("Value error, ") if fault["loc"] != ("phone_number",) else _why(given, region)
-        found.faults.append(LineFault(line, ", ".join(cells)[:SHOWN], told))
+        found.faults.append(LineError(line, ", ".join(cells)[:SHOWN], told))
     else:
         found.people.append(person)
         found.lines.append(line)

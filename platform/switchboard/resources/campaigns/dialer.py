@@ -24,10 +24,10 @@ from switchboard.resources.campaigns import lifecycle
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.calling_hours import CallingClock
 from switchboard.resources.campaigns.models import Campaign, CampaignContact
-from switchboard.resources.campaigns.outcomes import marks
+from switchboard.resources.campaigns.outcomes import build_call_metadata
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.identity.service import policy_of
+from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.runtime import Runtime
@@ -96,7 +96,7 @@ class _Dialler:
         """Dial up to the share; return whether more contacts may be due, because many could not be called."""
         if self._campaign.status != "running":
             return False
-        found = await lifecycle.unusable(self._session, self._campaign)
+        found = await lifecycle.find_obstacle(self._session, self._campaign)
         if found is not None:
             await self._stop(*found)
             return False
@@ -123,7 +123,7 @@ class _Dialler:
                     break
                 called += first
         await self._session.flush()
-        campaign = await campaigns.count(self._session, self._campaign.id, called=called, skipped=skipped)
+        campaign = await campaigns.add_to_counters(self._session, self._campaign.id, called=called, skipped=skipped)
         return campaign.status == "running" and len(claimed) == BATCH and self._share > 0
 
     async def _claim(self) -> list[CampaignContact]:
@@ -135,7 +135,7 @@ class _Dialler:
 
     async def _call(self, contact: CampaignContact, agent: Agent, number: PhoneNumber) -> bool:
         """Create the contact's call; return False if the balance does not cover it, which pauses the campaign."""
-        metadata = marks(self._campaign.id, contact.id, contact.name)
+        metadata = build_call_metadata(self._campaign.id, contact.id, contact.name)
         act_at_depth(self._session, contact.cause_depth)
         try:
             call = await calls.create_outbound_call(
@@ -151,7 +151,7 @@ class _Dialler:
 
     async def _clock(self) -> CallingClock:
         organization = await self._session.get_one(Organization, self._campaign.organization_id)
-        policy = await policy_of(self._session, self._campaign.organization_id)
+        policy = await get_policy(self._session, self._campaign.organization_id)
         return CallingClock(policy.calling_hours, home=organization.timezone, moment=now())
 
     async def _stop(self, status: str, reason: str) -> None:

@@ -17,6 +17,6 @@ async def dial_campaigns(runtime: Runtime, *, organization_id: str) -> None:
 async def reconcile_campaigns(runtime: Runtime) -> None:
     """Wake the dialer for campaigns that have become due."""
     async with runtime.database.system() as session:
-        due = await system_queries.claim_due(session, lease=LEASE)
+        due = await system_queries.claim_due_campaigns(session, lease=LEASE)
     for organization_id in due:
         await runtime.queue.enqueue("dial_campaigns", organization_id=str(organization_id))

@@ -75,7 +75,7 @@ async def end_campaign(
         col(CampaignContact.status) == "pending",
     )
     left = (await session.exec(rows.values(status="canceled", outcome="canceled"))).rowcount
-    return await campaigns.count(session, campaign.id, canceled=left)
+    return await campaigns.add_to_counters(session, campaign.id, canceled=left)
 
 
 async def delete_campaign(session: TenantSession, campaign_id: UUID) -> None:
@@ -89,7 +89,7 @@ async def delete_campaign(session: TenantSession, campaign_id: UUID) -> None:
     await session.delete(await campaigns.get_campaign(session, campaign_id, lock=True))
 
 
-async def unusable(session: TenantSession, campaign: Campaign) -> tuple[str, str] | None:
+async def find_obstacle(session: TenantSession, campaign: Campaign) -> tuple[str, str] | None:
     """Return why a campaign cannot dial and the status that follows (`paused` or `failed`); None if it can."""
     if await numbers.find_active_number(session, campaign.phone_number_id) is None:
         return "failed", "The campaign's phone number is no longer active."
@@ -128,7 +128,7 @@ def _require(campaign: Campaign, *statuses: str, to: str) -> None:
 
 
 async def _require_means(session: TenantSession, campaign: Campaign) -> None:
-    found = await unusable(session, campaign)
+    found = await find_obstacle(session, campaign)
     if found is not None:
         raise InvalidState(found[1])
 

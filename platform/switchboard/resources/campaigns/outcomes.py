@@ -39,7 +39,7 @@ LAST_CALLS = 20
 TOO_MANY = LAST_CALLS // 2
 
 
-def marks(campaign_id: UUID, contact_id: UUID, name: str | None) -> dict[str, JsonValue]:
+def build_call_metadata(campaign_id: UUID, contact_id: UUID, name: str | None) -> dict[str, JsonValue]:
     """Build the metadata of a campaign's call: it identifies the contact, and gives the agent's prompt a name."""
     return {"campaign_id": str(campaign_id), "campaign_contact_id": str(contact_id), "name": name or ""}
 
@@ -90,7 +90,7 @@ async def _settle(session: TenantSession, contact: CampaignContact, outcome: Out
         contact.status, contact.dial_at = "pending", now() + timedelta(seconds=retry.delay_seconds)
     else:
         contact.status = STATUS_OF.get(outcome, "failed")
-        await campaigns.count(session, campaign.id, **{contact.status: 1})
+        await campaigns.add_to_counters(session, campaign.id, **{contact.status: 1})
     if campaign.status == "running":
         _break_circuit(campaign, contact.error)
 

@@ -30,7 +30,7 @@ def list_campaigns(session: TenantSession) -> SelectOfScalar[Campaign]:
     return session.select(Campaign)
 
 
-async def still_open(session: TenantSession) -> list[Campaign]:
+async def list_open_campaigns(session: TenantSession) -> list[Campaign]:
     """List the campaigns that accept new contacts, by name."""
     rows = list_campaigns(session).where(col(Campaign.status).in_(OPEN))
     return list((await session.exec(rows.order_by(func.lower(Campaign.name), col(Campaign.id)))).all())
@@ -70,7 +70,7 @@ async def create_campaign(session: TenantSession, data: CampaignCreate) -> Campa
     return await _write(session, campaign, data.contacts)
 
 
-async def change(session: TenantSession, campaign_id: UUID, data: CampaignFields) -> Campaign:
+async def update_campaign(session: TenantSession, campaign_id: UUID, data: CampaignFields) -> Campaign:
     """Change the settings of a campaign that is not dialing; calls that were made stay.
 
     Raises `NotFound`, `InvalidState` for a campaign that is neither a draft nor paused, and what `create_campaign`
@@ -103,7 +103,7 @@ async def _settings(session: TenantSession, data: CampaignFields) -> dict[str, A
     }
 
 
-async def in_flight(session: TenantSession, campaign_id: UUID) -> int:
+async def count_calls_in_flight(session: TenantSession, campaign_id: UUID) -> int:
     """Count the contacts that are being called."""
     rows = list_campaign_contacts(session, campaign_id).where(
         col(CampaignContact.status).in_(("dialing", "in_progress"))
@@ -131,7 +131,7 @@ async def add_contacts(session: TenantSession, campaign_id: UUID, people: Sequen
     return campaign
 
 
-async def count(session: TenantSession, campaign_id: UUID, **more: int) -> Campaign:
+async def add_to_counters(session: TenantSession, campaign_id: UUID, **more: int) -> Campaign:
     """Add to a campaign's counters and complete a campaign without open contacts; return it, locked."""
     changes = {name: getattr(Campaign, name) + number for name, number in more.items()}
     rows = update(Campaign).where(session.owns(Campaign), col(Campaign.id) == campaign_id)
@@ -163,7 +163,7 @@ async def _write(session: TenantSession, campaign: Campaign, people: Sequence[Co
     whose = literal(campaign.organization_id), literal(campaign.id)
     rows = sqlalchemy.select(*whose, *(given.c[name] for name in columns))
     await session.exec(insert(CampaignContact).from_select(["organization_id", "campaign_id", *columns], rows))
-    return await count(session, campaign.id, total_contacts=len(people), skipped=sum(repeated))
+    return await add_to_counters(session, campaign.id, total_contacts=len(people), skipped=sum(repeated))
 
 
 def _repeated(numbers_in_order: Iterable[str]) -> Iterable[bool]:

@@ -12,7 +12,7 @@ from switchboard.resources.campaigns.models import Campaign
 BATCH = 100
 
 
-async def claim_due(session: SystemSession, *, lease: timedelta) -> set[UUID]:
+async def claim_due_campaigns(session: SystemSession, *, lease: timedelta) -> set[UUID]:
     """Claim the due campaigns for the time of a lease; return the ids of their organizations."""
     due = (
         select(Campaign.id)

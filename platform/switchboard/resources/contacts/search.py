@@ -17,23 +17,23 @@ REACH, MAX_REACH = 20, 5_000
 LOOKALIKES = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe"})
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Return the distinct words of a text in order, without case and accents."""
     letters = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
     plain = "".join(letter for letter in letters if not unicodedata.combining(letter)).translate(LOOKALIKES)
     return list(dict.fromkeys(plain.split()))
 
 
-def compared(contact: Contact) -> dict[str, str]:
+def build_search_columns(contact: Contact) -> dict[str, str]:
     """Return the searchable words of a contact by `ContactSearch` column.
 
     Notes have a column of their own: long notes are stored out of line and read only if nothing else matches.
     """
     content = "\n".join(filter(None, (getattr(contact, name) for name in SEARCHED)))
-    return {"content": " ".join(words(content)), "notes": " ".join(words(contact.notes or ""))}
+    return {"content": " ".join(split_words(content)), "notes": " ".join(split_words(contact.notes or ""))}
 
 
-async def find(
+async def find_matching_contacts(
     session: TenantSession, wanted: list[str], *, phone_number: str | None, query: PageQuery
 ) -> tuple[list[Contact], int]:
     """Return a page of the contacts that contain all words, newest first, and the total.

@@ -24,7 +24,9 @@ def list_contacts(session: TenantSession, *, phone_number: str | None = None) ->
 
 async def search_contacts(session: TenantSession, query: ContactQuery) -> tuple[list[Contact], int]:
     """Return a page of the contacts that match a search, newest first, and the total."""
-    return await search.find(session, search.words(query.search), phone_number=query.phone, query=query)
+    return await search.find_matching_contacts(
+        session, search.split_words(query.search), phone_number=query.phone, query=query
+    )
 
 
 async def get_contact(session: TenantSession, contact_id: UUID, *, lock: bool = False) -> Contact:
@@ -63,7 +65,7 @@ async def create_contact(session: TenantSession, data: ContactCreate) -> Contact
         id=contact.id,
         organization_id=contact.organization_id,
         created_at=contact.created_at,
-        **search.compared(contact),
+        **search.build_search_columns(contact),
     )
     session.add(row)
     return contact
@@ -82,7 +84,10 @@ async def get_or_create_contact(session: TenantSession, phone_number: str) -> tu
     created = (await session.exec(made)).rowcount == 1
     if created:
         row = ContactSearch(
-            id=fresh.id, organization_id=fresh.organization_id, created_at=fresh.created_at, **search.compared(fresh)
+            id=fresh.id,
+            organization_id=fresh.organization_id,
+            created_at=fresh.created_at,
+            **search.build_search_columns(fresh),
         )
         session.add(row)
     return (await session.exec(list_contacts(session, phone_number=phone_number).with_for_update())).one(), created
@@ -91,12 +96,12 @@ async def get_or_create_contact(session: TenantSession, phone_number: str) -> tu
 async def update_contact(session: TenantSession, contact_id: UUID, data: ContactUpdate) -> Contact:
     """Change the given fields. Raises `NotFound`, and `Conflict` if the new number has a contact."""
     contact = await get_contact(session, contact_id, lock=True)
-    before = search.compared(contact)
+    before = search.build_search_columns(contact)
     for field in data.model_fields_set:
         setattr(contact, field, getattr(data, field))
     contact.updated_at = now()
     await _flush(session)
-    if (compared := search.compared(contact)) != before:
+    if (compared := search.build_search_columns(contact)) != before:
         rows = update_rows(ContactSearch).where(
             col(ContactSearch.organization_id) == contact.organization_id, col(ContactSearch.id) == contact.id
         )

@@ -11,7 +11,7 @@ REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class LimitBounds:
     """Bounds of a limit: it starts at `first`, is halved down to `least` by each failure that costs time, and grows
     by one up to `most` with each success.
     """
@@ -21,8 +21,8 @@ class Bounds:
     most: int
 
 
-TARGET = Bounds(least=1, first=4, most=64)
-ORGANIZATION = Bounds(least=16, first=64, most=256)
+TARGET = LimitBounds(least=1, first=4, most=64)
+ORGANIZATION = LimitBounds(least=16, first=64, most=256)
 
 
 @dataclass(slots=True)
@@ -31,10 +31,10 @@ class _Room:
     taken: int = 0
 
 
-class Limits(Generic[Key]):
+class LimitGroup(Generic[Key]):
     """The limits of all targets, or of all organizations; idle ones are dropped when there are too many."""
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: LimitBounds) -> None:
         self._bounds = bounds
         self._rooms: dict[Key, _Room] = {}
 
@@ -59,14 +59,14 @@ class Limits(Generic[Key]):
             del self._rooms[key]
 
 
-class Rooms:
+class ConcurrencyLimits:
     """The concurrency limits of one worker."""
 
     def __init__(self, slots: int = SLOTS) -> None:
         self._slots = slots
         self._taken = 0
-        self._targets: Limits[UUID] = Limits(TARGET)
-        self._organizations: Limits[UUID] = Limits(ORGANIZATION)
+        self._targets: LimitGroup[UUID] = LimitGroup(TARGET)
+        self._organizations: LimitGroup[UUID] = LimitGroup(ORGANIZATION)
 
     @property
     def free(self) -> int:

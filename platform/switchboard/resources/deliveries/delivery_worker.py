@@ -16,9 +16,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from switchboard.foundation.keyring import SecretError
 from switchboard.foundation.observability import metrics
 from switchboard.resources.deliveries import system_queries
-from switchboard.resources.deliveries.concurrency_limits import Rooms
-from switchboard.resources.deliveries.result_recorder import Recorder
-from switchboard.resources.deliveries.sender import Claimed, Sender
+from switchboard.resources.deliveries.concurrency_limits import ConcurrencyLimits
+from switchboard.resources.deliveries.result_recorder import ResultRecorder
+from switchboard.resources.deliveries.sender import ClaimedDelivery, DeliverySender
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
@@ -37,16 +37,16 @@ STOP_SECONDS = 5.0
 class DeliveryWorker:
     """Deliver until stopped. Tests pass their own `limits`; None uses the default."""
 
-    def __init__(self, runtime: Runtime, *, rooms: Rooms | None = None) -> None:
+    def __init__(self, runtime: Runtime, *, rooms: ConcurrencyLimits | None = None) -> None:
         settings = runtime.settings
         self._database = runtime.database
         self._due = runtime.deliveries_due
-        self._sender = Sender(
+        self._sender = DeliverySender(
             runtime.outbound, runtime.keyring, delays=settings.webhook_retry_delays, seconds=settings.webhook_timeout
         )
         self._lease = settings.webhook_timeout + LEASE_SLACK_SECONDS
-        self._rooms = rooms or Rooms()
-        self._recorder = Recorder(runtime.database, self._due, seconds=LEASE_SLACK_SECONDS)
+        self._rooms = rooms or ConcurrencyLimits()
+        self._recorder = ResultRecorder(runtime.database, self._due, seconds=LEASE_SLACK_SECONDS)
         self._after = START
         self._soonest = POLL_SECONDS
         self._sending: dict[asyncio.Task[None], UUID] = {}
@@ -81,11 +81,15 @@ class DeliveryWorker:
         around = self._after == START
         while self._rooms.free:
             async with self._database.system() as session:
-                part = await system_queries.waiting(session, after=self._after, visits=VISITS)
+                part = await system_queries.list_waiting_targets(session, after=self._after, visits=VISITS)
                 rooms = self._rooms.plan(part.ready)
                 self._soonest = min(self._soonest, part.soonest)
                 token = uuid4()
-                claimed = await system_queries.claim(session, rooms, token=token, lease=self._lease) if rooms else []
+                claimed = (
+                    await system_queries.claim_deliveries(session, rooms, token=token, lease=self._lease)
+                    if rooms
+                    else []
+                )
             claimed_at = monotonic()
             for delivery in claimed:
                 self._start(delivery, claimed_at)
@@ -108,14 +112,14 @@ class DeliveryWorker:
         if self._sending:
             await asyncio.sleep(GATHER_SECONDS)
 
-    def _start(self, claimed: Claimed, claimed_at: float) -> None:
+    def _start(self, claimed: ClaimedDelivery, claimed_at: float) -> None:
         self._rooms.take(claimed.target_id, claimed.organization_id)
         metrics.deliveries_under_way.inc()
         task = asyncio.create_task(self._deliver(claimed, claimed_at))
         self._sending[task] = claimed.token
         task.add_done_callback(lambda done: self._sending.pop(done, None))
 
-    async def _deliver(self, claimed: Claimed, claimed_at: float) -> None:
+    async def _deliver(self, claimed: ClaimedDelivery, claimed_at: float) -> None:
         slow = succeeded = False
         try:
             result = await self._sender.send(claimed, claimed_at=claimed_at)

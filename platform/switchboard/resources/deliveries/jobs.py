@@ -20,7 +20,7 @@ async def expire_deliveries(runtime: Runtime) -> None:
     (docs/decisions/0010-webhook-deliveries.md).
     """
     async with runtime.database.system() as session:
-        await system_queries.expire(session, seconds=WAIT.total_seconds())
+        await system_queries.fail_expired(session, seconds=WAIT.total_seconds())
 
 
 async def delete_old_deliveries(runtime: Runtime) -> None:
@@ -28,4 +28,4 @@ async def delete_old_deliveries(runtime: Runtime) -> None:
     deleted = BATCH
     while deleted == BATCH:
         async with runtime.database.system() as session:
-            deleted = await system_queries.forget(session, seconds=KEPT.total_seconds(), most=BATCH)
+            deleted = await system_queries.delete_ended_deliveries(session, seconds=KEPT.total_seconds(), most=BATCH)

@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from switchboard.foundation.database import Database
 from switchboard.foundation.observability import metrics
 from switchboard.resources.deliveries import system_queries
-from switchboard.resources.deliveries.sender import Result
+from switchboard.resources.deliveries.sender import AttemptResult
 from switchboard.resources.identity.models import AuditEntry
 
 logger = structlog.get_logger()
@@ -23,17 +23,17 @@ WAITING = 4096
 RETRY_SECONDS = 0.5
 
 
-class Recorder:
+class ResultRecorder:
     """Writes results of attempts. `seconds` is how long after an attempt its lease can still hold."""
 
     def __init__(self, database: Database, written: asyncio.Event, *, seconds: float) -> None:
         self._database = database
         self._written = written
         self._seconds = seconds
-        self._results: asyncio.Queue[Result | None] = asyncio.Queue(WAITING)
+        self._results: asyncio.Queue[AttemptResult | None] = asyncio.Queue(WAITING)
         self._given_up: list[UUID] = []
 
-    async def put(self, result: Result) -> None:
+    async def put(self, result: AttemptResult) -> None:
         """Queue a result; waits while too many are queued."""
         await self._results.put(result)
 
@@ -57,7 +57,7 @@ class Recorder:
         if self._given_up:
             await self._hand_back()
 
-    async def _write(self, results: list[Result]) -> None:
+    async def _write(self, results: list[AttemptResult]) -> None:
         until = monotonic() + self._seconds
         while results:
             try:
@@ -73,9 +73,9 @@ class Recorder:
                     return
                 await asyncio.sleep(RETRY_SECONDS)
 
-    async def _record(self, results: list[Result]) -> None:
+    async def _record(self, results: list[AttemptResult]) -> None:
         async with self._database.system() as session:
-            disabled = await system_queries.record(session, results)
+            disabled = await system_queries.record_results(session, results)
             for endpoint_id, organization_id in disabled:
                 subject = f"webhook_endpoint:{endpoint_id}"
                 session.add(
@@ -97,6 +97,6 @@ class Recorder:
     async def _hand_back(self) -> None:
         try:
             async with self._database.system() as session:
-                await system_queries.hand_back(session, self._given_up)
+                await system_queries.release_leases(session, self._given_up)
         except (SQLAlchemyError, OSError) as error:
             logger.warning("leases of deliveries are left to lapse", error=type(error).__name__)

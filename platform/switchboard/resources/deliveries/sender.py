@@ -18,7 +18,7 @@ OVERLOADED = {429, 502, 503, 504}
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class ClaimedDelivery:
     """A delivery under a lease, with everything needed to send it. `clock` is the database's time of the claim, in
     Unix seconds.
     """
@@ -39,12 +39,12 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class AttemptResult:
     """Result of an attempt. `delay` is the seconds until the next attempt, None without one; `slow` is true if it
     cost time without a result.
     """
 
-    claimed: Claimed
+    claimed: ClaimedDelivery
     status: Literal["pending", "delivered", "failed"]
     delay: float | None
     status_code: int | None
@@ -54,7 +54,7 @@ class Result:
     slow: bool
 
 
-class Sender:
+class DeliverySender:
     """Sends attempts with the retry schedule and timeout of the settings."""
 
     def __init__(self, outbound: OutboundClient, keyring: KeyRing, *, delays: Sequence[float], seconds: float) -> None:
@@ -63,7 +63,7 @@ class Sender:
         self._delays = tuple(delays)
         self._seconds = seconds
 
-    async def send(self, claimed: Claimed, *, claimed_at: float) -> Result:
+    async def send(self, claimed: ClaimedDelivery, *, claimed_at: float) -> AttemptResult:
         """Send one attempt. `claimed_at` is this process's monotonic time of the claim. Raises `SecretError` if the
         keyring cannot decrypt the secret.
         """
@@ -88,7 +88,7 @@ class Sender:
         status, delay = self._next(claimed, code, error)
         slow = outcome in ("timeout", "connection") or code in OVERLOADED or took > self._seconds / 2
         moment = datetime.fromtimestamp(started, UTC)
-        return Result(
+        return AttemptResult(
             claimed, status, delay, code, error, moment, timedelta(seconds=took) // timedelta(milliseconds=1), slow
         )
 
@@ -102,7 +102,7 @@ class Sender:
         left = max(0.1, began + self._seconds - monotonic())
         return await self._outbound.post(url, body, headers=headers, seconds=left, read_limit=0)
 
-    def _headers(self, claimed: Claimed, body: bytes, timestamp: int) -> dict[str, str]:
+    def _headers(self, claimed: ClaimedDelivery, body: bytes, timestamp: int) -> dict[str, str]:
         label = secret_label(claimed.target_kind, claimed.target_id, claimed.organization_id)
         secrets = [
             self._keyring.decrypt(sealed, label)
@@ -117,7 +117,7 @@ class Sender:
         }
 
     def _next(
-        self, claimed: Claimed, code: int | None, error: str | None
+        self, claimed: ClaimedDelivery, code: int | None, error: str | None
     ) -> tuple[Literal["pending", "delivered", "failed"], float | None]:
         if error is None:
             return "delivered", None

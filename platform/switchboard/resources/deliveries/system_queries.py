@@ -13,7 +13,7 @@ from sqlalchemy import ARRAY, Boolean, Float, Integer, Text, Uuid, bindparam, te
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 
 from switchboard.foundation.database import Database, SystemSession
-from switchboard.resources.deliveries.sender import Claimed, Result
+from switchboard.resources.deliveries.sender import AttemptResult, ClaimedDelivery
 
 MAX_FAILURES = 20
 UUIDS = ARRAY(Uuid())
@@ -144,7 +144,7 @@ _QUEUE_AGE = text(
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingTargets:
     """A part of the targets with pending deliveries.
 
     `ready` maps targets to claim from to their organizations; `soonest` is the seconds until another target is due;
@@ -156,30 +156,32 @@ class Waiting:
     next: UUID | None
 
 
-async def waiting(session: SystemSession, *, after: UUID, visits: int) -> Waiting:
+async def list_waiting_targets(session: SystemSession, *, after: UUID, visits: int) -> WaitingTargets:
     """Look at up to `visits` targets after `after`, in the order of their ids."""
     connection = await session.connection()
     rows = (await connection.execute(_WAITING, {"after": after, "visits": visits})).all()
     ready = {row.target_id: row.organization_id for row in rows if row.open and row.seconds <= 0}
     soonest = min((row.seconds for row in rows if row.open and row.seconds > 0), default=inf)
-    return Waiting(ready, soonest, rows[-1].target_id if len(rows) == visits else None)
+    return WaitingTargets(ready, soonest, rows[-1].target_id if len(rows) == visits else None)
 
 
-async def claim(session: SystemSession, rooms: Mapping[UUID, int], *, token: UUID, lease: float) -> list[Claimed]:
+async def claim_deliveries(
+    session: SystemSession, rooms: Mapping[UUID, int], *, token: UUID, lease: float
+) -> list[ClaimedDelivery]:
     """Claim due deliveries of each target for `lease` seconds, oldest first, up to the planned number; deliveries
     that other workers hold are skipped.
     """
     values = {"targets": list(rooms), "rooms": list(rooms.values()), "token": token, "lease": lease}
     connection = await session.connection()
-    return [Claimed(*row) for row in (await connection.execute(_CLAIM, values)).all()]
+    return [ClaimedDelivery(*row) for row in (await connection.execute(_CLAIM, values)).all()]
 
 
-async def hand_back(session: SystemSession, tokens: Sequence[UUID]) -> None:
+async def release_leases(session: SystemSession, tokens: Sequence[UUID]) -> None:
     """Release leases: deliveries without a result are due at once."""
     await (await session.connection()).execute(_HAND_BACK, {"tokens": list(tokens)})
 
 
-async def record(session: SystemSession, results: Sequence[Result]) -> list[tuple[UUID, UUID]]:
+async def record_results(session: SystemSession, results: Sequence[AttemptResult]) -> list[tuple[UUID, UUID]]:
     """Record results whose leases still hold, and count failures per endpoint.
 
     Returns the id and organization of each endpoint that was disabled.
@@ -226,12 +228,12 @@ async def _count(session: SystemSession, ended: Sequence[tuple[UUID, bool]]) -> 
     ]
 
 
-async def expire(session: SystemSession, *, seconds: float) -> None:
+async def fail_expired(session: SystemSession, *, seconds: float) -> None:
     """Fail deliveries that have waited this long, which only happens at a disabled target."""
     await (await session.connection()).execute(_EXPIRE, {"seconds": seconds, "error": "the endpoint stayed disabled"})
 
 
-async def forget(session: SystemSession, *, seconds: float, most: int) -> int:
+async def delete_ended_deliveries(session: SystemSession, *, seconds: float, most: int) -> int:
     """Delete up to `most` deliveries that ended this long ago, with their attempts; return how many."""
     return (await (await session.connection()).execute(_FORGET, {"seconds": seconds, "most": most})).rowcount
 

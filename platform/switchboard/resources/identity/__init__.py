@@ -1,1 +1,1 @@
-"""Organizations, their API keys, and the people and applications that act for them."""
+"""Organizations, their API keys, and the users and applications that act for them."""

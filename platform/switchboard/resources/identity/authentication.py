@@ -8,7 +8,7 @@ from uuid import UUID
 
 from switchboard.foundation.database import Database
 from switchboard.foundation.web.principal import Limit, Principal
-from switchboard.resources.identity.credentials import digest, prefix_of
+from switchboard.resources.identity.credentials import digest, get_prefix
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Policy, RateLimit
 
@@ -39,7 +39,7 @@ class Authenticator:
 
     async def __call__(self, credential: str) -> Principal | None:
         """Return the principal of a credential; None for one that is not valid."""
-        find = self._finders.get(prefix_of(credential) or "")
+        find = self._finders.get(get_prefix(credential) or "")
         if find is None:
             return None
         credential_hash = digest(credential)

@@ -1,6 +1,8 @@
-"""Credentials as text: a prefix that says what it is, 32 random bytes in base62, a checksum. Kept as SHA-256, shown once.
+"""Credentials as text: a prefix that names the kind, 32 random bytes in base62, a checksum. Stored as SHA-256 and
+shown once.
 
-The checksum (CRC-32, as GitHub's tokens carry) lets scanners and us refuse a mistyped one without a look-up; it protects nothing.
+The checksum (CRC-32, as in GitHub's tokens) lets scanners and this server reject a mistyped credential without a
+look-up; it protects nothing.
 """
 
 import hashlib
@@ -26,18 +28,18 @@ def _checksum(text: str) -> str:
 
 
 def new_credential(prefix: str) -> str:
-    """A fresh credential of 256 random bits."""
+    """Create a credential of 256 random bits."""
     secret = prefix + _base62(int.from_bytes(secrets.token_bytes(32)), _RANDOM_LENGTH)
     return secret + _checksum(secret)
 
 
-def prefix_of(credential: str) -> str | None:
-    """What a credential says that it is; None where it can be none of ours at all."""
+def get_prefix(credential: str) -> str | None:
+    """Return the prefix of a well-formed credential; None for any other text."""
     rest, check = credential[:-_CHECK_LENGTH], credential[-_CHECK_LENGTH:]
     prefix = rest[:-_RANDOM_LENGTH]
     return prefix if prefix in (API_KEY, ACCESS_TOKEN, REFRESH_TOKEN) and check == _checksum(rest) else None
 
 
 def digest(credential: str) -> bytes:
-    """What is kept of a credential. No salt and no stretching: 256 random bits cannot be guessed."""
+    """Hash a credential for storage. No salt and no stretching: 256 random bits cannot be guessed."""
     return hashlib.sha256(credential.encode()).digest()

@@ -92,8 +92,8 @@ async def remove_member(session: TenantSession, user_id: UUID) -> None:
 
 
 async def _get_membership(session: TenantSession, user_id: UUID) -> Membership:
-    # One change of an organization's members at a time: two owners who remove each other must not both succeed.
-    # An advisory lock, because a lock on the organization's row would wait for tokens that are being issued.
+    # Serialize changes of an organization's members: two owners who remove each other must not both succeed. An
+    # advisory lock, because a lock on the organization's row would wait for tokens that are being issued.
     lock = func.pg_advisory_xact_lock(func.hashtextextended(f"members {session.organization_id}", 0))
     await session.exec(select(lock))
     membership = (

@@ -11,7 +11,9 @@ from switchboard.foundation.database import TenantTable, json_column, new_id, no
 
 
 class Organization(SQLModel, table=True):
-    """A tenant. `slug` is the name of its tenant file, None for one made on the command line; `policy` is what that file sets (`Policy`)."""
+    """A tenant. `slug` is the name of its tenant file, None without one; `policy` is the content of that file
+    (`Policy`).
+    """
 
     __tablename__ = "organization"
 
@@ -24,7 +26,7 @@ class Organization(SQLModel, table=True):
 
 
 class ApiKey(TenantTable, table=True):
-    """An API key. Only its hash is kept; `hint` is its last four characters, for people who look for it in a list."""
+    """An API key. Only its hash is stored; `hint` is its last four characters, to recognize it in a list."""
 
     __tablename__ = "api_key"
     __table_args__ = (Index(None, "organization_id", "created_at"),)
@@ -39,16 +41,16 @@ class ApiKey(TenantTable, table=True):
 
     @property
     def state(self) -> str:
-        """`active`, `expired` or `revoked`."""
+        """`active`, `expired`, or `revoked`."""
         if self.revoked_at is not None:
             return "revoked"
         return "expired" if self.expires_at is not None and self.expires_at <= now() else "active"
 
 
 class User(SQLModel, table=True):
-    """A person who signs in to the dashboard. `email` is lower-case; `failed_sign_ins` counts since the last that succeeded.
+    """A user of the dashboard. `email` is lower-case; `failed_sign_ins` counts failures since the last success.
 
-    `password_hash` is empty for somebody who signs in through the operator's identity provider only.
+    `password_hash` is empty for a user who signs in only through the operator's identity provider.
     """
 
     __tablename__ = "user_account"
@@ -63,7 +65,7 @@ class User(SQLModel, table=True):
 
 
 class UserSession(SQLModel, table=True):
-    """A browser in which somebody is signed in. Only its token's hash is kept. `notice` is shown on the next page, once."""
+    """A browser session of a user. Only its token's hash is stored. `notice` is shown once on the next page."""
 
     __tablename__ = "user_session"
 
@@ -92,7 +94,9 @@ class Membership(TenantTable, table=True):
 
 
 class Invitation(TenantTable, table=True):
-    """A link that makes whoever opens it a member. Only the hash of its token is kept; it works once, until it expires."""
+    """A link that makes the user who opens it a member. Only the hash of its token is stored; it works once, until
+    it expires.
+    """
 
     __tablename__ = "invitation"
     __table_args__ = (

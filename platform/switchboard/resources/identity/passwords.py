@@ -18,7 +18,7 @@ async def hash_password(password: str) -> str:
     return await asyncio.to_thread(HASHER.hash, password)
 
 
-async def matches(password_hash: str, password: str) -> bool:
+async def verify_password(password_hash: str, password: str) -> bool:
     """Return whether a password matches a hash. No password matches an empty hash, and the check takes just as long."""
     return await asyncio.to_thread(_matches, password_hash or _unmatched_hash(), password)
 

@@ -1,4 +1,4 @@
-"""What an operator sets for an organization in its tenant file, beside its providers."""
+"""An organization's policy: the settings of its tenant file besides the providers."""
 
 from typing import Annotated, Literal
 
@@ -30,7 +30,7 @@ class RateLimits(PolicyPart):
 
 
 class Prices(PolicyPart):
-    """What the organization pays, in US dollars."""
+    """Prices that the organization pays, in US dollars."""
 
     call_minute: Price = 0.0
     transcription_minute: Price = 0.0
@@ -43,7 +43,7 @@ class Prices(PolicyPart):
 
 
 class CallingHours(PolicyPart):
-    """When campaigns may dial, judged in the callee's time zone."""
+    """Hours in which campaigns may dial, in the callee's time zone."""
 
     start: Clock = "09:00"
     end: Clock = "20:00"
@@ -51,7 +51,7 @@ class CallingHours(PolicyPart):
 
 
 class Policy(PolicyPart):
-    """All of it; what a file does not say has its default."""
+    """The whole policy; a setting that the file leaves out has its default."""
 
     rate_limits: RateLimits = RateLimits()
     prices: Prices = Prices()

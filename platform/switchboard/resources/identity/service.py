@@ -1,4 +1,4 @@
-"""Rules of organizations, keys and users, used by the command line and the tenant files."""
+"""Business rules of organizations, API keys, and users."""
 
 import re
 from collections.abc import Sequence
@@ -22,13 +22,13 @@ MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH = 10, 1000
 
 
 class IdentityError(Exception):
-    """What was asked cannot be done; the message is one line for whoever asked."""
+    """The request cannot be carried out; the message is one line for the user."""
 
 
 async def create_organization(
     session: AsyncSession, *, name: str, slug: str | None = None, policy: Policy | None = None
 ) -> Organization:
-    """Make an organization; its providers are configured by the caller. Raises `IdentityError` for an empty name."""
+    """Create an organization without providers. Raises `IdentityError` for an empty name."""
     if not name.strip():
         raise IdentityError("an organization needs a name")
     organization = Organization(name=name.strip(), slug=slug, policy=(policy or Policy()).model_dump(mode="json"))
@@ -37,14 +37,14 @@ async def create_organization(
     return organization
 
 
-async def policy_of(session: AsyncSession, organization_id: UUID) -> Policy:
-    """An organization's policy."""
+async def get_policy(session: AsyncSession, organization_id: UUID) -> Policy:
+    """Return an organization's policy."""
     organization = await session.get_one(Organization, organization_id)
     return Policy.model_validate(organization.policy)
 
 
 async def find_organization(session: AsyncSession, organization_id: UUID) -> Organization:
-    """Raises `IdentityError` where there is none."""
+    """Return an organization. Raises `IdentityError` for an unknown id."""
     organization = await session.get(Organization, organization_id)
     if organization is None:
         raise IdentityError(f"there is no organization {organization_id}; `switchboard orgs list` shows them")
@@ -118,7 +118,7 @@ def list_api_keys(session: TenantSession) -> SelectOfScalar[ApiKey]:
     return session.select(ApiKey)
 
 
-def audit_entries(session: TenantSession, *, actor: str = "", action: str = "") -> SelectOfScalar[AuditEntry]:
+def list_audit_entries(session: TenantSession, *, actor: str = "", action: str = "") -> SelectOfScalar[AuditEntry]:
     """The organization's audit log, of one actor or action where one is named."""
     rows = session.select(AuditEntry)
     rows = rows.where(col(AuditEntry.actor) == actor) if actor else rows
@@ -144,7 +144,7 @@ async def create_user(
     organization_id: UUID | None = None,
     actor: str = OPERATOR,
 ) -> User:
-    """Make a user, an owner of the organization where one is named. Raises `IdentityError`."""
+    """Create a user, as an owner of an organization if one is given. Raises `IdentityError`."""
     address = normalize_email(email)
     check_password(password)
     user = User(email=address, password_hash=await passwords.hash_password(password), is_superadmin=superadmin)

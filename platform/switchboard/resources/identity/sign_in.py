@@ -1,7 +1,8 @@
 """Signing in and out of the dashboard.
 
-A browser's session is a random token in a cookie, kept here as its hash, so that it can be listed and ended. It lasts 14 days from its last
-use, 90 from its beginning. Ten wrong passwords in a row lock an account for 15 minutes; each further one does so again.
+A browser session is a random token in a cookie; the server stores its hash, so that sessions can be listed and ended. A
+session lasts 14 days from its last use and 90 days from its start. Ten wrong passwords in a row lock an account for 15
+minutes, and so does each further one.
 """
 
 import secrets
@@ -25,20 +26,22 @@ COARSE = timedelta(minutes=1)
 
 
 class SignInRefused(IdentityError):
-    """No such person, a wrong password, or an account that is locked for a while; it does not say which of the first two."""
+    """Unknown user, wrong password, or a locked account; the message does not tell the first two apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Browser:
-    """Where somebody signs in from, to be recognized in the list of sessions."""
+    """The browser of a sign-in, to recognize it in the list of sessions."""
 
     address: str
     user_agent: str
 
 
 @dataclass(frozen=True, slots=True)
-class SignedIn:
-    """Who a browser's session is, and where they work: `organization` is None for who has none, or is no longer a member of it."""
+class AuthenticatedSession:
+    """A browser session's user, organization, and role; `organization` is None for a user who is not a member of it,
+    or of none.
+    """
 
     session: UserSession
     user: User
@@ -47,16 +50,16 @@ class SignedIn:
 
 
 async def sign_in(database: Database, email: str, password: str, browser: Browser) -> tuple[UserSession, str]:
-    """Begin a session; its token is answered once and not kept. Raises `SignInRefused`."""
+    """Start a session; return it with its token, which is not stored. Raises `SignInRefused`."""
     async with database.system() as session:
         user = await system_queries.find_user(session, email)
-    fits = await passwords.matches(user.password_hash if user else "", password)
+    fits = await passwords.verify_password(user.password_hash if user else "", password)
     async with database.system() as session:
         user = await system_queries.find_user(session, email, lock=True)
         if user is not None and user.locked_until is not None and user.locked_until > now():
             refusal = "Too many wrong passwords. Wait 15 minutes, then try again."
         elif user is not None and fits:
-            return await begin(session, user, browser)
+            return await create_session(session, user, browser)
         else:
             refusal = "This e-mail address and password do not belong together."
         if user is not None:
@@ -70,8 +73,8 @@ def _count_failure(user: User) -> None:
         user.locked_until = now() + LOCKED
 
 
-async def begin(session: SystemSession, user: User, browser: Browser) -> tuple[UserSession, str]:
-    """A fresh session of somebody who has proved who they are, in a transaction of the system role."""
+async def create_session(session: SystemSession, user: User, browser: Browser) -> tuple[UserSession, str]:
+    """Create a session for an authenticated user, and reset the failure counter."""
     user.failed_sign_ins, user.locked_until = 0, None
     token = secrets.token_urlsafe(32)
     organizations = await system_queries.list_organizations(session, user)
@@ -86,15 +89,15 @@ async def begin(session: SystemSession, user: User, browser: Browser) -> tuple[U
     return signed_in, token
 
 
-async def begin_as(database: Database, user_id: UUID, browser: Browser) -> str:
-    """A fresh session of somebody who has just proved who they are in another way; its token."""
+async def create_session_for(database: Database, user_id: UUID, browser: Browser) -> str:
+    """Create a session for a user who has authenticated in another way; return its token."""
     async with database.system() as session:
-        _, token = await begin(session, await session.get_one(User, user_id), browser)
+        _, token = await create_session(session, await session.get_one(User, user_id), browser)
         return token
 
 
-async def resume(database: Database, token: str) -> SignedIn | None:
-    """Who a token is; None where it is not, or no longer, a session's."""
+async def resume_session(database: Database, token: str) -> AuthenticatedSession | None:
+    """Return the session of a token; None for an unknown or expired one."""
     async with database.system() as session:
         found = await system_queries.find_session(session, digest(token))
         if found is None:
@@ -105,19 +108,19 @@ async def resume(database: Database, token: str) -> SignedIn | None:
         if signed_in.last_seen_at < now() - COARSE:
             signed_in.last_seen_at = now()
         role = "owner" if user.is_superadmin and organization else role
-        return SignedIn(signed_in, user, organization if role else None, role)
+        return AuthenticatedSession(signed_in, user, organization if role else None, role)
 
 
-async def may_enter(database: Database, session_id: UUID, organization_id: UUID) -> bool:
-    """Whether a browser's session goes on, and its user may still enter an organization."""
+async def can_enter(database: Database, session_id: UUID, organization_id: UUID) -> bool:
+    """Return whether a browser session is alive and its user may still enter an organization."""
     async with database.system() as session:
         signed_in = await session.get(UserSession, session_id)
         user = await session.get(User, signed_in.user_id) if signed_in else None
         return user is not None and await system_queries.get_role(session, user, organization_id) is not None
 
 
-async def sessions_of(database: Database, user_id: UUID) -> list[UserSession]:
-    """The browsers in which somebody is signed in, last used first."""
+async def list_sessions(database: Database, user_id: UUID) -> list[UserSession]:
+    """List a user's browser sessions, last used first."""
     async with database.system() as session:
         mine = select(UserSession).where(
             col(UserSession.user_id) == user_id, col(UserSession.last_seen_at) > now() - SESSION_IDLE_LIFETIME
@@ -126,7 +129,7 @@ async def sessions_of(database: Database, user_id: UUID) -> list[UserSession]:
 
 
 async def sign_out(database: Database, user_id: UUID, *, only: UUID | None = None, but: UUID | None = None) -> None:
-    """End a person's sessions: one of them, all but one, or all. Ending one that is over is no error."""
+    """End a user's sessions: one, all but one, or all. Ending a session that is over is no error."""
     async with database.system() as session:
         ended = delete(UserSession).where(col(UserSession.user_id) == user_id)
         if only is not None:
@@ -136,22 +139,22 @@ async def sign_out(database: Database, user_id: UUID, *, only: UUID | None = Non
         await session.exec(ended)
 
 
-async def organizations(database: Database, user: User) -> list[tuple[Organization, str]]:
-    """The organizations that somebody may enter, by name, with their role in each."""
+async def list_user_organizations(database: Database, user: User) -> list[tuple[Organization, str]]:
+    """List the organizations that a user may enter, by name, with the user's role in each."""
     async with database.system() as session:
         return await system_queries.list_organizations(session, user)
 
 
-async def enter(database: Database, user: User, session_id: UUID, organization_id: UUID) -> None:
-    """Have a session work in another organization. Raises `NotFound` for one that its user may not enter."""
+async def enter_organization(database: Database, user: User, session_id: UUID, organization_id: UUID) -> None:
+    """Switch a session to another organization. Raises `NotFound` for one that the user may not enter."""
     async with database.system() as session:
         if await system_queries.get_role(session, user, organization_id) is None:
             raise NotFound
         (await session.get_one(UserSession, session_id)).organization_id = organization_id
 
 
-async def leave_notice(database: Database, session_id: UUID, notice: str | None) -> None:
-    """Keep what is to be said on the session's next page."""
+async def save_notice(database: Database, session_id: UUID, notice: str | None) -> None:
+    """Store a notice for the session's next page."""
     async with database.system() as session:
         found = await session.get(UserSession, session_id)
         if found is not None:
@@ -159,10 +162,10 @@ async def leave_notice(database: Database, session_id: UUID, notice: str | None)
 
 
 async def change_password(database: Database, user_id: UUID, *, current: str, new: str, keep: UUID) -> None:
-    """Change a password and end every other session of its owner. Raises `IdentityError`."""
+    """Change a password and end the user's other sessions. Raises `IdentityError`."""
     async with database.system() as session:
         user = await session.get_one(User, user_id)
-    if user.password_hash and not await passwords.matches(user.password_hash, current):
+    if user.password_hash and not await passwords.verify_password(user.password_hash, current):
         raise IdentityError("The current password is wrong.")
     password_hash = await hash_new_password(new)
     async with database.system() as session:

@@ -1,6 +1,8 @@
-"""Signing in through the operator's identity provider: OpenID Connect's authorization code flow with PKCE and nonce, by Authlib's client.
+"""Single sign-on through the operator's identity provider: the OpenID Connect authorization code flow with PKCE and
+nonce, by Authlib's client.
 
-The provider says who somebody is by a verified e-mail address; what they may do stays ours: nobody gets an account by it who was not invited.
+The provider identifies a user by a verified e-mail address. Authorization stays with Switchboard: a user without an
+invitation gets no account.
 """
 
 import json
@@ -25,7 +27,7 @@ SECONDS = 10.0
 
 
 class SingleSignOnFailed(Exception):
-    """The provider refused, failed, or said something that does not hold; the message is for whoever wanted to sign in."""
+    """The provider refused, failed, or returned something invalid; the message is for the user."""
 
 
 class _OpenIDClient(AsyncOAuth2Mixin, AsyncOpenIDMixin, BaseApp):
@@ -34,7 +36,7 @@ class _OpenIDClient(AsyncOAuth2Mixin, AsyncOpenIDMixin, BaseApp):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What must come back unchanged, kept encrypted in a cookie while the browser is at the provider."""
+    """State that must come back unchanged, kept encrypted in a cookie while the browser is at the provider."""
 
     state: str
     nonce: str
@@ -42,12 +44,12 @@ class Attempt:
     after: str
 
     def sealed(self, keyring: KeyRing) -> str:
-        """For the cookie."""
+        """Encrypt for the cookie."""
         return keyring.encrypt(json.dumps(asdict(self)), PLACE)
 
     @classmethod
     def opened(cls, sealed: str, keyring: KeyRing) -> "Attempt | None":
-        """From the cookie; None where it is not ours."""
+        """Decrypt from the cookie; None for a cookie of another server."""
         try:
             return cls(**json.loads(keyring.decrypt(sealed, PLACE)))
         except SecretError:
@@ -55,7 +57,7 @@ class Attempt:
 
 
 class SingleSignOn:
-    """The provider of the settings."""
+    """Client of the provider in the settings."""
 
     def __init__(self, settings: Settings) -> None:
         """`SWITCHBOARD_OIDC_ISSUER` must be set."""
@@ -75,30 +77,32 @@ class SingleSignOn:
         )
 
     async def begin(self, redirect_uri: str, after: str) -> tuple[str, Attempt]:
-        """Where to send the browser. Raises `SingleSignOnFailed` where the provider is away or is another than it should be."""
+        """Return the address for the browser and the state to keep. Raises `SingleSignOnFailed` if the provider does
+        not answer or has another issuer.
+        """
         try:
             metadata = await self._client.load_server_metadata()
             begun = await self._client.create_authorization_url(redirect_uri)
         except (HTTPError, AuthlibBaseError, RuntimeError, ValueError) as error:
             raise SingleSignOnFailed(
-                "The identity provider does not answer as it should. Try again, or sign in with a password."
+                "The identity provider does not respond as expected. Try again, or sign in with a password."
             ) from error
         if str(metadata.get("issuer", "")).rstrip("/") != self._issuer:
-            raise SingleSignOnFailed("The identity provider calls itself by another name than it was set up with.")
+            raise SingleSignOnFailed("The identity provider reports another issuer than the one configured.")
         return begun["url"], Attempt(begun["state"], begun["nonce"], begun["code_verifier"], after)
 
     async def finish(self, redirect_uri: str, attempt: Attempt, *, code: str) -> str:
-        """The verified e-mail address of whoever comes back with a code. Raises `SingleSignOnFailed`."""
+        """Exchange the code for the user's verified e-mail address. Raises `SingleSignOnFailed`."""
         try:
             token = await self._client.fetch_access_token(redirect_uri, code=code, code_verifier=attempt.code_verifier)
             claims = await self._client.parse_id_token(token, attempt.nonce)
         except (HTTPError, AuthlibBaseError, JoseError, RuntimeError, ValueError) as error:
-            raise SingleSignOnFailed("The identity provider's answer does not hold. Try again.") from error
+            raise SingleSignOnFailed("The identity provider's response is not valid. Try again.") from error
         if not claims or not claims.get("email") or claims.get("email_verified") is not True:
-            raise SingleSignOnFailed("The identity provider does not vouch for your e-mail address.")
+            raise SingleSignOnFailed("The identity provider has not verified your e-mail address.")
         return str(claims["email"])
 
     @property
     def host(self) -> str:
-        """Who the provider is, for the button."""
+        """Host name of the provider, for the sign-in button."""
         return urlsplit(self._issuer).netloc

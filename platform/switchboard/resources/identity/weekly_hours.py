@@ -1,4 +1,4 @@
-"""Hours of a week on a wall clock, as opening hours and calling hours have them."""
+"""Weekly hours in local time, for opening hours and calling hours."""
 
 import re
 from collections.abc import Collection
@@ -23,7 +23,7 @@ Clock = Annotated[str, AfterValidator(_clock), Field(examples=["09:00"], json_sc
 
 
 class Hours(Protocol):
-    """From `start` to `end` on some days; where `end` is not after `start` they end on the next day."""
+    """Hours from `start` to `end` on some days; if `end` is not after `start`, they end on the next day."""
 
     @property
     def days(self) -> Collection[Day]: ...
@@ -33,8 +33,8 @@ class Hours(Protocol):
     def end(self) -> str: ...
 
 
-def began_on(hours: Hours, moment: datetime, zone: ZoneInfo) -> date | None:
-    """The day on which the hours began that the moment lies in, None where it lies in none."""
+def find_start_day(hours: Hours, moment: datetime, zone: ZoneInfo) -> date | None:
+    """Return the day on which the hours that contain the moment began; None outside all of them."""
     local = moment.astimezone(zone).replace(tzinfo=None)
     for day in (local.date(), local.date() - timedelta(days=1)):
         start = datetime.combine(day, time.fromisoformat(hours.start))

@@ -1,1 +1,1 @@
-"""The organization's integration: a partner's key, and a webhook that is told of every event."""
+"""The organization's integration: a partner's API key, and a webhook that receives every event."""

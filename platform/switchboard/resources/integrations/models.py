@@ -1,4 +1,4 @@
-"""The integration's settings."""
+"""Table of the integration's settings."""
 
 from datetime import datetime
 
@@ -8,7 +8,9 @@ from switchboard.foundation.database import TenantTable, now
 
 
 class Integration(TenantTable, table=True):
-    """One an organization, under the organization's id. `partner_api_key` is the key ring's ciphertext; the webhook is an event target."""
+    """An organization's integration, under the organization's id. `partner_api_key` is encrypted by the keyring; the
+    webhook is an event target.
+    """
 
     __tablename__ = "integration"
 

@@ -1,4 +1,4 @@
-"""The endpoint of the integration."""
+"""Endpoint of the integration."""
 
 from quart import Blueprint
 
@@ -16,7 +16,7 @@ blueprint = Blueprint("integrations", __name__)
 async def change_integration(session: TenantSession, data: IntegrationUpdate) -> IntegrationOut:
     """Set the integration's credentials.
 
-    Only the given fields change, null removes one. Secrets are never given back.
+    Only the given fields change; null removes one. Secrets are never returned.
     """
     runtime = current_runtime()
     return await integrations.update_integration(session, data, keyring=runtime.keyring, outbound=runtime.outbound)

@@ -1,4 +1,4 @@
-"""The integration on the wire (api-decisions, "Objects")."""
+"""API schemas of the integration."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ Url = Annotated[str, Field(min_length=1, max_length=2048, examples=["https://exa
 
 
 class IntegrationUpdate(PartialBody):
-    """Only the fields that are given change; null removes."""
+    """A partial update of the integration; null removes a value."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -19,13 +19,13 @@ class IntegrationUpdate(PartialBody):
         }
     )
 
-    partner_api_key: Secret | None = Field(None, description="Kept encrypted; never given back.")
+    partner_api_key: Secret | None = Field(None, description="Stored encrypted; never returned.")
     webhook_url: Url | None = Field(None, description="Receives every event of the organization.")
-    webhook_secret: Secret | None = Field(None, description="Signs what it receives; never given back.")
+    webhook_secret: Secret | None = Field(None, description="Signs the requests to the webhook; never returned.")
 
 
 class IntegrationOut(Answer):
-    """The integration, without its secrets."""
+    """The integration without its secrets."""
 
     has_partner_api_key: bool
     webhook_url: str | None

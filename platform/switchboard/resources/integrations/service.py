@@ -1,4 +1,4 @@
-"""Rules of the integration."""
+"""Business rules of the integration."""
 
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
@@ -14,7 +14,7 @@ from switchboard.resources.integrations.schemas import IntegrationOut, Integrati
 
 
 async def find_integration(session: TenantSession) -> IntegrationOut | None:
-    """The integration; None where nobody has set it up yet."""
+    """Return the integration; None if it has not been set up."""
     both = select(Integration, EventTarget).join(EventTarget, col(EventTarget.id) == col(Integration.id))
     found = (await session.exec(both.where(session.owns(Integration)))).one_or_none()
     return _out(*found) if found else None

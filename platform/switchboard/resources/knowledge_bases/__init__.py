@@ -1,1 +1,1 @@
-"""Knowledge bases: an organization's documents, found again by meaning and by words."""
+"""Knowledge bases: an organization's documents, searched by meaning and by words."""

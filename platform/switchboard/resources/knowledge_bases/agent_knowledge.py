@@ -1,4 +1,4 @@
-"""The knowledge of an agent in a conversation."""
+"""Knowledge of an agent in a conversation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,15 +6,15 @@ from uuid import UUID
 
 from switchboard.plugin_sdk import ModelUsage
 from switchboard.resources.knowledge_bases import service as knowledge
-from switchboard.resources.knowledge_bases.search import search_in
+from switchboard.resources.knowledge_bases.search import search_knowledge_bases
 from switchboard.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True)
 class AgentKnowledge:
-    """What an agent's knowledge bases hold (`conversation.knowledge.Knowledge`); one that was deleted since is passed over.
+    """Searches an agent's knowledge bases (implements `conversation.knowledge.Knowledge`); deleted ones are skipped.
 
-    What searching uses is added to `usage`, for whoever pays for the conversation.
+    The usage of each search is added to `usage`, to bill the conversation.
     """
 
     runtime: Runtime
@@ -24,14 +24,18 @@ class AgentKnowledge:
 
     async def passages(self, question: str, *, limit: int) -> Sequence[str]:
         async with self.runtime.database.tenant(self.organization_id) as session:
-            bases = [base for base in await knowledge.chosen(session, None) if str(base.id) in self.knowledge_base_ids]
-        found = await search_in(self.runtime, self.organization_id, question, bases, limit=limit)
+            bases = [
+                base
+                for base in await knowledge.resolve_knowledge_bases(session, None)
+                if str(base.id) in self.knowledge_base_ids
+            ]
+        found = await search_knowledge_bases(self.runtime, self.organization_id, question, bases, limit=limit)
         self.usage.extend(found.usage)
         return [passage.content for passage in found.passages]
 
 
-def agent_knowledge(
+def build_agent_knowledge(
     runtime: Runtime, organization_id: UUID, knowledge_base_ids: Sequence[str], usage: list[ModelUsage]
 ) -> AgentKnowledge | None:
-    """The knowledge of an agent with these knowledge bases, None for one that has none."""
+    """Build the knowledge of an agent with these knowledge bases; None without any."""
     return AgentKnowledge(runtime, organization_id, knowledge_base_ids, usage) if knowledge_base_ids else None

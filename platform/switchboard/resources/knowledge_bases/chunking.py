@@ -1,7 +1,8 @@
-"""Cutting a text into passages: along its structure, none larger than a model reads, each with the headings that it stands under.
+"""Chunking: split a text into passages along its structure, each within the size that an embedding model reads, with
+its headings.
 
-Paragraphs (apart by an empty line) stay whole where they fit, and small ones go together. A passage that goes on where another stopped within the
-same section begins with the other's last sentence.
+Paragraphs (separated by an empty line) stay whole if they fit, and small ones are combined. A passage that continues a
+section repeats the last sentence of the passage before.
 """
 
 import re
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 SIZE = 900
-"""Characters of a passage: about 220 English words' parts, of which small models read 256."""
+"""Characters of a passage: about 220 English tokens, of the 256 that small models read."""
 OVERLAP = 160
 MAX_HEADING = 120
 HEADING = re.compile(rf"^(#{{1,6}})[ \t]+(\S.{{0,{MAX_HEADING}}})$")
@@ -18,14 +19,14 @@ SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+
 
 @dataclass(slots=True)
 class _Section:
-    """What stands under one heading; `headings` are those above it, outermost first."""
+    """The text under one heading; `headings` are the headings above it, outermost first."""
 
     headings: list[str]
     paragraphs: list[str] = field(default_factory=list)
 
 
-def passages(text: str) -> list[str]:
-    """The passages of a text in order; none is empty."""
+def split_passages(text: str) -> list[str]:
+    """Split a text into passages, in order; none is empty."""
     return [passage for section in _sections(text) for passage in _passages(section)]
 
 
@@ -50,7 +51,7 @@ def _sections(text: str) -> Iterator[_Section]:
 
 def _passages(section: _Section) -> Iterator[str]:
     above = " > ".join(section.headings)[-3 * MAX_HEADING :]
-    # Less what stands between the parts.
+    # Minus the separators between the parts.
     room = SIZE - len(above) - 4
     if above and not section.paragraphs:
         yield above
@@ -73,7 +74,7 @@ def _packed(paragraphs: list[str], room: int) -> Iterator[str]:
 
 
 def _pieces(paragraphs: list[str], room: int) -> Iterator[tuple[str, str]]:
-    """Paragraphs, those that are too long sentence by sentence, each with what stands between it and the one before."""
+    """Yield paragraphs, long ones sentence by sentence, each with the separator from the one before."""
     for paragraph in paragraphs:
         if len(paragraph) <= room:
             yield paragraph, "\n\n"
@@ -90,7 +91,7 @@ def _sentences(paragraph: str) -> list[str]:
 
 
 def _parts(sentence: str, room: int) -> Iterator[str]:
-    """A sentence, at spaces where it is too long, and anywhere where it has none."""
+    """Split a sentence at spaces if it is too long, or anywhere if it has none."""
     place = 0
     while len(sentence) - place > room:
         cut = sentence.rfind(" ", place + room // 2, place + room)

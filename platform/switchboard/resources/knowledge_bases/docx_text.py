@@ -1,4 +1,4 @@
-"""The text of a DOCX file: a ZIP archive with XML in it."""
+"""Text of a DOCX file: a ZIP archive with XML."""
 
 import io
 import re
@@ -13,7 +13,9 @@ WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 
 class _Reader:
-    """Text by paragraph. A document type declaration, which is how XML is made to swell or to open other files, ends the reading."""
+    """Collects text by paragraph. A document type declaration, which entity-expansion and external-entity attacks
+    need, aborts the reading.
+    """
 
     def __init__(self) -> None:
         self.paragraphs: list[str] = []
@@ -28,7 +30,7 @@ class _Reader:
         self.parse = parser.Parse
 
     def _refuse(self, *_declared: object) -> None:
-        raise FormatError("is a DOCX file whose XML declares a document type, which none does")
+        raise FormatError("is a DOCX file whose XML declares a document type, which is not allowed")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         tag, value = name.removeprefix(f"{WORD} "), attributes.get(f"{WORD} val", "")
@@ -54,8 +56,8 @@ class _Reader:
             self._text.append(data)
 
 
-def docx_text(data: bytes) -> str:
-    """The paragraphs, headings and list items marked; a table's cells are paragraphs. Raises `FormatError`."""
+def extract_docx_text(data: bytes) -> str:
+    """Extract paragraphs, with headings and list items marked; a table's cells are paragraphs. Raises `FormatError`."""
     reader, size = _Reader(), 0
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive, archive.open("word/document.xml") as document:
@@ -74,5 +76,5 @@ def docx_text(data: bytes) -> str:
         OSError,
         expat.ExpatError,
     ) as error:
-        raise FormatError(f"is not a DOCX file that can be read ({type(error).__name__})") from None
+        raise FormatError(f"is not a readable DOCX file ({type(error).__name__})") from None
     return "\n\n".join(reader.paragraphs)

@@ -1,4 +1,4 @@
-"""Texts as vectors, always of one model: vectors of two models say nothing about each other."""
+"""Embeddings: vectors of one model only, because vectors of two models cannot be compared."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from switchboard.foundation.database import new_id
 from switchboard.plugin_sdk import ModelUsage, ProviderError
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_embedding_cost
-from switchboard.resources.identity.service import policy_of
+from switchboard.resources.identity.service import get_policy
 from switchboard.resources.knowledge_bases.models import KnowledgeBase
 from switchboard.runtime import Runtime
 
@@ -18,7 +18,7 @@ Vector = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingModel:
-    """What made vectors: the provider's name, its model's, and how long the vectors are."""
+    """The model that made vectors: provider, model, and number of dimensions."""
 
     provider: str
     name: str
@@ -26,55 +26,55 @@ class EmbeddingModel:
 
     @property
     def label(self) -> str:
-        """What the vector store keeps its vectors under."""
+        """Key of the model's vectors in the vector store."""
         return f"{self.provider}/{self.name}/{self.dimension}"
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
-    """Vectors in the order of their texts, what made them, and what that used."""
+class EmbeddedTexts:
+    """Vectors in the order of their texts, the model that made them, and the usage."""
 
     model: EmbeddingModel
     vectors: list[Vector]
     usage: ModelUsage
 
 
-def model_of(base: KnowledgeBase) -> EmbeddingModel | None:
-    """What a knowledge base's vectors were made by, None while it has none."""
+def get_embedding_model(base: KnowledgeBase) -> EmbeddingModel | None:
+    """Return the model of a knowledge base's vectors; None while it has none."""
     if base.embedding_provider is None or base.embedding_model is None or base.embedding_dimension is None:
         return None
     return EmbeddingModel(base.embedding_provider, base.embedding_model, base.embedding_dimension)
 
 
-async def embed(
+async def embed_texts(
     runtime: Runtime,
     organization_id: UUID,
     texts: Sequence[str],
     *,
     purpose: Literal["document", "query"],
     model: EmbeddingModel | None,
-) -> Embedded:
-    """Vectors by this model, or by the organization's first choice.
+) -> EmbeddedTexts:
+    """Embed texts with this model, or with the organization's first choice.
 
-    Raises `ProviderError`, also where the provider answers with vectors of another model than was asked for.
+    Raises `ProviderError`, also if the provider returns vectors of another model.
     """
     async with runtime.providers.embedding(organization_id, model.provider if model else None) as provider:
         answered = await provider.embed(texts, purpose=purpose, model=model.name if model else None)
         made_by = EmbeddingModel(provider.name, answered.model, len(answered.vectors[0]))
     if model is not None and made_by != model:
         raise ProviderError(
-            f"the knowledge base's vectors are {model.label}, but the provider answers {made_by.label}: run `switchboard knowledge reindex`",
+            f"the knowledge base has vectors of {model.label}, but the provider returns {made_by.label}: run `switchboard knowledge reindex`",
             retryable=False,
         )
-    return Embedded(
+    return EmbeddedTexts(
         made_by, list(answered.vectors), ModelUsage(answered.model, answered.input_tokens, 0, answered.cost)
     )
 
 
-async def charge(runtime: Runtime, organization_id: UUID, usage: Sequence[ModelUsage]) -> None:
-    """Charge the organization for embeddings that no call, text or simulation is charged for."""
+async def charge_embedding(runtime: Runtime, organization_id: UUID, usage: Sequence[ModelUsage]) -> None:
+    """Charge the organization for embeddings that belong to no call, text message, or simulation."""
     if all(used.cost == 0 for used in usage):
         return
     async with runtime.database.tenant(organization_id) as session:
-        cost = calculate_embedding_cost((await policy_of(session, organization_id)).prices, usage)
+        cost = calculate_embedding_cost((await get_policy(session, organization_id)).prices, usage)
         await ledger.settle_hold(session, "embedding", new_id(), cost)

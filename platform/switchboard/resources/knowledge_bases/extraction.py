@@ -1,6 +1,7 @@
-"""A document's text, by its media type, in the form that `chunking` understands: paragraphs apart, headings after `#`.
+"""Extract a document's text by its media type, in the form that `chunking` understands: paragraphs separated,
+headings after `#`.
 
-A media type is what it says it is: a content that does not parse is refused, not guessed at.
+The media type is taken at its word: content that does not parse is refused.
 """
 
 import asyncio
@@ -32,16 +33,16 @@ ENDINGS = {
     ".json": "application/json", ".pdf": PDF, ".docx": DOCX,
 }  # fmt: skip
 CONFINED = (HTML, PDF, DOCX)
-"""Read in a process of their own."""
+"""Media types that are parsed in a separate process."""
 BYTE_ORDER_MARK = "\ufeff"
-"""What Excel and others begin a file in UTF-8 with; it is no part of its text."""
+"""Byte order mark that Excel and other programs write before UTF-8; it is no part of the text."""
 MAX_DEPTH = 64
 MAX_NAME = 100
-"""Characters of a column's name, or of the path to a value, that stand before each value."""
+"""Maximum characters of a column name, or of the path to a value, repeated before each value."""
 
 
 class InvalidDocument(Exception):
-    """A document cannot be read; `field` of the request is at fault."""
+    """A document cannot be read; `field` is the invalid field of the request."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -50,27 +51,27 @@ class InvalidDocument(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """A document's text, its media type and its size in bytes."""
+    """A document's text, its media type, and its size in bytes."""
 
     text: str
     content_type: str
     size: int
 
 
-async def extract(filename: str, content: str, content_type: str | None) -> Extracted:
-    """The text of a content as it was sent. Raises `InvalidDocument`."""
+async def extract_text(filename: str, content: str, content_type: str | None) -> Extracted:
+    """Extract the text of a document as sent. Raises `InvalidDocument`."""
     kind, content = _kind(filename, content_type), content.removeprefix(BYTE_ORDER_MARK)
     data = _decoded(content) if kind in (PDF, DOCX) else content.encode()
     return await _extracted(kind, data, content)
 
 
 async def extract_file(filename: str, data: bytes) -> Extracted:
-    """The text of a file; its name's ending says what it is. Raises `InvalidDocument`."""
+    """Extract the text of a file; the extension of its name determines the media type. Raises `InvalidDocument`."""
     if len(data) > MAX_CONTENT_BYTES:
         raise InvalidDocument("content", TOO_LARGE)
     kind = ENDINGS.get(PurePath(filename).suffix.lower())
     if kind is None:
-        raise InvalidDocument("content", f"is of a kind that is not read; there are: {' '.join(ENDINGS)}")
+        raise InvalidDocument("content", f"has an unsupported file type; supported: {' '.join(ENDINGS)}")
     if kind not in READERS:
         return await _extracted(kind, data, "")
     try:
@@ -81,13 +82,15 @@ async def extract_file(filename: str, data: bytes) -> Extracted:
 
 async def _extracted(kind: str, data: bytes, content: str) -> Extracted:
     try:
-        text = await (asyncio.to_thread(READERS[kind], content) if kind in READERS else parser_process.read(kind, data))
+        text = await (
+            asyncio.to_thread(READERS[kind], content) if kind in READERS else parser_process.parse_file(kind, data)
+        )
     except FormatError as error:
         raise InvalidDocument("content", str(error)) from None
-    # What a JSON string's escapes and broken files can hold, and the database cannot.
+    # NUL and unpaired surrogates, which JSON escapes and broken files can contain, and the database cannot store.
     text = text.replace("\0", "").encode(errors="replace").decode().strip()
     if not text:
-        raise InvalidDocument("content", "holds no text" + (" (pictures of pages are not read)" if kind == PDF else ""))
+        raise InvalidDocument("content", "contains no text" + (" (scanned pages are not read)" if kind == PDF else ""))
     return Extracted(text, kind, len(data))
 
 
@@ -97,7 +100,7 @@ def _kind(filename: str, content_type: str | None) -> str:
     kind = content_type.partition(";")[0].strip().lower()
     if kind not in READERS and kind not in CONFINED:
         raise InvalidDocument(
-            "content_type", f"{kind or 'nothing'} is not read; there are: {', '.join([*READERS, *CONFINED])}"
+            "content_type", f"{kind or 'nothing'} is not supported; supported: {', '.join([*READERS, *CONFINED])}"
         )
     return kind
 
@@ -113,8 +116,8 @@ def _as_it_is(content: str) -> str:
     return content.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def markdown_text(content: str) -> str:
-    """Without comments, which readers do not see."""
+def extract_markdown_text(content: str) -> str:
+    """Return Markdown without comments, which readers do not see."""
     text, parts, place = _as_it_is(content), [], 0
     while (start := text.find("<!--", place)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
         parts.append(text[place:start])
@@ -122,8 +125,10 @@ def markdown_text(content: str) -> str:
     return "".join([*parts, text[place:]])
 
 
-def csv_text(content: str) -> str:
-    """A paragraph a row, each value after its column's name, so that a row can be understood alone. Raises `FormatError`."""
+def extract_csv_text(content: str) -> str:
+    """Render a paragraph per row, with each value after its column's name, so that a row can be understood alone.
+    Raises `FormatError`.
+    """
     delimiter = max(",;\t|", key=content.lstrip().partition("\n")[0].count)
     try:
         rows = [
@@ -144,8 +149,10 @@ def _row(names: list[str], row: list[str]) -> str:
     return "; ".join(f"{name}: {cell.strip()}" for name, cell in zip(columns, row, strict=False) if cell.strip())
 
 
-def json_text(content: str) -> str:
-    """A line a value, after the path that leads to it; a paragraph an entry of the outermost list or object. Raises `FormatError`."""
+def extract_json_text(content: str) -> str:
+    """Render a line per value after its path, and a paragraph per entry of the outermost list or object. Raises
+    `FormatError`.
+    """
     try:
         value: JsonValue = json.loads(content)
         return _bounded("\n\n", (_bounded("\n", _lines(entry, path, 0)) for path, entry in _entries(value)))
@@ -155,7 +162,7 @@ def json_text(content: str) -> str:
             if isinstance(error, json.JSONDecodeError | FormatError)
             else "nested too deeply, or a number too long"
         )
-        raise FormatError(f"is not JSON that can be read: {told}") from None
+        raise FormatError(f"is not readable JSON: {told}") from None
 
 
 def _entries(value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
@@ -182,7 +189,7 @@ def _lines(value: JsonValue, path: str, depth: int) -> Iterator[str]:
 
 
 def _bounded(between: str, parts: Iterable[str]) -> str:
-    """Parts joined, for names that stand before each value can make much out of little. Raises `FormatError`."""
+    """Join parts up to the size limit, because the repeated names can multiply a text. Raises `FormatError`."""
     kept, size = [], 0
     for part in parts:
         kept.append(part)
@@ -194,7 +201,7 @@ def _bounded(between: str, parts: Iterable[str]) -> str:
 
 READERS: Mapping[str, Callable[[str], str]] = {
     "text/plain": _as_it_is,
-    "text/markdown": markdown_text,
-    "text/csv": csv_text,
-    "application/json": json_text,
+    "text/markdown": extract_markdown_text,
+    "text/csv": extract_csv_text,
+    "application/json": extract_json_text,
 }

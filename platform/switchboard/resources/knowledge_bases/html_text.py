@@ -1,4 +1,6 @@
-"""The text of an HTML page: headings after `#`, list items after `-`, a table's rows each in a line; no scripts, styles or menus."""
+"""Text of an HTML page: headings after `#`, list items after `-`, table rows as lines, without scripts, styles, and
+menus.
+"""
 
 import re
 from html.parser import HTMLParser
@@ -49,7 +51,7 @@ class _Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "body":
-            # A head that was never closed ends here.
+            # An unclosed head ends here.
             self._silent = []
         elif tag in SILENT:
             self._silent.append(tag)
@@ -77,8 +79,8 @@ class _Reader(HTMLParser):
             self._parts.append(data if self._preformatted else re.sub(r"\s+", " ", data))
 
 
-def html_text(data: bytes) -> str:
-    """The text of a page, which comes in UTF-8. HTML has no errors: what cannot be understood is taken as text."""
+def extract_html_text(data: bytes) -> str:
+    """Extract the text of a page in UTF-8. HTML has no errors: anything that is not understood is text."""
     reader = _Reader()
     reader.feed(data.decode(errors="replace"))
     reader.close()

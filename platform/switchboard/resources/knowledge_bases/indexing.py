@@ -1,4 +1,6 @@
-"""Making a document's passages findable: cut, embedded, kept. It may be begun again at any point, so a crash costs time and nothing else."""
+"""Indexing: split a document into passages, embed them, store them. It can restart at any point, so a crash costs
+only time.
+"""
 
 import asyncio
 from dataclasses import dataclass
@@ -13,45 +15,52 @@ from switchboard.foundation.database import now
 from switchboard.foundation.web.errors import NotFound
 from switchboard.plugin_sdk import Chunk, ProviderError
 from switchboard.resources.knowledge_bases import service as knowledge
-from switchboard.resources.knowledge_bases.chunking import passages
-from switchboard.resources.knowledge_bases.embedding import EmbeddingModel, charge, embed, model_of
+from switchboard.resources.knowledge_bases.chunking import split_passages
+from switchboard.resources.knowledge_bases.embedding import (
+    EmbeddingModel,
+    charge_embedding,
+    embed_texts,
+    get_embedding_model,
+)
 from switchboard.resources.knowledge_bases.models import KnowledgeDocument, KnowledgeText
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 LEASE = timedelta(minutes=2)
-"""How long whoever is at a document may take for one batch of its passages."""
+"""Seconds that a worker may take for one batch of passages."""
 MOST_ATTEMPTS = 3
 BATCH = 32
 
 
 class DocumentDeleted(Exception):
-    """The document was deleted while somebody was at it."""
+    """The document was deleted while it was being processed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Indexed:
-    """What was put into the vector store: of which knowledge base, by which model, how many passages."""
+class IndexedDocument:
+    """Content added to the vector store: the knowledge base, the model, and the number of passages."""
 
     knowledge_base_id: UUID
     model: EmbeddingModel
     chunk_count: int
 
 
-async def process(runtime: Runtime, organization_id: UUID, document_id: UUID) -> None:
-    """Make a document that this process has claimed `ready`, or `failed` with the provider's message."""
+async def index_claimed_document(runtime: Runtime, organization_id: UUID, document_id: UUID) -> None:
+    """Index a document that this process has claimed: it becomes `ready`, or `failed` with the provider's message."""
     try:
         done = False
         while not done:
             done = await _attempt(runtime, organization_id, document_id)
     except ProviderError as error:
-        await fail(runtime, organization_id, document_id, error.message)
+        await record_failure(runtime, organization_id, document_id, error.message)
     except DocumentDeleted:
         logger.info("a document was deleted while it was processed", document_id=str(document_id))
 
 
-async def claim(runtime: Runtime, organization_id: UUID, document_id: UUID) -> bool:
-    """Take a document over whose processing was broken off; False where there is nothing to do. After three attempts it is `failed`."""
+async def claim_document(runtime: Runtime, organization_id: UUID, document_id: UUID) -> bool:
+    """Claim a document whose processing was interrupted; return False if there is nothing to do. After three
+    attempts it is `failed`.
+    """
     async with runtime.database.tenant(organization_id) as session:
         rows = knowledge.list_documents(session).where(
             col(KnowledgeDocument.id) == document_id, col(KnowledgeDocument.status) == "processing"
@@ -63,7 +72,7 @@ async def claim(runtime: Runtime, organization_id: UUID, document_id: UUID) -> b
         if document.attempts >= MOST_ATTEMPTS:
             document.status, document.error_message = (
                 "failed",
-                f"Processing was broken off {MOST_ATTEMPTS} times; is the document too large?",
+                f"Processing was interrupted {MOST_ATTEMPTS} times. The document may be too large.",
             )
             return False
         document.attempts += 1
@@ -71,8 +80,8 @@ async def claim(runtime: Runtime, organization_id: UUID, document_id: UUID) -> b
         return True
 
 
-async def fail(runtime: Runtime, organization_id: UUID, document_id: UUID, message: str) -> None:
-    """Write down why a document could not be processed. One that is `ready` stays so."""
+async def record_failure(runtime: Runtime, organization_id: UUID, document_id: UUID, message: str) -> None:
+    """Record why a document could not be processed. A document that is `ready` stays so."""
     async with runtime.database.tenant(organization_id) as session:
         processing = (col(KnowledgeDocument.id) == document_id, col(KnowledgeDocument.status) == "processing")
         await session.exec(
@@ -82,18 +91,20 @@ async def fail(runtime: Runtime, organization_id: UUID, document_id: UUID, messa
         )
 
 
-async def index(runtime: Runtime, organization_id: UUID, document_id: UUID, model: EmbeddingModel | None) -> Indexed:
-    """Put a document's passages into the vector store, embedded by this model or by the organization's first choice.
+async def index_document(
+    runtime: Runtime, organization_id: UUID, document_id: UUID, model: EmbeddingModel | None
+) -> IndexedDocument:
+    """Store a document's passages in the vector store, embedded by this model or by the organization's first choice.
 
-    No transaction is open meanwhile. Raises `ProviderError`, and `DocumentDeleted` where the document is gone.
+    No transaction is open meanwhile. Raises `ProviderError`, and `DocumentDeleted` if the document is gone.
     """
     base_id, text = await _content(runtime, organization_id, document_id)
-    cut = await asyncio.to_thread(passages, text)
+    cut = await asyncio.to_thread(split_passages, text)
     chunks: list[Chunk] = []
     for start in range(0, len(cut), BATCH):
         part = cut[start : start + BATCH]
-        embedded = await embed(runtime, organization_id, part, purpose="document", model=model)
-        await charge(runtime, organization_id, [embedded.usage])
+        embedded = await embed_texts(runtime, organization_id, part, purpose="document", model=model)
+        await charge_embedding(runtime, organization_id, [embedded.usage])
         model = embedded.model
         chunks += [
             Chunk(base_id, document_id, start + place, *both)
@@ -104,11 +115,13 @@ async def index(runtime: Runtime, organization_id: UUID, document_id: UUID, mode
         raise ProviderError("the document has no text", retryable=False)
     async with runtime.providers.vector_store(organization_id) as store:
         await store.put(organization_id, model.label, chunks)
-    return Indexed(base_id, model, len(chunks))
+    return IndexedDocument(base_id, model, len(chunks))
 
 
-async def settle(runtime: Runtime, organization_id: UUID, document_id: UUID, indexed: Indexed) -> bool:
-    """Make a document that was indexed `ready`; False where its knowledge base has vectors of another model, so that it is to be done again."""
+async def mark_ready(runtime: Runtime, organization_id: UUID, document_id: UUID, indexed: IndexedDocument) -> bool:
+    """Make an indexed document `ready`; return False if its knowledge base has vectors of another model, so that it
+    must be indexed again.
+    """
     async with runtime.database.tenant(organization_id) as session:
         try:
             document = await knowledge.get_document(session, document_id)
@@ -116,10 +129,10 @@ async def settle(runtime: Runtime, organization_id: UUID, document_id: UUID, ind
         except NotFound:
             knowledge.schedule_vector_deletion(session, indexed.knowledge_base_id, document_id=document_id)
             return True
-        if model_of(base) is None:
+        if get_embedding_model(base) is None:
             base.embedding_provider, base.embedding_model = indexed.model.provider, indexed.model.name
             base.embedding_dimension = indexed.model.dimension
-        elif model_of(base) != indexed.model:
+        elif get_embedding_model(base) != indexed.model:
             knowledge.schedule_vector_deletion(session, base.id, model=indexed.model.label)
             return False
         ready = {"status": "ready", "chunk_count": indexed.chunk_count, "error_message": None, "process_after": None}
@@ -135,8 +148,8 @@ async def _attempt(runtime: Runtime, organization_id: UUID, document_id: UUID) -
             base = await knowledge.get_knowledge_base(session, document.knowledge_base_id)
         except NotFound:
             raise DocumentDeleted from None
-    indexed = await index(runtime, organization_id, document_id, model_of(base))
-    return await settle(runtime, organization_id, document_id, indexed)
+    indexed = await index_document(runtime, organization_id, document_id, get_embedding_model(base))
+    return await mark_ready(runtime, organization_id, document_id, indexed)
 
 
 async def _content(runtime: Runtime, organization_id: UUID, document_id: UUID) -> tuple[UUID, str]:
@@ -151,7 +164,7 @@ async def _content(runtime: Runtime, organization_id: UUID, document_id: UUID) -
 
 
 async def _go_on(runtime: Runtime, organization_id: UUID, document_id: UUID) -> None:
-    """Keep the document while it is worked on. Raises `DocumentDeleted`."""
+    """Renew the claim of a document. Raises `DocumentDeleted`."""
     async with runtime.database.tenant(organization_id) as session:
         kept = (
             update(KnowledgeDocument)

@@ -1,4 +1,4 @@
-"""Adding a document: its text is written down first, then its passages are made findable, while the client waits or by a worker."""
+"""Add documents: the text is saved first, then indexed while the client waits or by a worker."""
 
 import hashlib
 from collections.abc import Coroutine
@@ -13,27 +13,31 @@ from switchboard.foundation.web.idempotency import KEPT_FOR
 from switchboard.resources.billing import ledger
 from switchboard.resources.knowledge_bases import indexing
 from switchboard.resources.knowledge_bases import service as knowledge
-from switchboard.resources.knowledge_bases.extraction import Extracted, InvalidDocument, extract, extract_file
+from switchboard.resources.knowledge_bases.extraction import Extracted, InvalidDocument, extract_file, extract_text
 from switchboard.resources.knowledge_bases.models import KnowledgeDocument, KnowledgeText
 from switchboard.resources.knowledge_bases.schemas import DocumentCreate
 from switchboard.runtime import Runtime
 
 
-async def add(
+async def add_document(
     runtime: Runtime, organization_id: UUID, base_id: UUID, data: DocumentCreate, *, idempotency_key: str | None = None
 ) -> KnowledgeDocument:
-    """A new document, `ready`, or `failed` where a provider did. The same request with the same key finds the document that it made.
+    """Add a document and index it; it is `ready`, or `failed` if a provider failed. A repeated request with the same
+    key returns its document.
 
-    Raises `NotFound` for the knowledge base, `InsufficientBalance`, and `ValidationFailed` for a content that is not what its type says.
+    Raises `NotFound` for the knowledge base, `InsufficientBalance`, and `ValidationFailed` for content that does not
+    match its type.
     """
-    extracted = await _read(runtime, organization_id, base_id, extract(data.filename, data.content, data.content_type))
+    extracted = await _read(
+        runtime, organization_id, base_id, extract_text(data.filename, data.content, data.content_type)
+    )
     async with runtime.database.tenant(organization_id) as session:
         await knowledge.get_knowledge_base(session, base_id, lock=True)
         document = await _known_or_written(
             session, base_id, data, extracted, request_key=_digest(base_id, data, idempotency_key)
         )
     if document.status == "processing":
-        await indexing.process(runtime, organization_id, document.id)
+        await indexing.index_claimed_document(runtime, organization_id, document.id)
     async with runtime.database.tenant(organization_id) as session:
         return await knowledge.get_document(session, document.id)
 
@@ -41,17 +45,20 @@ async def add(
 async def add_file(
     runtime: Runtime, organization_id: UUID, base_id: UUID, filename: str, data: bytes
 ) -> KnowledgeDocument:
-    """A new document from a file of at most 5 MiB, `processing`: a worker goes on with it.
+    """Add a document from a file of at most 5 MiB; it is `processing`, and a worker indexes it.
 
-    Raises `NotFound` for the knowledge base, `InsufficientBalance`, and `ValidationFailed` for a file that cannot be read.
+    Raises `NotFound` for the knowledge base, `InsufficientBalance`, and `ValidationFailed` for a file that cannot be
+    read.
     """
     extracted = await _read(runtime, organization_id, base_id, extract_file(filename, data))
     return await _handed_over(runtime, organization_id, base_id, filename, extracted)
 
 
 async def add_text(runtime: Runtime, organization_id: UUID, base_id: UUID, data: DocumentCreate) -> KnowledgeDocument:
-    """As `add`, but a worker makes it findable. Raises the same."""
-    extracted = await _read(runtime, organization_id, base_id, extract(data.filename, data.content, data.content_type))
+    """Add a document that a worker indexes. Raises what `add_document` raises."""
+    extracted = await _read(
+        runtime, organization_id, base_id, extract_text(data.filename, data.content, data.content_type)
+    )
     return await _handed_over(runtime, organization_id, base_id, data.filename, extracted)
 
 
@@ -95,7 +102,7 @@ async def _known_or_written(
 
 
 async def _written(session: TenantSession, base_id: UUID, filename: str, extracted: Extracted) -> KnowledgeDocument:
-    """A document that anybody may go on with."""
+    """Save a document that any worker may index."""
     document = KnowledgeDocument(
         id=new_id(),
         organization_id=session.organization_id,

@@ -1,4 +1,4 @@
-"""What workers do for knowledge bases."""
+"""Jobs of knowledge bases."""
 
 from uuid import UUID
 
@@ -13,32 +13,32 @@ logger = structlog.get_logger()
 
 
 async def process_document(runtime: Runtime, *, organization_id: str, document_id: str) -> None:
-    """Go on with a document whose processing was broken off."""
-    if await indexing.claim(runtime, UUID(organization_id), UUID(document_id)):
-        await indexing.process(runtime, UUID(organization_id), UUID(document_id))
+    """Resume a document whose processing was interrupted."""
+    if await indexing.claim_document(runtime, UUID(organization_id), UUID(document_id)):
+        await indexing.index_claimed_document(runtime, UUID(organization_id), UUID(document_id))
 
 
 async def delete_vectors(runtime: Runtime, *, organization_id: str) -> None:
-    """Delete the vectors of what was deleted."""
+    """Delete the vectors of deleted documents and knowledge bases."""
     try:
-        await vector_maintenance.delete_due(runtime, UUID(organization_id))
+        await vector_maintenance.delete_due_vectors(runtime, UUID(organization_id))
     except ProviderError as error:
         logger.warning(
-            "vectors could not be deleted, tried again later", organization_id=organization_id, reason=error.message
+            "vectors could not be deleted, will be retried", organization_id=organization_id, reason=error.message
         )
 
 
 async def maintain_vectors(runtime: Runtime, *, organization_id: str) -> None:
     """Compact and index an organization's vectors."""
-    await vector_maintenance.maintain_due(runtime, UUID(organization_id))
+    await vector_maintenance.maintain_due_vectors(runtime, UUID(organization_id))
 
 
 async def reconcile_knowledge(runtime: Runtime) -> None:
-    """Find what is due; each is a job of its own, because providers take their time."""
+    """Wake the jobs that are due; each is a job of its own, because providers take time."""
     async with runtime.database.system() as session:
-        documents = await system_queries.broken_off(session)
-        deletions = await system_queries.with_deletions(session)
-        changed = await system_queries.with_upkeep(session)
+        documents = await system_queries.list_interrupted_documents(session)
+        deletions = await system_queries.list_organizations_with_deletions(session)
+        changed = await system_queries.list_organizations_with_changed_vectors(session)
     for organization_id, document_id in documents:
         await runtime.queue.enqueue(
             "process_document",

@@ -1,4 +1,4 @@
-"""Knowledge bases, their documents, and what is still to be done in the vector store."""
+"""Tables of knowledge bases, documents, and pending work in the vector store."""
 
 from datetime import datetime
 from uuid import UUID
@@ -10,7 +10,9 @@ from switchboard.foundation.database import TenantTable, now
 
 
 class KnowledgeBase(TenantTable, table=True):
-    """A collection of documents whose vectors were all made by one model. The model's three fields are null until there is a document."""
+    """A collection of documents with vectors of one model. The three model fields are null until there is a
+    document.
+    """
 
     __tablename__ = "knowledge_base"
     __table_args__ = (UniqueConstraint("organization_id", "id"), Index(None, "organization_id", "created_at", "id"))
@@ -24,10 +26,11 @@ class KnowledgeBase(TenantTable, table=True):
 
 
 class KnowledgeDocument(TenantTable, table=True):
-    """A document. `file_size` is in bytes, as it was sent.
+    """A document. `file_size` is in bytes as sent.
 
-    While it is `processing`, `process_after` is when whoever is at it must be dead, and `attempts` counts how often it was begun.
-    `request_key` is the digest of a request with an Idempotency-Key: sent again after a crash, it finds its document.
+    While it is `processing`, `process_after` is the end of the current worker's lease, and `attempts` counts the
+    attempts. `request_key` is the digest of a request with an Idempotency-Key: a repetition after a crash finds its
+    document.
     """
 
     __tablename__ = "knowledge_document"
@@ -57,7 +60,9 @@ class KnowledgeDocument(TenantTable, table=True):
 
 
 class KnowledgeText(TenantTable, table=True):
-    """A document's text, apart because lists do not read it; `id` is the document's. Vectors can be made anew from it at any time."""
+    """A document's text, in a table of its own because lists do not read it; `id` is the document's. Vectors can be
+    rebuilt from it.
+    """
 
     __tablename__ = "knowledge_text"
     __table_args__ = (
@@ -72,9 +77,10 @@ class KnowledgeText(TenantTable, table=True):
 
 
 class VectorDeletion(TenantTable, table=True):
-    """Vectors to delete: a document's, or a knowledge base's (those of one model only, where it is named). Written with the deletion of the rows.
+    """Vectors to delete: a document's, or a knowledge base's (of one model, if given). Saved with the deletion of
+    the rows.
 
-    It is done twice, the second time when nobody can be at the deleted document any more.
+    The deletion runs twice, the second time when no worker can be processing the deleted document any more.
     """
 
     __tablename__ = "vector_deletion"
@@ -86,8 +92,10 @@ class VectorDeletion(TenantTable, table=True):
     due_at: datetime = Field(default_factory=now)
 
 
-class VectorUpkeep(TenantTable, table=True):
-    """An organization's vectors have changed and are to be compacted and indexed; `id` is the organization's."""
+class VectorMaintenance(TenantTable, table=True):
+    """Marks an organization whose vectors have changed and must be compacted and indexed; `id` is the
+    organization's.
+    """
 
     __tablename__ = "vector_upkeep"
     __table_args__ = (Index(None, "due_at"),)

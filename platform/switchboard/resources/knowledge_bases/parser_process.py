@@ -1,6 +1,6 @@
-"""Reads HTML, PDF and DOCX in a process of their own, because strangers made them: it has so much memory and time, and then it is gone.
+"""Parse HTML, PDF, and DOCX files, which are untrusted, in a separate process with limited memory and time.
 
-It also keeps their parsing, which is Python through and through, away from the process that holds live calls.
+This also keeps slow pure-Python parsing away from the process that holds live calls.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ UNREADABLE = 3
 _rooms = asyncio.Semaphore(AT_ONCE)
 
 
-async def read(kind: str, data: bytes) -> str:
-    """The text of a file. Raises `FormatError`."""
+async def parse_file(kind: str, data: bytes) -> str:
+    """Extract the text of a file. Raises `FormatError`."""
     async with _rooms:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -40,28 +40,28 @@ async def read(kind: str, data: bytes) -> str:
     if process.returncode == UNREADABLE:
         raise FormatError(told.decode().strip())
     if process.returncode != 0:
-        raise FormatError("needs more memory or time to read than one file may have")
+        raise FormatError("needs more memory or time to read than one file is allowed")
     return text.decode()
 
 
 def _reader(kind: str) -> Callable[[bytes], str]:
     if kind == HTML:
-        from switchboard.resources.knowledge_bases.html_text import html_text
+        from switchboard.resources.knowledge_bases.html_text import extract_html_text
 
-        return html_text
+        return extract_html_text
     if kind == PDF:
-        from switchboard.resources.knowledge_bases.pdf_text import pdf_text
+        from switchboard.resources.knowledge_bases.pdf_text import extract_pdf_text
 
-        return pdf_text
+        return extract_pdf_text
     if kind == DOCX:
-        from switchboard.resources.knowledge_bases.docx_text import docx_text
+        from switchboard.resources.knowledge_bases.docx_text import extract_docx_text
 
-        return docx_text
+        return extract_docx_text
     raise ValueError(kind)
 
 
 def main() -> int:
-    """The confined process: a file on standard input, its text on standard output."""
+    """Run the parser process: read a file from standard input, and write its text to standard output."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     try:

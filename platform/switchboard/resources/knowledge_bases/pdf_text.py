@@ -1,4 +1,4 @@
-"""The text of a PDF file."""
+"""Text of a PDF file."""
 
 import io
 import logging
@@ -12,8 +12,8 @@ from switchboard.resources.knowledge_bases.formats import MAX_TEXT_CHARACTERS, T
 MAX_PAGES = 2_000
 
 
-def pdf_text(data: bytes) -> str:
-    """Each page's text, paragraphs apart. Raises `FormatError`, also for a file that asks for a password."""
+def extract_pdf_text(data: bytes) -> str:
+    """Extract each page's text with paragraphs separated. Raises `FormatError`, also for a file with a password."""
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     try:
         reader = PdfReader(io.BytesIO(data))
@@ -39,13 +39,13 @@ def pdf_text(data: bytes) -> str:
         OSError,
         NotImplementedError,
     ) as error:
-        # A broken file makes the library raise whatever its parts raise.
-        raise FormatError(f"is not a PDF file that can be read ({type(error).__name__})") from None
+        # A broken file makes the library raise arbitrary exceptions of its dependencies.
+        raise FormatError(f"is not a readable PDF file ({type(error).__name__})") from None
     return "\n\n".join(filter(None, pages))
 
 
 def _paragraphs(page: str) -> str:
-    """Lines of a page joined where a sentence goes on: its line breaks are the layout's."""
+    """Join the lines of a page within sentences, because PDF line breaks come from the layout."""
     text = re.sub(r"[ \t]+\n", "\n", page)
     text = re.sub(r"(?<=\w)-\n(?=[a-zà-ÿ])", "", text)
     return re.sub(r"(?<=[^\n.!?:;])\n(?=[a-zà-ÿ(,])", " ", text).strip()

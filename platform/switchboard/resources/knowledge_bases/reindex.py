@@ -1,7 +1,7 @@
-"""Making every vector anew from the stored text: after a change of the embedding model, or where the vector store was lost.
+"""Rebuild all vectors from the stored text, after a change of the embedding model or the loss of the vector store.
 
-Searches go on meanwhile. Vectors of another model are made beside the old ones, and the knowledge base changes over when all of them are there;
-those of the same model are replaced document by document.
+Searches continue meanwhile. Vectors of another model are built beside the old ones, and the knowledge base switches
+when all are there; vectors of the same model are replaced document by document.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,12 @@ from switchboard.foundation.database import TenantSession, now
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.knowledge_bases import indexing
 from switchboard.resources.knowledge_bases import service as knowledge
-from switchboard.resources.knowledge_bases.embedding import EmbeddingModel, charge, embed, model_of
+from switchboard.resources.knowledge_bases.embedding import (
+    EmbeddingModel,
+    charge_embedding,
+    embed_texts,
+    get_embedding_model,
+)
 from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument, VectorDeletion
 from switchboard.runtime import Runtime
 
@@ -23,8 +28,8 @@ PROBE = "Which model is this?"
 
 
 @dataclass(frozen=True, slots=True)
-class Reindexed:
-    """What became of a knowledge base: `model` made its vectors, `error` is why it stayed as it was."""
+class ReindexResult:
+    """Result for one knowledge base: `model` made its vectors; `error` is the reason why it stayed unchanged."""
 
     knowledge_base_id: UUID
     model: str
@@ -33,10 +38,10 @@ class Reindexed:
     error: str | None = None
 
 
-async def reindex(runtime: Runtime, organization_id: UUID) -> list[Reindexed]:
-    """Make the vectors of each of the organization's knowledge bases anew, by its first embedding model.
+async def reindex_knowledge_bases(runtime: Runtime, organization_id: UUID) -> list[ReindexResult]:
+    """Rebuild the vectors of each of the organization's knowledge bases with its first embedding model.
 
-    Raises `ProviderError` where there are some and the model does not answer.
+    Raises `ProviderError` if there are some and the model does not answer.
     """
     async with runtime.database.tenant(organization_id) as session:
         bases = (
@@ -44,33 +49,37 @@ async def reindex(runtime: Runtime, organization_id: UUID) -> list[Reindexed]:
         ).all()
     if not bases:
         return []
-    probed = await embed(runtime, organization_id, [PROBE], purpose="document", model=None)
-    await charge(runtime, organization_id, [probed.usage])
+    probed = await embed_texts(runtime, organization_id, [PROBE], purpose="document", model=None)
+    await charge_embedding(runtime, organization_id, [probed.usage])
     return [await _reindex_base(runtime, organization_id, base.id, probed.model) for base in bases]
 
 
-async def _reindex_base(runtime: Runtime, organization_id: UUID, base_id: UUID, model: EmbeddingModel) -> Reindexed:
-    done: dict[UUID, indexing.Indexed] = {}
+async def _reindex_base(runtime: Runtime, organization_id: UUID, base_id: UUID, model: EmbeddingModel) -> ReindexResult:
+    done: dict[UUID, indexing.IndexedDocument] = {}
     async with runtime.database.tenant(organization_id) as session:
-        # One that comes back to this model soon after it left it: what is made now must stay.
+        # A knowledge base may return to this model soon after leaving it: cancel the pending deletion of these vectors.
         left = (col(VectorDeletion.knowledge_base_id) == base_id, col(VectorDeletion.model) == model.label)
         await session.exec(delete(VectorDeletion).where(*left))
     try:
         while rest := await _rest_or_change_over(runtime, organization_id, base_id, model, done):
             for document_id in rest:
                 with suppress(indexing.DocumentDeleted):
-                    done[document_id] = await indexing.index(runtime, organization_id, document_id, model)
+                    done[document_id] = await indexing.index_document(runtime, organization_id, document_id, model)
     except ProviderError as error:
-        return Reindexed(base_id, model.label, len(done), _passages(done), error.message)
-    return Reindexed(base_id, model.label, len(done), _passages(done))
+        return ReindexResult(base_id, model.label, len(done), _passages(done), error.message)
+    return ReindexResult(base_id, model.label, len(done), _passages(done))
 
 
 async def _rest_or_change_over(
-    runtime: Runtime, organization_id: UUID, base_id: UUID, model: EmbeddingModel, done: dict[UUID, indexing.Indexed]
+    runtime: Runtime,
+    organization_id: UUID,
+    base_id: UUID,
+    model: EmbeddingModel,
+    done: dict[UUID, indexing.IndexedDocument],
 ) -> Sequence[UUID]:
-    """The documents that are still to be done; where there are none the knowledge base now has vectors of this model.
+    """Return the documents that remain; without any, switch the knowledge base to vectors of this model.
 
-    A document that is being processed meanwhile sees the change when it is done, and is done again.
+    A document that is being processed sees the switch when it finishes, and is processed again.
     """
     async with runtime.database.tenant(organization_id) as session:
         base = (
@@ -92,7 +101,7 @@ async def _rest_or_change_over(
 
 
 async def _change_over(session: TenantSession, base: KnowledgeBase, model: EmbeddingModel) -> None:
-    old = model_of(base)
+    old = get_embedding_model(base)
     base.embedding_provider, base.embedding_model, base.embedding_dimension = (
         model.provider,
         model.name,
@@ -104,5 +113,5 @@ async def _change_over(session: TenantSession, base: KnowledgeBase, model: Embed
     await knowledge.schedule_vector_maintenance(session)
 
 
-def _passages(done: dict[UUID, indexing.Indexed]) -> int:
+def _passages(done: dict[UUID, indexing.IndexedDocument]) -> int:
     return sum(indexed.chunk_count for indexed in done.values())

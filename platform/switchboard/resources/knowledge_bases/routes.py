@@ -22,7 +22,7 @@ from switchboard.resources.knowledge_bases.schemas import (
     PassageOut,
     PassagesOut,
 )
-from switchboard.resources.knowledge_bases.search import search
+from switchboard.resources.knowledge_bases.search import search_passages
 from switchboard.runtime import current_runtime
 
 blueprint = Blueprint("knowledge_bases", __name__)
@@ -47,10 +47,10 @@ async def create_knowledge_base(session: TenantSession, data: KnowledgeBaseCreat
 async def search_knowledge_bases(principal: Principal, data: KnowledgeSearch) -> PassagesOut:
     """Search knowledge bases.
 
-    By meaning and by words at once: a paraphrase finds its passage, and so do a name and a number.
+    The search combines meaning and words: it finds paraphrases as well as names and numbers.
     """
     try:
-        found = await search(
+        found = await search_passages(
             current_runtime(),
             principal.organization_id,
             data.query,
@@ -92,11 +92,13 @@ async def list_documents(session: TenantSession, kb_id: UUID, query: PageQuery) 
 async def create_document(principal: Principal, kb_id: UUID, data: DocumentCreate) -> DocumentOut:
     """Add a document.
 
-    It is cut into passages and embedded before this answers, so a large one takes seconds. Where the embedding model or the vector store fails
-    the document is kept as `failed`, with its `error_message`.
+    The document is chunked and embedded before the response, so a large one takes seconds. If the embedding model or
+    the vector store fails, the document is kept as `failed`, with an `error_message`.
     """
     key = request.headers.get("Idempotency-Key")
-    document = await ingestion.add(current_runtime(), principal.organization_id, kb_id, data, idempotency_key=key)
+    document = await ingestion.add_document(
+        current_runtime(), principal.organization_id, kb_id, data, idempotency_key=key
+    )
     return DocumentOut.of(document)
 
 
@@ -112,6 +114,6 @@ async def get_document(session: TenantSession, doc_id: UUID) -> DocumentOut:
 async def delete_document(session: TenantSession, doc_id: UUID) -> None:
     """Delete a document.
 
-    No search finds it from then on; its vectors are deleted right after.
+    Searches no longer find it; its vectors are deleted right after.
     """
     await knowledge.delete_document(session, doc_id)

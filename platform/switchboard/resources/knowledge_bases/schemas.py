@@ -1,4 +1,4 @@
-"""Knowledge bases on the wire (specification, "Knowledge base", "Knowledge document")."""
+"""API schemas of knowledge bases."""
 
 from typing import Annotated, Literal
 from uuid import UUID
@@ -22,7 +22,7 @@ class KnowledgeBaseCreate(RequestBody):
     """A new knowledge base."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"name": "Bakery", "description": "What callers ask about."}]}
+        json_schema_extra={"examples": [{"name": "Bakery", "description": "Answers to callers' questions."}]}
     )
 
     name: Name
@@ -80,8 +80,8 @@ class DocumentOut(Answer):
     knowledge_base_id: UUID
     filename: str
     content_type: str
-    file_size: int = Field(description="Bytes of the content; of a PDF or DOCX, those of the file.")
-    chunk_count: int = Field(description="How many passages it was cut into.")
+    file_size: int = Field(description="Size in bytes; of a PDF or DOCX, the size of the file.")
+    chunk_count: int = Field(description="Number of passages.")
     status: DocumentStatus
     error_message: str | None
     created_at: Moment
@@ -92,29 +92,29 @@ class DocumentOut(Answer):
 
 
 class KnowledgeSearch(RequestBody):
-    """A question to knowledge bases."""
+    """A search of knowledge bases."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"query": "When do you open?", "top_k": 3}]})
 
     query: Annotated[str, Field(min_length=1, max_length=10_000)]
     knowledge_base_ids: Annotated[list[ReferenceId], Field(max_length=1_000)] | None = Field(
-        None, description="Where to look; left out, in all of the organization's knowledge bases."
+        None, description="Knowledge bases to search; defaults to all of the organization's."
     )
     top_k: Annotated[int, Field(ge=1, le=50)] = 5
 
 
 class PassageOut(Answer):
-    """A passage that was found. Scores of two searches do not compare."""
+    """A matching passage. Scores of different searches cannot be compared."""
 
     document_id: UUID
     knowledge_base_id: UUID
     filename: str
-    chunk_index: int = Field(description="Which of the document's passages it is, from 0.")
+    chunk_index: int = Field(description="Position of the passage in the document, from 0.")
     content: str
     score: float
 
 
 class PassagesOut(Answer):
-    """What was found, best first."""
+    """Matching passages, best first."""
 
     items: list[PassageOut]

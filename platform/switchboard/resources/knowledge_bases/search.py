@@ -1,4 +1,4 @@
-"""Finding passages: one path for one, several or all knowledge bases of an organization, for the API and for conversations."""
+"""Search passages in one, several, or all knowledge bases of an organization, for the API and for conversations."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -11,17 +11,23 @@ from sqlmodel import col
 from switchboard.plugin_sdk import ChunkMatch, ModelUsage
 from switchboard.resources.billing import ledger
 from switchboard.resources.knowledge_bases import service as knowledge
-from switchboard.resources.knowledge_bases.embedding import Embedded, EmbeddingModel, charge, embed, model_of
+from switchboard.resources.knowledge_bases.embedding import (
+    EmbeddedTexts,
+    EmbeddingModel,
+    charge_embedding,
+    embed_texts,
+    get_embedding_model,
+)
 from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
 from switchboard.runtime import Runtime
 
 SPARE = 10
-"""More hits than are wanted, because some may be of documents that were deleted a moment ago."""
+"""Factor of extra hits, because some may belong to documents that were just deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage that answers a query. Scores of two searches do not compare."""
+    """A passage that matches a query. Scores of different searches cannot be compared."""
 
     document_id: UUID
     knowledge_base_id: UUID
@@ -32,8 +38,8 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Passages, best first, and what embedding the query used."""
+class SearchResult:
+    """Passages, best first, and the usage of embedding the query."""
 
     passages: list[Passage]
     usage: list[ModelUsage]
@@ -41,15 +47,15 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What is asked of the vectors of one model."""
+    """A query to the vectors of one model."""
 
     text: str
-    embedded: Embedded
+    embedded: EmbeddedTexts
     bases: list[UUID]
     everywhere: bool
 
 
-async def search(
+async def search_passages(
     runtime: Runtime,
     organization_id: UUID,
     query: str,
@@ -57,19 +63,23 @@ async def search(
     knowledge_base_ids: Sequence[str] | None = None,
     limit: int = 5,
 ) -> list[Passage]:
-    """The best passages of these knowledge bases, or of all, best first; only of documents that are there. The organization is charged.
+    """Return the best passages of these knowledge bases, or of all, best first, and charge the organization. Deleted
+    documents never match.
 
-    Raises `ValidationFailed` for an id that is not one of the organization's knowledge bases, `InsufficientBalance`, and `ProviderError`.
+    Raises `ValidationFailed` for an id that is not one of the organization's knowledge bases, `InsufficientBalance`,
+    and `ProviderError`.
     """
     async with runtime.database.tenant(organization_id) as session:
-        bases = await knowledge.chosen(session, knowledge_base_ids)
+        bases = await knowledge.resolve_knowledge_bases(session, knowledge_base_ids)
         await ledger.require_solvency(session)
-    found = await search_in(runtime, organization_id, query, bases, everywhere=knowledge_base_ids is None, limit=limit)
-    await charge(runtime, organization_id, found.usage)
+    found = await search_knowledge_bases(
+        runtime, organization_id, query, bases, everywhere=knowledge_base_ids is None, limit=limit
+    )
+    await charge_embedding(runtime, organization_id, found.usage)
     return found.passages
 
 
-async def search_in(
+async def search_knowledge_bases(
     runtime: Runtime,
     organization_id: UUID,
     query: str,
@@ -77,23 +87,27 @@ async def search_in(
     *,
     everywhere: bool = False,
     limit: int,
-) -> Found:
-    """The best passages of these knowledge bases (`everywhere`: they are all that there are). Raises `ProviderError`."""
+) -> SearchResult:
+    """Return the best passages of these knowledge bases (`everywhere`: they are all of the organization's). Raises
+    `ProviderError`.
+    """
     rankings, usage = list[list[ChunkMatch]](), list[ModelUsage]()
     for model, ids in _by_model(bases).items():
-        embedded = await embed(runtime, organization_id, [query], purpose="query", model=model)
+        embedded = await embed_texts(runtime, organization_id, [query], purpose="query", model=model)
         usage.append(embedded.usage)
         question = _Question(query, embedded, ids, everywhere)
         rankings.append(await _matches(runtime, organization_id, question, limit=2 * limit + SPARE))
-    # Scores of two models do not compare, so their rankings take turns.
+    # Scores of two models cannot be compared, so their rankings are interleaved.
     matches = [match for row in zip_longest(*rankings) for match in row if match is not None]
-    return Found((await _of_documents(runtime, organization_id, matches, {base.id for base in bases}))[:limit], usage)
+    return SearchResult(
+        (await _of_documents(runtime, organization_id, matches, {base.id for base in bases}))[:limit], usage
+    )
 
 
 def _by_model(bases: Sequence[KnowledgeBase]) -> dict[EmbeddingModel, list[UUID]]:
     found: dict[EmbeddingModel, list[UUID]] = defaultdict(list)
     for base in bases:
-        if (model := model_of(base)) is not None:
+        if (model := get_embedding_model(base)) is not None:
             found[model].append(base.id)
     return found
 
@@ -105,14 +119,14 @@ async def _matches(runtime: Runtime, organization_id: UUID, question: _Question,
         found = await store.search(
             organization_id, label, text=question.text, vector=vector, knowledge_base_ids=bases, limit=limit
         )
-    # A knowledge base that is just being moved to this model has some of its vectors here already.
+    # A knowledge base that is switching to this model already has some of its vectors here.
     return [match for match in found if match.knowledge_base_id in question.bases]
 
 
 async def _of_documents(
     runtime: Runtime, organization_id: UUID, matches: Sequence[ChunkMatch], bases: set[UUID]
 ) -> list[Passage]:
-    """Only what the database knows: it decides what there is, whatever the vector store still holds."""
+    """Keep the hits of existing documents: the database decides what exists, whatever the vector store still holds."""
     async with runtime.database.tenant(organization_id) as session:
         wanted = {match.document_id for match in matches}
         rows = knowledge.list_documents(session).where(

@@ -1,4 +1,4 @@
-"""Rules of knowledge bases and documents: the rows. What is in the vector store follows them."""
+"""Business rules of knowledge bases and documents: the rows. The vector store follows them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,18 +19,18 @@ from switchboard.resources.knowledge_bases.models import (
     KnowledgeDocument,
     KnowledgeText,
     VectorDeletion,
-    VectorUpkeep,
+    VectorMaintenance,
 )
 from switchboard.resources.knowledge_bases.schemas import KnowledgeBaseCreate
 
 UPKEEP_AFTER = timedelta(minutes=1)
 LONG_SECONDS = 3600
-"""What indexing a million passages or embedding a book may take."""
+"""Seconds that indexing a million passages or embedding a book may take."""
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
-    """How many documents a knowledge base holds, of how many passages in all, and how many of them failed."""
+class KnowledgeBaseSummary:
+    """Number of documents and passages in a knowledge base, and of failed documents."""
 
     list_documents: int
     passages: int
@@ -38,18 +38,18 @@ class Holding:
 
 
 def list_knowledge_bases(session: TenantSession) -> SelectOfScalar[KnowledgeBase]:
-    """The organization's knowledge bases."""
+    """Select the organization's knowledge bases."""
     return session.select(KnowledgeBase)
 
 
-async def using(session: TenantSession, embedding_provider: str) -> list[KnowledgeBase]:
-    """The organization's knowledge bases whose vectors a provider has made."""
+async def list_knowledge_bases_using(session: TenantSession, embedding_provider: str) -> list[KnowledgeBase]:
+    """List the organization's knowledge bases with vectors of an embedding provider."""
     rows = list_knowledge_bases(session).where(col(KnowledgeBase.embedding_provider) == embedding_provider)
     return list((await session.exec(rows.order_by(col(KnowledgeBase.created_at)))).all())
 
 
 async def get_knowledge_base(session: TenantSession, base_id: UUID, *, lock: bool = False) -> KnowledgeBase:
-    """Raises `NotFound`."""
+    """Return a knowledge base. Raises `NotFound`."""
     rows = list_knowledge_bases(session).where(col(KnowledgeBase.id) == base_id)
     base = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
     if base is None:
@@ -57,8 +57,10 @@ async def get_knowledge_base(session: TenantSession, base_id: UUID, *, lock: boo
     return base
 
 
-async def chosen(session: TenantSession, ids: Iterable[str] | None) -> list[KnowledgeBase]:
-    """Those that a request names, or all by name. Raises `ValidationFailed` for an id that is not one of the organization's knowledge bases."""
+async def resolve_knowledge_bases(session: TenantSession, ids: Iterable[str] | None) -> list[KnowledgeBase]:
+    """Return the knowledge bases of a request, or all by name. Raises `ValidationFailed` for an id that is not one
+    of the organization's knowledge bases.
+    """
     bases = list(
         (
             await session.exec(
@@ -79,34 +81,34 @@ async def chosen(session: TenantSession, ids: Iterable[str] | None) -> list[Know
 
 
 async def create_knowledge_base(session: TenantSession, data: KnowledgeBaseCreate) -> KnowledgeBase:
-    """Make a knowledge base. The first document decides which model its vectors are made by."""
+    """Create a knowledge base. Its first document determines the embedding model."""
     base = KnowledgeBase(id=new_id(), organization_id=session.organization_id, **data.model_dump())
     session.add(base)
     return base
 
 
 async def rename_knowledge_base(session: TenantSession, base_id: UUID, data: KnowledgeBaseCreate) -> KnowledgeBase:
-    """Give a knowledge base another name and description. Raises `NotFound`."""
+    """Change a knowledge base's name and description. Raises `NotFound`."""
     base = await get_knowledge_base(session, base_id, lock=True)
     base.name, base.description, base.updated_at = data.name, data.description, now()
     return base
 
 
 async def delete_knowledge_base(session: TenantSession, base_id: UUID) -> None:
-    """Delete a knowledge base with its documents, and have their vectors deleted. Raises `NotFound`."""
+    """Delete a knowledge base with its documents, and schedule the deletion of their vectors. Raises `NotFound`."""
     base = await get_knowledge_base(session, base_id, lock=True)
     await session.delete(base)
     schedule_vector_deletion(session, base_id)
 
 
 def list_documents(session: TenantSession, base_id: UUID | None = None) -> SelectOfScalar[KnowledgeDocument]:
-    """The organization's documents, or one knowledge base's."""
+    """Select the organization's documents, or those of one knowledge base."""
     rows = session.select(KnowledgeDocument)
     return rows if base_id is None else rows.where(col(KnowledgeDocument.knowledge_base_id) == base_id)
 
 
 async def get_document(session: TenantSession, document_id: UUID, *, lock: bool = False) -> KnowledgeDocument:
-    """Raises `NotFound`."""
+    """Return a document. Raises `NotFound`."""
     rows = list_documents(session).where(col(KnowledgeDocument.id) == document_id)
     document = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
     if document is None:
@@ -114,39 +116,39 @@ async def get_document(session: TenantSession, document_id: UUID, *, lock: bool 
     return document
 
 
-async def summarize_contents(session: TenantSession) -> dict[UUID, Holding]:
-    """What each of the organization's knowledge bases holds; those without a document are not in it."""
+async def summarize_contents(session: TenantSession) -> dict[UUID, KnowledgeBaseSummary]:
+    """Summarize the organization's knowledge bases that have documents, by id."""
     ours = session.owns(KnowledgeDocument)
     base, passages = col(KnowledgeDocument.knowledge_base_id), func.coalesce(func.sum(KnowledgeDocument.chunk_count), 0)
     failed = func.count().filter(col(KnowledgeDocument.status) == "failed")
     rows = await session.exec(select(base, func.count(), passages, failed).where(ours).group_by(base))
-    return {base_id: Holding(documents, cut, broken) for base_id, documents, cut, broken in rows}
+    return {base_id: KnowledgeBaseSummary(documents, cut, broken) for base_id, documents, cut, broken in rows}
 
 
 async def get_document_text(session: TenantSession, document_id: UUID) -> str:
-    """A document's text, as it was read. Raises `NotFound`."""
+    """Return a document's extracted text. Raises `NotFound`."""
     document = await get_document(session, document_id)
     return (await session.get_one(KnowledgeText, document.id)).content
 
 
 async def retry_document(session: TenantSession, document_id: UUID) -> KnowledgeDocument:
-    """Have a worker embed a document that failed once more. Raises `NotFound`, `InvalidState`."""
+    """Queue a failed document for another attempt. Raises `NotFound`, `InvalidState`."""
     document = await get_document(session, document_id, lock=True)
     if document.status != "failed":
-        raise InvalidState(f"The document is {document.status}: only one that failed is tried again.")
+        raise InvalidState(f"The document is {document.status}. Only a failed document can be retried.")
     document.status, document.error_message, document.attempts, document.process_after = "processing", None, 0, now()
     wake_document_job(session, document)
     return document
 
 
 def wake_document_job(session: TenantSession, document: KnowledgeDocument) -> None:
-    """Have a worker go on with a document once the transaction has been committed."""
+    """Wake a worker for a document once the transaction commits."""
     whose, which = str(document.organization_id), str(document.id)
     wake(session, "process_document", timeout_seconds=LONG_SECONDS, organization_id=whose, document_id=which)
 
 
 async def delete_document(session: TenantSession, document_id: UUID) -> None:
-    """Delete a document, and have its vectors deleted. Raises `NotFound`."""
+    """Delete a document, and schedule the deletion of its vectors. Raises `NotFound`."""
     document = await get_document(session, document_id, lock=True)
     await session.delete(document)
     schedule_vector_deletion(session, document.knowledge_base_id, document_id=document_id)
@@ -155,7 +157,7 @@ async def delete_document(session: TenantSession, document_id: UUID) -> None:
 def schedule_vector_deletion(
     session: TenantSession, base_id: UUID, *, document_id: UUID | None = None, model: str | None = None
 ) -> None:
-    """Have vectors deleted once the transaction is committed."""
+    """Schedule the deletion of vectors once the transaction commits."""
     organization_id = session.organization_id
     session.add(
         VectorDeletion(organization_id=organization_id, knowledge_base_id=base_id, document_id=document_id, model=model)
@@ -164,7 +166,7 @@ def schedule_vector_deletion(
 
 
 async def schedule_vector_maintenance(session: TenantSession) -> None:
-    """Have the organization's vectors compacted and indexed in a while."""
+    """Schedule the compaction and indexing of the organization's vectors."""
     organization_id = session.organization_id
     moment = now()
     fresh = {
@@ -174,7 +176,7 @@ async def schedule_vector_maintenance(session: TenantSession) -> None:
         "due_at": moment + UPKEEP_AFTER,
     }
     await session.exec(
-        insert(VectorUpkeep)
+        insert(VectorMaintenance)
         .values(fresh)
         .on_conflict_do_update(index_elements=["id"], set_={"due_at": fresh["due_at"]})
     )

@@ -1,4 +1,4 @@
-"""Work in the vector store that follows from the rows: deletions, compaction, indexes."""
+"""Maintenance of the vector store: deletions, compaction, indexes."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -11,20 +11,20 @@ from switchboard.foundation.database import now
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.knowledge_bases import indexing
 from switchboard.resources.knowledge_bases import service as knowledge
-from switchboard.resources.knowledge_bases.embedding import model_of
-from switchboard.resources.knowledge_bases.models import KnowledgeBase, VectorDeletion, VectorUpkeep
+from switchboard.resources.knowledge_bases.embedding import get_embedding_model
+from switchboard.resources.knowledge_bases.models import KnowledgeBase, VectorDeletion, VectorMaintenance
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 LEASE = timedelta(minutes=2)
 UPKEEP_LEASE = timedelta(hours=1)
 SETTLED = 2 * indexing.LEASE
-"""By then nobody is at a document any more that was deleted while it was processed."""
+"""Time after which no worker can still be processing a document that was deleted meanwhile."""
 BATCH = 50
 
 
-async def delete_due(runtime: Runtime, organization_id: UUID) -> None:
-    """Delete the vectors that are due, again after a failure. Raises `ProviderError`."""
+async def delete_due_vectors(runtime: Runtime, organization_id: UUID) -> None:
+    """Delete the vectors whose deletion is due; a failure is retried. Raises `ProviderError`."""
     async with runtime.database.tenant(organization_id) as session:
         ours = select(VectorDeletion).where(
             col(VectorDeletion.organization_id) == organization_id, col(VectorDeletion.due_at) < now()
@@ -41,9 +41,9 @@ async def delete_due(runtime: Runtime, organization_id: UUID) -> None:
                 )
             )
         ).all()
-        current = {base.id: model.label for base in bases if (model := model_of(base)) is not None}
+        current = {base.id: model.label for base in bases if (model := get_embedding_model(base)) is not None}
     for deletion in due:
-        # A knowledge base that came back to a model keeps what it has.
+        # A knowledge base that has returned to a model keeps its vectors.
         if deletion.model is None or current.get(deletion.knowledge_base_id) != deletion.model:
             await _delete(runtime, deletion)
         async with runtime.database.tenant(organization_id) as session:
@@ -58,13 +58,15 @@ async def delete_due(runtime: Runtime, organization_id: UUID) -> None:
             await session.exec(done)
 
 
-async def maintain_due(runtime: Runtime, organization_id: UUID) -> None:
-    """Compact and index an organization's vectors, once for all changes up to now. Raises `ProviderError`."""
-    ours = (col(VectorUpkeep.organization_id) == organization_id, col(VectorUpkeep.id) == organization_id)
+async def maintain_due_vectors(runtime: Runtime, organization_id: UUID) -> None:
+    """Compact and index an organization's vectors, once for all changes so far. Raises `ProviderError`."""
+    ours = (col(VectorMaintenance.organization_id) == organization_id, col(VectorMaintenance.id) == organization_id)
     async with runtime.database.tenant(organization_id) as session:
         row = (
             await session.exec(
-                select(VectorUpkeep).where(*ours, col(VectorUpkeep.due_at) < now()).with_for_update(skip_locked=True)
+                select(VectorMaintenance)
+                .where(*ours, col(VectorMaintenance.due_at) < now())
+                .with_for_update(skip_locked=True)
             )
         ).one_or_none()
         if row is None:
@@ -74,11 +76,11 @@ async def maintain_due(runtime: Runtime, organization_id: UUID) -> None:
         async with runtime.providers.vector_store(organization_id) as store:
             await store.maintain(organization_id)
     except ProviderError as error:
-        logger.warning("vectors could not be compacted, tried again later", reason=error.message)
+        logger.warning("vectors could not be compacted, will be retried", reason=error.message)
         return
     async with runtime.database.tenant(organization_id) as session:
-        # A change meanwhile has made it due anew.
-        await session.exec(delete(VectorUpkeep).where(*ours, col(VectorUpkeep.due_at) == claimed))
+        # A change meanwhile has made it due again.
+        await session.exec(delete(VectorMaintenance).where(*ours, col(VectorMaintenance.due_at) == claimed))
 
 
 async def _delete(runtime: Runtime, deletion: VectorDeletion) -> None:

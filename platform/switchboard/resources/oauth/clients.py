@@ -1,4 +1,4 @@
-"""Applications: how superadmins register them, and how they prove who they are. They belong to no organization."""
+"""OAuth clients: registration by superadmins, and client authentication. Applications belong to no organization."""
 
 import re
 import secrets
@@ -28,13 +28,13 @@ _NOBODYS = digest("")
 
 
 async def list_clients(database: Database) -> list[OAuthClient]:
-    """Every application, by name."""
+    """List every application, by name."""
     async with database.system() as session:
         return list((await session.exec(select(OAuthClient).order_by(OAuthClient.name, col(OAuthClient.id)))).all())
 
 
 async def get_client(database: Database, client: UUID) -> OAuthClient:
-    """Raises `NotFound`."""
+    """Return an application. Raises `NotFound`."""
     async with database.system() as session:
         return await _get(session, client)
 
@@ -42,7 +42,9 @@ async def get_client(database: Database, client: UUID) -> OAuthClient:
 async def register_client(
     database: Database, *, name: str, redirect_uris: Sequence[str], public: bool = False
 ) -> tuple[OAuthClient, str | None]:
-    """Register an application; its secret is answered once and not kept. A public one has none. Raises `IdentityError`."""
+    """Register an application; return it and its secret, which is not stored. A public application has none. Raises
+    `IdentityError`.
+    """
     secret = None if public else secrets.token_urlsafe(32)
     client = OAuthClient(
         client_id=secrets.token_urlsafe(16),
@@ -57,7 +59,7 @@ async def register_client(
 
 
 async def update_client(database: Database, client: UUID, *, name: str, redirect_uris: Sequence[str]) -> None:
-    """Change an application's name and where it is answered. Raises `IdentityError`, `NotFound`."""
+    """Change an application's name and redirect URIs. Raises `IdentityError`, `NotFound`."""
     checked = _checked_name(name), _checked_uris(redirect_uris)
     async with database.system() as session:
         found = await _get(session, client)
@@ -65,7 +67,9 @@ async def update_client(database: Database, client: UUID, *, name: str, redirect
 
 
 async def rotate_client_secret(database: Database, client: UUID) -> tuple[OAuthClient, str]:
-    """A new secret, answered once; the old one stops working. Tokens stay. Raises `IdentityError` for a public application, `NotFound`."""
+    """Replace an application's secret; return the new one. Tokens stay valid. Raises `IdentityError` for a public
+    application, and `NotFound`.
+    """
     secret = secrets.token_urlsafe(32)
     async with database.system() as session:
         found = await _get(session, client)
@@ -80,7 +84,7 @@ async def delete_client(database: Database, limiter: RateLimiter, client: UUID) 
     """Delete an application with everything that users granted it. Raises `NotFound`."""
     async with database.system() as session:
         found = await _get(session, client)
-        # Whoever approves it now waits for the lock, and then finds it gone.
+        # A concurrent approval waits for this lock, and then finds the application gone.
         ended = (await session.exec(select(OAuthGrant.id).where(col(OAuthGrant.client_id) == client))).all()
         await session.delete(found)
         logger.info("application removed", client_id=found.client_id)
@@ -89,8 +93,10 @@ async def delete_client(database: Database, limiter: RateLimiter, client: UUID) 
 
 
 async def authenticate_client(session: SystemSession, client_id: str, secret: str | None) -> OAuthClient:
-    """The application that these credentials are of. Raises `ClientRefused`, the same and after the same work for an unknown application
-    and a wrong secret."""
+    """Authenticate a client.
+
+    Raises `ClientRefused`, with the same message and after the same work for an unknown application and a wrong secret.
+    """
     client = (await session.exec(select(OAuthClient).where(col(OAuthClient.client_id) == client_id))).one_or_none()
     kept = (client and client.secret_hash) or _NOBODYS
     fits = compare_digest(digest(secret or ""), kept) and secret is not None
@@ -122,7 +128,7 @@ def _checked_uris(uris: Sequence[str]) -> list[str]:
         raise IdentityError(f"an application needs a redirect URI, and has at most {MOST_REDIRECT_URIS}")
     for uri in uris:
         if not _is_redirect_uri(uri):
-            rules = "https (http only on this machine), absolute, without user name, fragment, wildcard or the parameters of an answer"
+            rules = "https (http only for this machine), absolute, without user name, fragment, wildcard, or the parameters of a response"
             raise IdentityError(f"{uri} is not a redirect URI: {rules}")
     return list(dict.fromkeys(uris))
 

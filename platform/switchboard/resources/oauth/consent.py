@@ -1,7 +1,8 @@
-"""What becomes of an authorization request: it is examined, put before the user, approved or declined.
+"""Authorization requests: examine, ask the user, approve or decline.
 
-`parameters` are those of the request's query, in order, doubled ones too. Where the answer may go is known only once application and redirect URI
-were found valid: before that errors are shown (`RequestRefused`), after that they are sent back (`SentBack`), as RFC 6749 section 4.1.2.1 has it.
+`parameters` are those of the request's query, in order, duplicates included. Until application and redirect URI are
+valid, errors are shown to the user (`RequestRefused`); after that they are redirected to the application
+(`RedirectedError`), as RFC 6749 section 4.1.2.1 requires.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,39 +17,39 @@ from sqlmodel import col, select
 
 from switchboard.foundation.database import Database, SystemSession
 from switchboard.resources.identity.models import Membership, Organization, User
-from switchboard.resources.oauth.parameters import checked
-from switchboard.resources.oauth.server import Request, Server
+from switchboard.resources.oauth.parameters import validate_parameters
+from switchboard.resources.oauth.server import OAuthRequest, OAuthServer
 from switchboard.resources.oauth.token_families import Approval
 
 Parameters: TypeAlias = Iterable[tuple[str, str]]
 
 
 class RequestRefused(Exception):
-    """A request that is answered to nobody but the user; the message says why."""
+    """An invalid request that only the user is told about; the message says why."""
 
 
-class SentBack(Exception):
-    """A request that is answered to the application: the browser goes to `location`."""
+class RedirectedError(Exception):
+    """An invalid request whose error goes to the application: the browser is redirected to `location`."""
 
     def __init__(self, location: str) -> None:
-        super().__init__("the request is answered to the application")
+        super().__init__("the error is redirected to the application")
         self.location = location
 
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """What the user is asked: may this application, which is answered at this address, do these things?"""
+    """The question to the user: may this application, with this redirect URI, have these scopes?"""
 
     application: str
     redirect_uri: str
     scopes: tuple[str, ...]
 
 
-async def examine(database: Database, issuer: str, parameters: Parameters) -> Consent:
-    """What a request asks for. Raises `RequestRefused`, `SentBack`."""
+async def examine_request(database: Database, issuer: str, parameters: Parameters) -> Consent:
+    """Examine an authorization request. Raises `RequestRefused`, `RedirectedError`."""
 
     def ask(session: Session) -> Consent:
-        server = Server(session, issuer)
+        server = OAuthServer(session, issuer)
         with _errors_told(server, issuer, parameters) as request:
             application = server.examine(request)
             return Consent(application.name, request.form["redirect_uri"], tuple(request.scope.split()))
@@ -57,17 +58,19 @@ async def examine(database: Database, issuer: str, parameters: Parameters) -> Co
         return await session.run_sync(ask)
 
 
-async def approve(
+async def approve_request(
     database: Database, issuer: str, parameters: Parameters, *, user_id: UUID, organization_id: UUID
 ) -> str:
-    """Grant what is asked, in one organization; answers where the browser goes. Raises `RequestRefused`, `SentBack`."""
+    """Grant the request in one organization; return the redirect for the browser. Raises `RequestRefused`,
+    `RedirectedError`.
+    """
     async with database.system() as session:
         approval = await _approval(session, user_id, organization_id)
         return await session.run_sync(_decide, issuer, parameters, approval)
 
 
-async def decline(database: Database, issuer: str, parameters: Parameters) -> str:
-    """Grant nothing; answers where the browser goes with `access_denied`. Raises `RequestRefused`, `SentBack`."""
+async def decline_request(database: Database, issuer: str, parameters: Parameters) -> str:
+    """Decline the request; return the redirect with `access_denied`. Raises `RequestRefused`, `RedirectedError`."""
     async with database.system() as session:
         return await session.run_sync(_decide, issuer, parameters, None)
 
@@ -76,7 +79,7 @@ async def _approval(session: SystemSession, user_id: UUID, organization_id: UUID
     mine = select(Membership).where(
         col(Membership.user_id) == user_id, col(Membership.organization_id) == organization_id
     )
-    # Whoever removes the member meanwhile waits for the approval, and takes it along.
+    # A concurrent removal of the member waits for the approval, and deletes it too.
     membership = (await session.exec(mine.with_for_update(read=True, key_share=True))).one_or_none()
     user = await session.get(User, user_id)
     is_superadmin = user is not None and user.is_superadmin
@@ -87,7 +90,7 @@ async def _approval(session: SystemSession, user_id: UUID, organization_id: UUID
 
 
 def _decide(session: Session, issuer: str, parameters: Parameters, approval: Approval | None) -> str:
-    server = Server(session, issuer)
+    server = OAuthServer(session, issuer)
     with _errors_told(server, issuer, parameters) as request:
         answer = server.decide(request, approval)
     if answer.location is None:
@@ -96,9 +99,9 @@ def _decide(session: Session, issuer: str, parameters: Parameters, approval: App
 
 
 @contextmanager
-def _errors_told(server: Server, issuer: str, parameters: Parameters) -> Iterator[Request]:
+def _errors_told(server: OAuthServer, issuer: str, parameters: Parameters) -> Iterator[OAuthRequest]:
     try:
-        request = Request(issuer, checked(parameters))
+        request = OAuthRequest(issuer, validate_parameters(parameters))
     except OAuth2Error as error:
         raise RequestRefused(error.get_error_description()) from None
     try:
@@ -107,4 +110,4 @@ def _errors_told(server: Server, issuer: str, parameters: Parameters) -> Iterato
         location = server.refuse(request, error).location
         if location is None:
             raise RequestRefused(error.get_error_description()) from None
-        raise SentBack(location) from None
+        raise RedirectedError(location) from None

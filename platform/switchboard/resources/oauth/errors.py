@@ -1,4 +1,4 @@
-"""Errors of OAuth's endpoints beyond Authlib's, in RFC 6749's form."""
+"""Errors of the OAuth endpoints beyond Authlib's, in the form of RFC 6749."""
 
 from collections.abc import Mapping
 
@@ -6,10 +6,10 @@ from authlib.oauth2 import OAuth2Error
 
 
 class ClientRefused(OAuth2Error):
-    """401: no client, an unknown one or a wrong secret; it does not say which."""
+    """401: no client, an unknown one, or a wrong secret; the message does not say which."""
 
     error = "invalid_client"
-    description = "The client is not known, or does not authenticate as it is registered."
+    description = "The client is unknown or does not authenticate as registered."
     status_code = 401
 
     def get_headers(self) -> list[tuple[str, str]]:
@@ -20,7 +20,7 @@ class TooManyRequests(OAuth2Error):
     """429, with `Retry-After`."""
 
     error = "temporarily_unavailable"
-    description = "Too many requests. Wait as long as Retry-After says."
+    description = "Too many requests. Wait for the time in Retry-After."
     status_code = 429
 
     def __init__(self, headers: Mapping[str, str]) -> None:

@@ -1,6 +1,8 @@
-"""Authlib's grants over our tables: what it asks about clients, codes and tokens, and where it is stricter here.
+"""Authlib's grants over the database tables: look-ups of clients, codes, and tokens, and stricter rules than
+Authlib's.
 
-Its descriptions may not quote what was sent (RFC 6749 allows fewer characters there), so those that would are replaced by constant ones.
+Error descriptions may not quote the request, because RFC 6749 allows fewer characters there; those that would are
+replaced by constant ones.
 """
 
 from typing import Protocol, cast
@@ -22,16 +24,16 @@ from authlib.oauth2.rfc7636.challenge import compare_s256_code_challenge
 from switchboard.foundation.database import now
 from switchboard.foundation.web.principal import OWNERS_SCOPES
 from switchboard.resources.oauth.models import OAuthClient, OAuthGrant, OAuthToken
-from switchboard.resources.oauth.token_families import Approval, Families
+from switchboard.resources.oauth.token_families import Approval, TokenFamilies
 
 
-class Keeper(Protocol):
-    """What a grant needs of its server."""
+class GrantServer(Protocol):
+    """The parts of the server that a grant needs."""
 
-    families: Families
+    families: TokenFamilies
 
 
-class Client(ClientMixin):
+class OAuthClientAdapter(ClientMixin):
     """An application. Each may use every grant and ask for every scope: the user decides."""
 
     def __init__(self, row: OAuthClient) -> None:
@@ -39,18 +41,18 @@ class Client(ClientMixin):
 
     @property
     def is_public(self) -> bool:
-        """Whether it has no secret."""
+        """Return whether the application has no secret."""
         return self.row.secret_hash is None
 
     def get_client_id(self) -> str:
         return self.row.client_id
 
     def get_allowed_scope(self, scope: object) -> str | None:  # type: ignore[override]
-        """None for no scope at all, which Authlib refuses."""
+        """Return the requested scopes; None for no scope at all, which Authlib refuses."""
         return " ".join(sorted(set(str(scope).split()))) if scope else None
 
     def check_redirect_uri(self, redirect_uri: str) -> bool:
-        """Character by character (RFC 9700 section 2.1)."""
+        """Compare redirect URIs character by character (RFC 9700 section 2.1)."""
         return redirect_uri in self.row.redirect_uris
 
     def check_response_type(self, _response_type: str) -> bool:
@@ -60,8 +62,8 @@ class Client(ClientMixin):
         return True
 
 
-class Code(AuthorizationCodeMixin):
-    """An authorization code that may be redeemed."""
+class AuthorizationCodeAdapter(AuthorizationCodeMixin):
+    """An authorization code that can be redeemed."""
 
     code_challenge_method = "S256"
 
@@ -76,21 +78,21 @@ class Code(AuthorizationCodeMixin):
         return " ".join(self.grant.scopes)
 
 
-class Granted(TokenMixin):
-    """A token of an approval."""
+class TokenAdapter(TokenMixin):
+    """A token of a grant."""
 
     def __init__(self, grant: OAuthGrant) -> None:
         self.grant = grant
 
-    def check_client(self, client: Client) -> bool:
+    def check_client(self, client: OAuthClientAdapter) -> bool:
         return self.grant.client_id == client.row.id
 
     def get_scope(self) -> str:
         return " ".join(self.grant.scopes)
 
 
-class RefreshToken(Granted):
-    """A refresh token that may be used by the client that asks."""
+class RefreshTokenAdapter(TokenAdapter):
+    """A refresh token that the requesting client may use."""
 
     def __init__(self, grant: OAuthGrant, token: OAuthToken) -> None:
         super().__init__(grant)
@@ -98,19 +100,19 @@ class RefreshToken(Granted):
 
 
 class ProofKey(CodeChallenge):
-    """PKCE: S256 and nothing else, and no public client without (RFC 9700 section 2.1.1)."""
+    """PKCE: S256 only, and required for public clients (RFC 9700 section 2.1.1)."""
 
     DEFAULT_CODE_CHALLENGE_METHOD = "S256"
     SUPPORTED_CODE_CHALLENGE_METHOD = ["S256"]  # noqa: RUF012 - Authlib's own
     CODE_CHALLENGE_METHODS = {"S256": compare_s256_code_challenge}  # noqa: RUF012
 
     def validate_code_challenge(self, grant: AuthorizationCodeGrant, redirect_uri: str) -> None:
-        """When a user's consent is asked for."""
+        """Validate the code challenge before the user is asked for consent."""
         request = grant.request
         given = _given(request)
         if "code_challenge" in given and given.get("code_challenge_method") != "S256":
             raise InvalidRequestError("The code_challenge_method must be S256.")
-        if "code_challenge" not in given and cast("Client", request.client).is_public:
+        if "code_challenge" not in given and cast("OAuthClientAdapter", request.client).is_public:
             raise InvalidRequestError("A client without a secret must send a code_challenge.")
         super().validate_code_challenge(grant, redirect_uri)
 
@@ -118,26 +120,28 @@ class ProofKey(CodeChallenge):
 class CodeGrant(AuthorizationCodeGrant):
     """The authorization code flow (RFC 6749 section 4.1)."""
 
-    server: Keeper
+    server: GrantServer
 
     @classmethod
     def check_authorization_endpoint(cls, _request: OAuth2Request) -> bool:
-        """Every request, so that another response type is refused below."""
+        """Match every request, so that another response type is refused below."""
         return True
 
     @staticmethod
     def validate_authorization_redirect_uri(request: OAuth2Request, client: ClientMixin) -> str:
-        """Whoever fails here is not sent anywhere."""
+        """Validate the redirect URI. A request that fails here is not redirected."""
         redirect_uri = _given(request).get("redirect_uri")
         if redirect_uri is None:
             raise InvalidRequestError("Missing redirect_uri.")
         if not client.check_redirect_uri(redirect_uri):
-            raise InvalidRequestError("The redirect_uri is none that the application has registered.")
+            raise InvalidRequestError("The redirect_uri is not registered for the application.")
         return redirect_uri
 
     def validate_authorization_request(self) -> str:
-        """What is wrong from here on is told to the application. A request without state is refused: its sender could not tell an answer from a
-        forged one."""
+        """Validate the rest of the request; errors go to the application.
+
+        A request without state is refused: its sender could not tell a response from a forged one.
+        """
         redirect_uri = super().validate_authorization_request()
         given = _given(self.request)
         for name in ("response_type", "state"):
@@ -149,8 +153,12 @@ class CodeGrant(AuthorizationCodeGrant):
         return redirect_uri
 
     def save_authorization_code(self, code: str, request: OAuth2Request) -> None:
-        given, client, approval = _given(request), cast("Client", request.client), cast("Approval", request.user)
-        # Less than was asked may be granted; the token's answer says what it is (RFC 6749 section 3.3).
+        given, client, approval = (
+            _given(request),
+            cast("OAuthClientAdapter", request.client),
+            cast("Approval", request.user),
+        )
+        # Fewer scopes than requested may be granted; the token response lists them (RFC 6749 section 3.3).
         scopes = [scope for scope in request.scope.split() if approval.is_owner or scope not in OWNERS_SCOPES]
         if not scopes:
             raise AccessDeniedError(
@@ -165,53 +173,55 @@ class CodeGrant(AuthorizationCodeGrant):
             challenge=given.get("code_challenge"),
         )
 
-    def query_authorization_code(self, code: str, client: ClientMixin) -> Code | None:
-        grant = self.server.families.of_code(code, cast("Client", client).row)
-        return Code(grant) if grant else None
+    def query_authorization_code(self, code: str, client: ClientMixin) -> AuthorizationCodeAdapter | None:
+        grant = self.server.families.redeemable_grant_of_code(code, cast("OAuthClientAdapter", client).row)
+        return AuthorizationCodeAdapter(grant) if grant else None
 
-    def authenticate_user(self, authorization_code: Code) -> OAuthGrant:
-        """Authlib wants to know for whom a token is made; the grant knows more."""
+    def authenticate_user(self, authorization_code: AuthorizationCodeAdapter) -> OAuthGrant:
+        """Return a user for Authlib; the grant holds the details."""
         return authorization_code.grant
 
-    def delete_authorization_code(self, authorization_code: Code) -> None:
-        """Its hash stays as long as its tokens may live, so that a replay is noticed."""
+    def delete_authorization_code(self, authorization_code: AuthorizationCodeAdapter) -> None:
+        """Keep the code's hash as long as its tokens may live, so that a replay is noticed."""
         authorization_code.grant.redeemed_at = now()
 
 
 class RefreshGrant(RefreshTokenGrant):
     """Refresh (RFC 6749 section 6), with a new refresh token each time."""
 
-    server: Keeper
+    server: GrantServer
     INCLUDE_NEW_REFRESH_TOKEN = True
 
-    def authenticate_refresh_token(self, refresh_token: str) -> RefreshToken | None:  # type: ignore[override]
-        found = self.server.families.of_refresh_token(refresh_token, cast("Client", self.request.client).row)
-        return RefreshToken(*found) if found else None
+    def authenticate_refresh_token(self, refresh_token: str) -> RefreshTokenAdapter | None:  # type: ignore[override]
+        found = self.server.families.find_by_refresh_token(
+            refresh_token, cast("OAuthClientAdapter", self.request.client).row
+        )
+        return RefreshTokenAdapter(*found) if found else None
 
-    def authenticate_user(self, refresh_token: RefreshToken) -> OAuthGrant:
+    def authenticate_user(self, refresh_token: RefreshTokenAdapter) -> OAuthGrant:
         return refresh_token.grant
 
     def revoke_old_credential(self, refresh_token: TokenMixin) -> None:
-        cast("RefreshToken", refresh_token).token.used_at = now()
+        cast("RefreshTokenAdapter", refresh_token).token.used_at = now()
 
 
 class Revocation(RevocationEndpoint):
-    """Revocation (RFC 7009): either token of a pair ends the whole approval. The hint is not needed, so a wrong one does no harm."""
+    """Revocation (RFC 7009): either token of a pair ends the whole grant. The token type hint is not used."""
 
-    server: Keeper
+    server: GrantServer
 
     def check_params(self, request: OAuth2Request, _client: object) -> None:
         if "token" not in request.form:
             raise InvalidRequestError("Missing token.")
 
-    def query_token(self, token_string: str, _token_type_hint: str | None) -> Granted | None:
-        grant = self.server.families.of_token(token_string)
-        return Granted(grant) if grant else None
+    def query_token(self, token_string: str, _token_type_hint: str | None) -> TokenAdapter | None:
+        grant = self.server.families.find_by_token(token_string)
+        return TokenAdapter(grant) if grant else None
 
-    def revoke_token(self, token: Granted, request: OAuth2Request) -> None:
-        client_id = cast("Client", request.client).get_client_id()
+    def revoke_token(self, token: TokenAdapter, request: OAuth2Request) -> None:
+        client_id = cast("OAuthClientAdapter", request.client).get_client_id()
         self.server.families.end(
-            token.grant, actor=f"user:{token.grant.user_id} via {client_id}", why=f"{client_id} gave its tokens back"
+            token.grant, actor=f"user:{token.grant.user_id} via {client_id}", why=f"{client_id} revoked its tokens"
         )
 
 

@@ -1,4 +1,4 @@
-"""Applications, what users granted them, and the tokens that they hold."""
+"""Tables of applications, grants, and tokens."""
 
 from datetime import datetime
 from uuid import UUID
@@ -10,7 +10,9 @@ from switchboard.foundation.database import TenantTable, new_id, now
 
 
 class OAuthClient(SQLModel, table=True):
-    """An application that may ask users for access. One without a secret is public (it runs where a secret cannot be kept) and must use PKCE."""
+    """An application that may ask users for access. A public one has no secret, because it runs where none can be
+    kept, and must use PKCE.
+    """
 
     __tablename__ = "oauth_client"
 
@@ -23,9 +25,10 @@ class OAuthClient(SQLModel, table=True):
 
 
 class OAuthGrant(TenantTable, table=True):
-    """One approval: its authorization code and, once that was redeemed, its family of tokens. Its row is the lock of all of them.
+    """A user's grant to an application: its authorization code and, once redeemed, its token family. Its row is the
+    lock of all of them.
 
-    `membership_id` is how the user belongs to the organization, and ends the grant with it; None for a superadmin who is no member.
+    `membership_id` is the user's membership, which takes the grant with it; None for a superadmin who is not a member.
     `expires_at` is when nothing of it can be used any more: first the code, then the newest refresh token.
     """
 
@@ -49,7 +52,9 @@ class OAuthGrant(TenantTable, table=True):
 
 
 class OAuthToken(TenantTable, table=True):
-    """An access token and the refresh token that came with it. `expires_at` is the refresh token's end, `used_at` when it was used, once."""
+    """An access token with its refresh token. `expires_at` is the refresh token's end; `used_at` is the time of its
+    only use.
+    """
 
     __tablename__ = "oauth_token"
     __table_args__ = (

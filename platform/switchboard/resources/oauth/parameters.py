@@ -1,4 +1,6 @@
-"""The parameters of OAuth requests, from queries, forms and JSON: text of the characters that RFC 6749 allows, each at most once."""
+"""Parameters of OAuth requests, from queries, forms, and JSON: text of the characters that RFC 6749 allows, each at
+most once.
+"""
 
 import base64
 import json
@@ -20,13 +22,14 @@ MOST_FIELDS = 50
 
 
 class _JsonObject(list[tuple[str, object]]):
-    """The members of a JSON object, the doubled ones too."""
+    """The members of a JSON object, duplicates included."""
 
 
-def checked(pairs: Iterable[tuple[str, object]]) -> dict[str, str]:
-    """The parameters that OAuth knows; one without a value counts as left out, unknown ones are ignored (RFC 6749 section 3.2).
+def validate_parameters(pairs: Iterable[tuple[str, object]]) -> dict[str, str]:
+    """Validate the parameters of an OAuth request; an empty one counts as missing, and unknown ones are ignored (RFC
+    6749 section 3.2).
 
-    Raises `InvalidRequestError` for one that comes twice, or is no text of printable ASCII characters (appendix A).
+    Raises `InvalidRequestError` for a duplicate, and for text outside printable ASCII (appendix A).
     """
     given: dict[str, str] = {}
     for name, value in pairs:
@@ -40,14 +43,14 @@ def checked(pairs: Iterable[tuple[str, object]]) -> dict[str, str]:
     return {name: value for name, value in given.items() if value.strip()}
 
 
-def of_body(raw: bytes, mimetype: str) -> dict[str, str]:
-    """The parameters of a JSON or form body. Raises `InvalidRequestError`."""
+def parse_body(raw: bytes, mimetype: str) -> dict[str, str]:
+    """Parse the parameters of a JSON or form body. Raises `InvalidRequestError`."""
     if len(raw) > MOST_BYTES:
         raise InvalidRequestError("The body is too long.")
     if mimetype == "application/json" or mimetype.endswith("+json"):
-        return checked(_json(raw))
+        return validate_parameters(_json(raw))
     if mimetype == "application/x-www-form-urlencoded":
-        return checked(_form(raw))
+        return validate_parameters(_form(raw))
     raise InvalidRequestError("Send the body as application/json or application/x-www-form-urlencoded.")
 
 
@@ -68,10 +71,10 @@ def _form(raw: bytes) -> list[tuple[str, str]]:
         raise InvalidRequestError("The body is not a form.") from None
 
 
-def client_credentials(authorization: str, given: dict[str, str]) -> tuple[str, str | None]:
-    """The client's id and secret, from HTTP Basic or the body.
+def get_client_credentials(authorization: str, given: dict[str, str]) -> tuple[str, str | None]:
+    """Return the client's id and secret, from HTTP Basic or the body.
 
-    Raises `ClientRefused` where there is none, `InvalidRequestError` where there is more than one (RFC 6749 section 2.3).
+    Raises `ClientRefused` if there is none, and `InvalidRequestError` if there is more than one (RFC 6749 section 2.3).
     """
     basic = _basic(authorization)
     if basic is None:

@@ -1,4 +1,6 @@
-"""OAuth's endpoints for applications: tokens, their revocation, and the server's metadata. They answer in RFC 6749's form, not in that of `/v1`."""
+"""OAuth endpoints for applications: tokens, revocation, and server metadata. Their responses have the form of RFC
+6749, not of `/v1`.
+"""
 
 import json
 from collections.abc import Callable
@@ -7,8 +9,8 @@ from quart import Blueprint, Response, request
 
 from switchboard.foundation.web.openapi import AUTHORIZE, REVOKE, TOKEN
 from switchboard.foundation.web.principal import SCOPES
-from switchboard.resources.oauth.server import GRANT_TYPES, Answer, Request, Server
-from switchboard.resources.oauth.token_endpoint import Sent, exchange
+from switchboard.resources.oauth.server import GRANT_TYPES, OAuthRequest, OAuthResponse, OAuthServer
+from switchboard.resources.oauth.token_endpoint import TokenRequest, serve_token_request
 from switchboard.runtime import current_runtime
 
 blueprint = Blueprint("oauth", __name__)
@@ -17,19 +19,19 @@ CLIENT_AUTHENTICATION = ["client_secret_basic", "client_secret_post", "none"]
 
 @blueprint.post(TOKEN)
 async def issue_token() -> Response:
-    """Redeem an authorization code, or refresh."""
-    return await _answered("oauth_token", Server.token)
+    """Redeem an authorization code, or refresh an access token."""
+    return await _answered("oauth_token", OAuthServer.token)
 
 
 @blueprint.post(REVOKE)
 async def revoke_token() -> Response:
-    """Give a token back, and with it everything that was issued on the same approval (RFC 7009)."""
-    return await _answered("oauth_revoke", Server.revoke)
+    """Revoke a token and everything that was issued for the same grant (RFC 7009)."""
+    return await _answered("oauth_revoke", OAuthServer.revoke)
 
 
 @blueprint.get("/.well-known/oauth-authorization-server")
 async def metadata() -> dict[str, object]:
-    """What this server can do (RFC 8414)."""
+    """Return the server's metadata (RFC 8414)."""
     issuer = current_runtime().settings.base_url
     return {
         "issuer": issuer,
@@ -48,13 +50,13 @@ async def metadata() -> dict[str, object]:
     }
 
 
-async def _answered(endpoint: str, act: Callable[[Server, Request], Answer]) -> Response:
-    sent = Sent(
+async def _answered(endpoint: str, act: Callable[[OAuthServer, OAuthRequest], OAuthResponse]) -> Response:
+    sent = TokenRequest(
         endpoint=endpoint,
         address=request.remote_addr or "",
         authorization=request.headers.get("Authorization", ""),
         mimetype=request.mimetype,
         body=await request.get_data(as_text=False, cache=False, parse_form_data=False),
     )
-    answer = await exchange(current_runtime(), sent, act)
+    answer = await serve_token_request(current_runtime(), sent, act)
     return Response(json.dumps(dict(answer.body)), answer.status, answer.headers)

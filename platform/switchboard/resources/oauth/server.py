@@ -1,7 +1,7 @@
-"""The authorization server: Authlib's, over our tables.
+"""The authorization server: Authlib over the database tables.
 
-Authlib is synchronous, so it runs within `TenantSession.run_sync`, in its caller's transaction. That is committed whatever the answer is: a refused
-replay has ended something.
+Authlib is synchronous, so it runs within the session's `run_sync`, in its caller's transaction. The transaction commits
+even if the request is refused, because a refused replay revokes a grant.
 """
 
 from collections.abc import Collection, Mapping
@@ -15,17 +15,17 @@ from authlib.oauth2.rfc6749.requests import BasicOAuth2Payload, OAuth2Payload
 from sqlalchemy.orm import Session
 
 from switchboard.foundation.web.principal import SCOPES
-from switchboard.resources.oauth.grants import Client, CodeGrant, ProofKey, RefreshGrant, Revocation
+from switchboard.resources.oauth.grants import CodeGrant, OAuthClientAdapter, ProofKey, RefreshGrant, Revocation
 from switchboard.resources.oauth.models import OAuthClient, OAuthGrant
-from switchboard.resources.oauth.token_families import ACCESS_LIFETIME, Approval, Families
+from switchboard.resources.oauth.token_families import ACCESS_LIFETIME, Approval, TokenFamilies
 
 GRANT_TYPES = (CodeGrant.GRANT_TYPE, RefreshGrant.GRANT_TYPE)
 Token = dict[str, str | int]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What the server answers. `location` is where the browser is sent, None for an answer with a body."""
+class OAuthResponse:
+    """The server's response. `location` is the redirect for the browser, None for a response with a body."""
 
     status: int
     body: Mapping[str, object]
@@ -33,16 +33,16 @@ class Answer:
     location: str | None = None
 
     @classmethod
-    def of(cls, error: OAuth2Error) -> "Answer":
-        """An error as its answer, for whoever may not be sent anywhere."""
+    def of(cls, error: OAuth2Error) -> "OAuthResponse":
+        """Convert an error to a response without a redirect."""
         status, body, headers = error()
         return cls(status, body, dict(headers))
 
 
-class Request(OAuth2Request):
-    """A request with its checked parameters. It came to `issuer`, whatever host name a proxy has made of it.
+class OAuthRequest(OAuth2Request):
+    """A request with its validated parameters. It came to `issuer`, whatever host name a proxy has set.
 
-    Raises `InsecureTransportError` where the issuer is reached over plain HTTP from elsewhere than this machine.
+    Raises `InsecureTransportError` if the issuer uses plain HTTP and is not this machine.
     """
 
     def __init__(self, issuer: str, parameters: dict[str, str]) -> None:
@@ -54,12 +54,12 @@ class Request(OAuth2Request):
         return self.payload.data
 
 
-class Server(AuthorizationServer):
-    """Answers one request. `client` is the application that has authenticated; none has where a user is asked for consent."""
+class OAuthServer(AuthorizationServer):
+    """Serves one request. `client` is the authenticated application; None while a user is asked for consent."""
 
     def __init__(self, session: Session, issuer: str, client: OAuthClient | None = None) -> None:
         super().__init__(scopes_supported=list(SCOPES))
-        self.families = Families(session)
+        self.families = TokenFamilies(session)
         self._issuer = issuer
         self._client = client
         self.register_token_generator("default", self._issue)  # type: ignore[arg-type]
@@ -67,64 +67,72 @@ class Server(AuthorizationServer):
         self.register_grant(RefreshGrant)
         self.register_endpoint(Revocation)
 
-    def token(self, request: Request) -> Answer:
-        """The token endpoint's answer."""
+    def token(self, request: OAuthRequest) -> OAuthResponse:
+        """Serve the token endpoint."""
         if "grant_type" not in request.form:
             return self.refuse(request, InvalidRequestError("Missing grant_type."))
         if request.form["grant_type"] not in GRANT_TYPES:
-            description = f"The grant_type is one of {' and '.join(GRANT_TYPES)}."
+            description = f"The grant_type must be {' or '.join(GRANT_TYPES)}."
             return self.refuse(request, OAuth2Error(error="unsupported_grant_type", description=description))
-        return cast("Answer", self.create_token_response(request))
+        return cast("OAuthResponse", self.create_token_response(request))
 
-    def revoke(self, request: Request) -> Answer:
-        """The revocation endpoint's answer."""
-        return cast("Answer", self.create_endpoint_response(Revocation.ENDPOINT_NAME, request))  # type: ignore[no-untyped-call]
+    def revoke(self, request: OAuthRequest) -> OAuthResponse:
+        """Serve the revocation endpoint."""
+        return cast("OAuthResponse", self.create_endpoint_response(Revocation.ENDPOINT_NAME, request))  # type: ignore[no-untyped-call]
 
-    def examine(self, request: Request) -> OAuthClient:
-        """The application whose request may be put before the user. Raises `OAuth2Error`; its `redirect_uri` says whether the application is told."""
+    def examine(self, request: OAuthRequest) -> OAuthClient:
+        """Return the application whose request is valid. Raises `OAuth2Error`; its `redirect_uri` tells whether the
+        error goes to the application.
+        """
         self.get_consent_grant(request)  # type: ignore[no-untyped-call]
-        return cast("Client", request.client).row
+        return cast("OAuthClientAdapter", request.client).row
 
-    def decide(self, request: Request, approval: Approval | None) -> Answer:
-        """Where the browser is sent once the user has decided; None for a refusal. Raises as `examine` does."""
+    def decide(self, request: OAuthRequest, approval: Approval | None) -> OAuthResponse:
+        """Return the browser's redirect after the user's decision; None as approval declines. Raises what `examine`
+        raises.
+        """
         grant = self.get_consent_grant(request)  # type: ignore[no-untyped-call]
-        return cast("Answer", self.create_authorization_response(request, grant_user=approval, grant=grant))
+        return cast("OAuthResponse", self.create_authorization_response(request, grant_user=approval, grant=grant))
 
-    def refuse(self, request: Request, error: OAuth2Error) -> Answer:
-        """An error as its answer."""
-        return cast("Answer", self.handle_error_response(request, error))
+    def refuse(self, request: OAuthRequest, error: OAuth2Error) -> OAuthResponse:
+        """Convert an error to a response."""
+        return cast("OAuthResponse", self.handle_error_response(request, error))
 
-    def create_oauth2_request(self, request: Request) -> Request:
+    def create_oauth2_request(self, request: OAuthRequest) -> OAuthRequest:
         return request
 
     def handle_error_response(self, request: OAuth2Request, error: OAuth2Error) -> object:
-        """Authlib says nothing about a refused grant; what is said tells nobody which of the reasons it is."""
+        """Replace Authlib's empty description of a refused grant; the text does not tell the reasons apart."""
         if not error.description:
-            error.description = "It is unknown, expired, used, revoked, or another client's."
+            error.description = "It is unknown, expired, used, revoked, or issued to another client."
         return super().handle_error_response(request, error)
 
-    def handle_response(self, status: int, body: Mapping[str, object], headers: Collection[tuple[str, str]]) -> Answer:  # type: ignore[override]
-        """`iss` goes with every answer that a browser carries, errors included (RFC 9207)."""
+    def handle_response(  # type: ignore[override]
+        self, status: int, body: Mapping[str, object], headers: Collection[tuple[str, str]]
+    ) -> OAuthResponse:
+        """Add `iss` to every redirect, errors included (RFC 9207)."""
         named = dict(headers)
         if "Location" not in named:
-            return Answer(status, body, named)
-        return Answer(status, {}, location=add_params_to_uri(named["Location"], [("iss", self._issuer)]))
+            return OAuthResponse(status, body, named)
+        return OAuthResponse(status, {}, location=add_params_to_uri(named["Location"], [("iss", self._issuer)]))
 
     def send_signal(self, name: str, *args: object, **kwargs: object) -> None:
-        """Nobody listens."""
+        """Ignore Authlib's signals."""
 
-    def query_client(self, client_id: str) -> Client | None:  # type: ignore[override]
+    def query_client(self, client_id: str) -> OAuthClientAdapter | None:  # type: ignore[override]
         row = self.families.client(client_id)
-        return Client(row) if row else None
+        return OAuthClientAdapter(row) if row else None
 
-    def authenticate_client(self, request: OAuth2Request, methods: Collection[str], endpoint: str = "token") -> Client:
-        """It has authenticated before this server was made."""
-        client = Client(cast("OAuthClient", self._client))
+    def authenticate_client(
+        self, request: OAuth2Request, methods: Collection[str], endpoint: str = "token"
+    ) -> OAuthClientAdapter:
+        """Return the client, which has authenticated before this server was created."""
+        client = OAuthClientAdapter(cast("OAuthClient", self._client))
         request.auth_method = "none" if client.is_public else "client_secret"
         return client
 
     def save_token(self, token: Token, request: OAuth2Request) -> None:
-        """It was kept as it was made."""
+        """Do nothing: the token was stored when it was created."""
 
     def _issue(self, *, user: OAuthGrant, scope: str, **_: object) -> Token:
         access_token, refresh_token = self.families.issue(user, scope.split())

@@ -1,7 +1,8 @@
-"""What is kept of approvals: codes, and the tokens that come of them, as hashes. Synchronous, for Authlib.
+"""Grants, codes, and token families, stored as hashes. Synchronous, for Authlib.
 
-Each approval's row is the lock of its code and tokens. A code works once; used again, it ends what it gave. A refresh token works once; used again
-more than ten seconds later it ends its family, for then it was stolen. Within them it is taken for the retry of a client that got no answer.
+A grant's row is the lock of its code and tokens. A code works once; a second use revokes what it gave. A refresh token
+works once; a second use more than ten seconds later revokes its family, because the token was stolen. Within ten
+seconds it counts as the retry of a client that got no response.
 """
 
 from dataclasses import dataclass
@@ -26,8 +27,11 @@ GRACE = timedelta(seconds=10)
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Who approves a request, and for which organization; `membership_id` is None for a superadmin who is no member. Who is no owner of the
-    organization grants none of `OWNERS_SCOPES`."""
+    """A user's approval of a request in an organization.
+
+    `membership_id` is None for a superadmin who is not a member. A user who is not an owner cannot grant
+    `OWNERS_SCOPES`.
+    """
 
     user_id: UUID
     organization_id: UUID
@@ -35,15 +39,17 @@ class Approval:
     is_owner: bool
 
 
-class Families:
-    """Approvals within one transaction of the system role. `ended` are those that it ended, to be told once it is committed."""
+class TokenFamilies:
+    """Grants within one system transaction. `ended` lists the grants that were revoked, to notify other processes
+    after the commit.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self.ended: list[UUID] = []
 
     def client(self, client_id: str) -> OAuthClient | None:
-        """The application of this public id."""
+        """Return the application with a client id."""
         return self._session.scalars(select(OAuthClient).where(col(OAuthClient.client_id) == client_id)).one_or_none()
 
     def begin(
@@ -56,7 +62,7 @@ class Families:
         scopes: list[str],
         challenge: str | None,
     ) -> None:
-        """Keep an approval and its code."""
+        """Store a grant and its code."""
         self._session.add(
             OAuthGrant(
                 organization_id=approval.organization_id,
@@ -77,8 +83,10 @@ class Families:
             )
         )
 
-    def of_code(self, code: str, client: OAuthClient) -> OAuthGrant | None:
-        """The approval of a code that this client may redeem now, locked. A code that was redeemed before ends its approval."""
+    def redeemable_grant_of_code(self, code: str, client: OAuthClient) -> OAuthGrant | None:
+        """Return the grant of a code that this client may redeem now, locked. A second use of a code revokes its
+        grant.
+        """
         mine = select(OAuthGrant).where(
             col(OAuthGrant.code_hash) == digest(code), col(OAuthGrant.client_id) == client.id
         )
@@ -86,29 +94,31 @@ class Families:
         if grant is None:
             return None
         if grant.redeemed_at is not None:
-            self.end(grant, actor="system", why=f"{client.client_id} sent its code again")
+            self.end(grant, actor="system", why=f"{client.client_id} reused its code")
             return None
         return grant if self._is_live(grant) else None
 
-    def of_refresh_token(self, text: str, client: OAuthClient) -> tuple[OAuthGrant, OAuthToken] | None:
-        """The approval, locked, and the pair of a refresh token that this client may use now. One that was used before ends its family."""
+    def find_by_refresh_token(self, text: str, client: OAuthClient) -> tuple[OAuthGrant, OAuthToken] | None:
+        """Return the grant, locked, and the token pair of a refresh token that this client may use now. A second use
+        revokes the family.
+        """
         family = select(OAuthToken.grant_id).where(col(OAuthToken.refresh_hash) == digest(text))
         mine = select(OAuthGrant).where(col(OAuthGrant.id).in_(family), col(OAuthGrant.client_id) == client.id)
         grant = self._session.scalars(mine.with_for_update()).one_or_none()
         if grant is None:
             return None
-        # Read under the lock: whoever held it before may have used the token.
+        # Read under the lock: its previous holder may have used the token.
         token = self._session.scalars(
             select(OAuthToken).where(col(OAuthToken.refresh_hash) == digest(text))
         ).one_or_none()
         if token is not None and token.used_at is not None and token.used_at < now() - GRACE:
-            self.end(grant, actor="system", why=f"{client.client_id} sent a used refresh token")
+            self.end(grant, actor="system", why=f"{client.client_id} reused a refresh token")
         if token is None or token.used_at is not None or token.expires_at <= now() or not self._is_live(grant):
             return None
         return grant, token
 
-    def of_token(self, text: str) -> OAuthGrant | None:
-        """The approval, locked, that an access or refresh token came of, whoever holds it and in whatever state."""
+    def find_by_token(self, text: str) -> OAuthGrant | None:
+        """Return the grant, locked, of an access or refresh token in any state."""
         kept = digest(text)
         family = select(OAuthToken.grant_id).where(
             (col(OAuthToken.access_hash) == kept) | (col(OAuthToken.refresh_hash) == kept)
@@ -118,7 +128,7 @@ class Families:
         ).one_or_none()
 
     def issue(self, grant: OAuthGrant, scopes: list[str]) -> tuple[str, str]:
-        """A fresh access and refresh token, told this once; the family lives as long as its newest refresh token."""
+        """Issue an access token and a refresh token; the family lives as long as its newest refresh token."""
         access_token, refresh_token = new_credential(ACCESS_TOKEN), new_credential(REFRESH_TOKEN)
         grant.expires_at = now() + REFRESH_LIFETIME
         self._session.add(
@@ -135,7 +145,7 @@ class Families:
         return access_token, refresh_token
 
     def end(self, grant: OAuthGrant, *, actor: str, why: str) -> None:
-        """End an approval with all its tokens; harmless when done twice."""
+        """Revoke a grant with all its tokens; harmless when repeated."""
         if grant.revoked_at is not None:
             return
         grant.revoked_at = now()
@@ -144,7 +154,7 @@ class Families:
         )
         self.ended.append(grant.id)
         logger.warning(
-            "an application's access was ended", organization_id=str(grant.organization_id), actor=actor, why=why
+            "an application's access was revoked", organization_id=str(grant.organization_id), actor=actor, why=why
         )
 
     def _is_live(self, grant: OAuthGrant) -> bool:

@@ -6,14 +6,14 @@ from uuid import UUID, uuid5
 
 from switchboard.foundation.database import TenantSession, now
 from switchboard.resources.billing import ledger
-from switchboard.resources.identity.service import policy_of
+from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schedule import next_period_end
 
 
 async def price(session: TenantSession) -> Decimal:
     """A month of a number."""
-    return Decimal(str((await policy_of(session, session.organization_id)).prices.number_month))
+    return Decimal(str((await get_policy(session, session.organization_id)).prices.number_month))
 
 
 async def charge_due(session: TenantSession, number: PhoneNumber) -> None:

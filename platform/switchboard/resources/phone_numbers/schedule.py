@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from pydantic import AfterValidator, Field, model_validator
 
 from switchboard.foundation.web.schemas import RequestBody
-from switchboard.resources.identity.weekly_hours import Clock, Day, began_on
+from switchboard.resources.identity.weekly_hours import Clock, Day, find_start_day
 
 LOOK_AHEAD = timedelta(days=8)
 
@@ -54,7 +54,7 @@ def is_open(schedule: Schedule | None, moment: datetime) -> bool:
     """Whether the schedule is open; none, or one that is not enabled, always is. A holiday closes the slots that begin on it."""
     if schedule is None or not schedule.enabled:
         return True
-    began = (began_on(slot, moment, ZoneInfo(schedule.timezone)) for slot in schedule.slots)
+    began = (find_start_day(slot, moment, ZoneInfo(schedule.timezone)) for slot in schedule.slots)
     return any(day is not None and day.isoformat() not in schedule.holidays for day in began)
 
 

@@ -25,7 +25,7 @@ from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_embedding_cost, calculate_model_cost
-from switchboard.resources.identity.service import policy_of
+from switchboard.resources.identity.service import get_policy
 from switchboard.resources.simulations import audio_mode, service, text_mode
 from switchboard.resources.simulations.judge import judge
 from switchboard.resources.simulations.models import Simulation
@@ -158,7 +158,7 @@ async def _conclude(
             None,
             now(),
         )
-        prices = (await policy_of(session, simulation.organization_id)).prices
+        prices = (await get_policy(session, simulation.organization_id)).prices
         cost = calculate_model_cost(prices, played.models) + calculate_embedding_cost(prices, played.embeddings)
         await ledger.settle_hold(session, "simulation", simulation.id, cost)
         await publish(session, _told(simulation))

@@ -8,7 +8,7 @@ from switchboard.engine.providers.conversation import agent_model
 from switchboard.plugin_sdk import LLMProvider, Message, ProviderSettings, ToolContext
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.tools import build_declared_tools
-from switchboard.resources.knowledge_bases.agent_knowledge import agent_knowledge
+from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
 from switchboard.resources.simulations.callers import Lines, Persona, PlayedCaller
 from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.recorded_tools import Rehearsal
@@ -21,7 +21,7 @@ CALLER, CALLED = "+15550100001", "+15550100000"
 
 async def hold(runtime: Runtime, simulation: Simulation, agent: Agent, played: Played) -> None:
     """Hold the conversation; `played` has what was said even where it breaks. Raises `ProviderError`."""
-    knowledge = agent_knowledge(runtime, agent.organization_id, agent.knowledge_base_ids, played.embeddings)
+    knowledge = build_agent_knowledge(runtime, agent.organization_id, agent.knowledge_base_ids, played.embeddings)
     context = ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED)
     others: list[Tool] = [*(tool() for tool in runtime.registry.tools), *await build_declared_tools(runtime, agent)]
     tools = Rehearsal(played, context, knowledge, others)

@@ -33,8 +33,8 @@ from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.tools import build_declared_tools
 from switchboard.resources.billing.costs import calculate_embedding_cost, calculate_model_cost
-from switchboard.resources.identity.service import policy_of
-from switchboard.resources.knowledge_bases.agent_knowledge import agent_knowledge
+from switchboard.resources.identity.service import get_policy
+from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schedule import Schedule, is_open
@@ -179,7 +179,7 @@ async def _think(runtime: Runtime, claim: _Claim, model: LLMProvider[ProviderSet
         claim.number.phone_number,
         conversation_id=conversation.id,
     )
-    knowledge = agent_knowledge(runtime, agent.organization_id, agent.knowledge_base_ids, claim.embeddings)
+    knowledge = build_agent_knowledge(runtime, agent.organization_id, agent.knowledge_base_ids, claim.embeddings)
     own: list[Tool] = [OptOut(partial(_opt_out, runtime, claim)), *([SearchKnowledge(knowledge)] if knowledge else [])]
     toolbox = Toolbox(
         [*own, *(tool() for tool in runtime.registry.tools), *await build_declared_tools(runtime, agent)], context
@@ -216,7 +216,7 @@ async def _conclude(runtime: Runtime, claim: _Claim, text: str) -> bool:
         conversation.reply_due_at = conversation.answering_until = None
         conversation.answer_attempts = 0
         if text and not await sms.has_opted_out(session, conversation):
-            prices = (await policy_of(session, conversation.organization_id)).prices
+            prices = (await get_policy(session, conversation.organization_id)).prices
             act_at_depth(session, claim.depth)
             try:
                 cost = calculate_model_cost(prices, claim.usage) + calculate_embedding_cost(prices, claim.embeddings)

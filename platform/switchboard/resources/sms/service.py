@@ -16,7 +16,7 @@ from switchboard.foundation.web.errors import InvalidState, NotFound, RecipientO
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_text_cost
 from switchboard.resources.do_not_call import service as do_not_call
-from switchboard.resources.identity.service import policy_of
+from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
@@ -117,7 +117,7 @@ async def save_outbound_message(
         cause_depth=cause_depth(session),
     )
     if author != "platform":
-        prices = (await policy_of(session, message.organization_id)).prices
+        prices = (await get_policy(session, message.organization_id)).prices
         await ledger.hold_funds(session, message.id, cost + calculate_text_cost(prices, message.segments))
     session.add(message)
     conversation.last_message_at = message.created_at

@@ -9,7 +9,7 @@ from switchboard.foundation.observability import metrics
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_text_cost
 from switchboard.resources.contacts import service as contacts
-from switchboard.resources.identity.service import policy_of
+from switchboard.resources.identity.service import get_policy
 from switchboard.resources.sms.models import SmsMessage
 
 Status = Literal["sending", "sent", "delivered", "undelivered", "failed"]
@@ -40,7 +40,7 @@ async def advance(session: TenantSession, message: SmsMessage, status: Status, *
 
 async def _charge(session: TenantSession, message: SmsMessage) -> None:
     """The carrier has taken the text: it costs from now on, once."""
-    prices = (await policy_of(session, message.organization_id)).prices
+    prices = (await get_policy(session, message.organization_id)).prices
     message.cost += calculate_text_cost(prices, message.segments)
     await ledger.settle_hold(session, "text", message.id, message.cost)
 

@@ -38,7 +38,7 @@ class PasswordChange(BaseModel):
 @page()
 async def account_page(visitor: Visitor, form: Form) -> str:
     """The account."""
-    sessions = await sign_in.sessions_of(current_runtime().database, visitor.user.id)
+    sessions = await sign_in.list_sessions(current_runtime().database, visitor.user.id)
     return await render(
         "dashboard/account/account.html", form=form, sessions=[(one, _name(one.user_agent)) for one in sessions]
     )

@@ -22,6 +22,6 @@ class AuditQuery(PageQuery):
 @page(role="owner", query=AuditQuery)
 async def audit_page(session: TenantSession, query: AuditQuery) -> str:
     """The entries, newest first; each name leads to all that it did."""
-    entries = await rows(session, identity.audit_entries(session, actor=query.actor, action=query.action), query)
+    entries = await rows(session, identity.list_audit_entries(session, actor=query.actor, action=query.action), query)
     names = await get_actor_names(session)
     return await render("dashboard/audit/list.html", entries=entries, query=query, names=names)

@@ -16,7 +16,7 @@ from switchboard.foundation.web.principal import OWNERS_SCOPES, SCOPES
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.identity import sign_in
 from switchboard.resources.oauth import consent
-from switchboard.resources.oauth.consent import RequestRefused, SentBack
+from switchboard.resources.oauth.consent import RedirectedError, RequestRefused
 from switchboard.runtime import current_runtime
 
 
@@ -32,8 +32,8 @@ async def show_refusal(refusal: RequestRefused) -> ResponseReturnValue:
     return await show_error(NotConnected(f"It sent you here with a request that cannot be granted: {refusal}"))
 
 
-@dashboard.errorhandler(SentBack)
-async def send_back(error: SentBack) -> ResponseReturnValue:
+@dashboard.errorhandler(RedirectedError)
+async def send_back(error: RedirectedError) -> ResponseReturnValue:
     """The application learns why, once the user has signed in (RFC 9700 section 4.11.2). Browsers hold each redirect after a form to the policy of
     the form's page, and the sign-in's lets nobody else be reached: from there a page leads on."""
     if request.method == "GET" and request.headers.get("Sec-Fetch-Site") == "same-origin":
@@ -47,8 +47,8 @@ async def authorize_page() -> ResponseReturnValue:
     """What the application asks for, and in which organization it may have it."""
     visitor = await current_visitor()
     database = current_runtime().database
-    asked = await consent.examine(database, current_runtime().settings.base_url, request.args.items(multi=True))
-    organizations = await sign_in.organizations(database, visitor.user)
+    asked = await consent.examine_request(database, current_runtime().settings.base_url, request.args.items(multi=True))
+    organizations = await sign_in.list_user_organizations(database, visitor.user)
     roles = {role for _, role in organizations}
     only_owners = [scope for scope in asked.scopes if scope in OWNERS_SCOPES] if roles - {"owner"} else []
     given = asked.scopes if "owner" in roles else [scope for scope in asked.scopes if scope not in OWNERS_SCOPES]
@@ -74,12 +74,14 @@ async def decide() -> ResponseReturnValue:
     fields, parameters = await request.form, list(request.args.items(multi=True))
     database, issuer = current_runtime().database, current_runtime().settings.base_url
     if fields.get("decision") != "approve":
-        return redirect(await consent.decline(database, issuer, parameters), 303)
+        return redirect(await consent.decline_request(database, issuer, parameters), 303)
     organization_id = parse_id(fields.get("organization_id", ""))
     if organization_id is None:
         raise RequestRefused("No organization was chosen.")
     return redirect(
-        await consent.approve(database, issuer, parameters, user_id=visitor.user.id, organization_id=organization_id),
+        await consent.approve_request(
+            database, issuer, parameters, user_id=visitor.user.id, organization_id=organization_id
+        ),
         303,
     )
 

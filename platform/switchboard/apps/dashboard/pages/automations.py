@@ -113,7 +113,7 @@ async def _kinds(session: TenantSession) -> forms.Kinds:
         "agent_id": [(str(value), text) for value, text in found["agents"]],
         "from_number_id": own_numbers,
         "phone_number_id": own_numbers,
-        "campaign_id": [(str(campaign.id), campaign.name) for campaign in await campaigns.still_open(session)],
+        "campaign_id": [(str(campaign.id), campaign.name) for campaign in await campaigns.list_open_campaigns(session)],
     }
     return forms.Kinds(current_runtime().registry, named)
 

@@ -20,7 +20,7 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import FieldError, InvalidState, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.campaigns import service as campaigns
-from switchboard.resources.campaigns.csv_import import Layout, PeopleList, parse_contact_list, region_of
+from switchboard.resources.campaigns.csv_import import ColumnLayout, ContactList, get_region, parse_contact_list
 from switchboard.resources.campaigns.models import Campaign
 from switchboard.resources.campaigns.schemas import CampaignCreate, CampaignFields
 from switchboard.resources.phone_numbers import service as numbers
@@ -53,7 +53,7 @@ async def preview_campaign(session: TenantSession, visitor: Visitor) -> str:
     return await _show_form(session, visitor, Form(values, errors=faults), people=await _people(session, values))
 
 
-async def _show_form(session: TenantSession, visitor: Visitor, form: Form, *, people: PeopleList | None) -> str:
+async def _show_form(session: TenantSession, visitor: Visitor, form: Form, *, people: ContactList | None) -> str:
     return await render(
         "dashboard/campaigns/new.html",
         form=form,
@@ -102,7 +102,9 @@ async def edit_campaign_page(session: TenantSession, visitor: Visitor, campaign_
 @action(invalid=edit_campaign_page)
 async def save_campaign(session: TenantSession, visitor: Visitor, campaign_id: UUID) -> Next:
     """Change a draft's or a paused campaign's settings."""
-    await campaigns.change(session, campaign_id, parse(CampaignFields, _settings(nested(await request.form), visitor)))
+    await campaigns.update_campaign(
+        session, campaign_id, parse(CampaignFields, _settings(nested(await request.form), visitor))
+    )
     return Next(url_for("dashboard.campaign_page", campaign_id=campaign_id), "Saved.")
 
 
@@ -188,25 +190,27 @@ def _again(form: Form, values: Values) -> Form:
 
 async def _people(
     session: TenantSession, values: Mapping[str, JsonValue], campaign: Campaign | None = None
-) -> PeopleList:
+) -> ContactList:
     """The list, read in a thread: a hundred thousand lines take seconds, and live calls need not wait."""
     number_id = campaign.phone_number_id if campaign else parse_id(str(values.get("phone_number_id")))
     number = await numbers.find_active_number(session, number_id) if number_id else None
-    region = region_of(number.phone_number) if number else None
+    region = get_region(number.phone_number) if number else None
     return await asyncio.to_thread(
         parse_contact_list, str(values["people"]), region=region, layout=_layout(values.get("columns"))
     )
 
 
-def _layout(chosen: JsonValue) -> Layout | None:
+def _layout(chosen: JsonValue) -> ColumnLayout | None:
     """The columns that somebody chose in a preview."""
     if not isinstance(chosen, dict) or not str(chosen.get("phone", "")).isdigit():
         return None
     name = str(chosen.get("name", ""))
-    return Layout(int(str(chosen["phone"])), int(name) if name.isdigit() else None, chosen.get("header") == "true")
+    return ColumnLayout(
+        int(str(chosen["phone"])), int(name) if name.isdigit() else None, chosen.get("header") == "true"
+    )
 
 
-def _sound(people: PeopleList, values: Mapping[str, JsonValue], faults: list[FieldError]) -> PeopleList:
+def _sound(people: ContactList, values: Mapping[str, JsonValue], faults: list[FieldError]) -> ContactList:
     """Raises `ValidationFailed` where lines are faulty and nobody has said that they are to be left out, and for an empty list."""
     if faults:
         raise ValidationFailed(faults[0]["message"], errors=faults)
@@ -219,7 +223,7 @@ def _sound(people: PeopleList, values: Mapping[str, JsonValue], faults: list[Fie
     return people
 
 
-def _preview(people: PeopleList | None) -> dict[str, object]:
+def _preview(people: ContactList | None) -> dict[str, object]:
     if people is None:
         return {"people": None}
     columns = list(enumerate(people.columns))

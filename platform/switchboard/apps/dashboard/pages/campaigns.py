@@ -62,7 +62,7 @@ async def campaign_page(
 
 
 async def _progress(session: TenantSession, campaign: Campaign) -> dict[str, object]:
-    calling = await campaigns.in_flight(session, campaign.id)
+    calling = await campaigns.count_calls_in_flight(session, campaign.id)
     done = sum(getattr(campaign, counter) for counter in campaigns.COUNTERS)
     return {"campaign": campaign, "calling": calling, "done": done, "waiting": campaign.total_contacts - done - calling}
 

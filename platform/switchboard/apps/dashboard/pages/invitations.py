@@ -30,14 +30,14 @@ async def accept_invitation(token: str) -> ResponseReturnValue:
             await check_form(visitor)
             organization_id = (await invitations.get_offer(database, token)).organization.id
             await invitations.accept_invitation(database, token, as_user=visitor.user.id)
-            await sign_in.enter(database, visitor.user, visitor.session.id, organization_id)
+            await sign_in.enter_organization(database, visitor.user, visitor.session.id, organization_id)
             return redirect(url_for("dashboard.overview"), 303)
         user_id = await invitations.accept_invitation(
             database, token, password=(await request.form).get("password", "")
         )
     except IdentityError as refusal:
         return await _show(token, Form(message=str(refusal)))
-    return signed_in(await sign_in.begin_as(database, user_id, browser()), url_for("dashboard.overview"))
+    return signed_in(await sign_in.create_session_for(database, user_id, browser()), url_for("dashboard.overview"))
 
 
 async def _show(token: str, form: Form) -> Response:

@@ -21,7 +21,7 @@ from switchboard.resources.knowledge_bases import ingestion
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.knowledge_bases.extraction import ENDINGS
 from switchboard.resources.knowledge_bases.schemas import DocumentCreate, KnowledgeBaseCreate
-from switchboard.resources.knowledge_bases.search import search
+from switchboard.resources.knowledge_bases.search import search_passages
 from switchboard.runtime import current_runtime
 
 SHOWN_CHARACTERS = 50_000
@@ -66,11 +66,11 @@ async def search_knowledge_page(visitor: Visitor, query: SearchQuery) -> str:
     """What an agent would find. No transaction is open while the embedding model is asked."""
     runtime, fault, found = current_runtime(), "", []
     async with runtime.database.tenant(visitor.organization_id) as session:
-        bases = await knowledge.chosen(session, None)
+        bases = await knowledge.resolve_knowledge_bases(session, None)
     chosen = [query.knowledge_base_id] if query.knowledge_base_id else None
     if query.query:
         try:
-            found = await search(
+            found = await search_passages(
                 runtime, visitor.organization_id, query.query, knowledge_base_ids=chosen, limit=query.top_k
             )
         except ProviderError as error:

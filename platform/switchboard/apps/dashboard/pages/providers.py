@@ -150,9 +150,9 @@ async def _users(session: TenantSession, capability: Capability, name: str) -> l
         case Capability.SPEECH_TO_TEXT | Capability.TEXT_TO_SPEECH | Capability.LLM:
             return [agent.name for agent in await agents.list_agents_using_provider(session, capability, name)]
         case Capability.EMBEDDING:
-            return [base.name for base in await knowledge_bases.using(session, name)]
+            return [base.name for base in await knowledge_bases.list_knowledge_bases_using(session, name)]
         case Capability.VECTOR_STORE:
-            return [base.name for base in await knowledge_bases.chosen(session, None)]
+            return [base.name for base in await knowledge_bases.resolve_knowledge_bases(session, None)]
 
 
 @dashboard.post("/dashboard/providers/<capability>/<name>/check")

@@ -99,7 +99,7 @@ async def organizations_page() -> ResponseReturnValue:
     visitor = await current_visitor()
     return await render(
         "dashboard/organizations.html",
-        organizations=await sign_in.organizations(current_runtime().database, visitor.user),
+        organizations=await sign_in.list_user_organizations(current_runtime().database, visitor.user),
     )
 
 
@@ -108,7 +108,9 @@ async def enter_organization(organization_id: str) -> ResponseReturnValue:
     """Go on in another organization."""
     visitor = await current_visitor()
     await check_form(visitor)
-    await sign_in.enter(current_runtime().database, visitor.user, visitor.session.id, _known(organization_id))
+    await sign_in.enter_organization(
+        current_runtime().database, visitor.user, visitor.session.id, _known(organization_id)
+    )
     return redirect(url_for("dashboard.overview"), 303)
 
 

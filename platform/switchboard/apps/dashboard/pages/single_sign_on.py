@@ -67,7 +67,9 @@ async def finish_single_sign_on() -> ResponseReturnValue:
         user_id = await invitations.find_or_create_invited_user(current_runtime().database, email)
     except (SingleSignOnFailed, IdentityError) as failure:
         return await _refused(str(failure))
-    response = signed_in(await sign_in.begin_as(current_runtime().database, user_id, browser()), attempt.after)
+    response = signed_in(
+        await sign_in.create_session_for(current_runtime().database, user_id, browser()), attempt.after
+    )
     response.delete_cookie(COOKIE, path="/dashboard/sign-in")
     return response
 

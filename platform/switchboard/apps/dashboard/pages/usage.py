@@ -8,7 +8,7 @@ from switchboard.apps.dashboard.visitor import Visitor
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.billing import ledger
-from switchboard.resources.identity.service import policy_of
+from switchboard.resources.identity.service import get_policy
 from switchboard.resources.usage import service as usage
 
 MONTHS = 12
@@ -24,7 +24,7 @@ async def usage_page(session: TenantSession, visitor: Visitor, query: PageQuery)
         "dashboard/usage/usage.html",
         months=months,
         balance=balance,
-        policy=await policy_of(session, visitor.organization_id),
+        policy=await get_policy(session, visitor.organization_id),
         costs=charts.shares([(month(one.period), float(one.cost), "accent") for one in months], dollars),
         entries=await rows(session, ledger.list_entries(session), query),
     )

@@ -128,7 +128,7 @@ async def _notice(visitor: Visitor | None) -> str:
     """What the last action has to say; said once."""
     if visitor is None or not visitor.session.notice:
         return ""
-    await sign_in.leave_notice(current_runtime().database, visitor.session.id, None)
+    await sign_in.save_notice(current_runtime().database, visitor.session.id, None)
     return visitor.session.notice
 
 

@@ -21,7 +21,7 @@ from switchboard.resources.billing.costs import calculate_model_cost
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.states import build_call_event
-from switchboard.resources.identity.service import policy_of
+from switchboard.resources.identity.service import get_policy
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
@@ -169,7 +169,7 @@ async def _keep(
 
 async def _charge(session: TenantSession, call: Call, usage: list[ModelUsage]) -> None:
     """The call has been charged when it ended; what its analysis cost is an entry of its own, and a part of the call's cost."""
-    cost = calculate_model_cost((await policy_of(session, call.organization_id)).prices, usage)
+    cost = calculate_model_cost((await get_policy(session, call.organization_id)).prices, usage)
     if cost:
         call.cost_parts = {**call.cost_parts, "analysis": float(cost)}
         call.cost_total += cost

@@ -23,7 +23,7 @@ from switchboard.resources.calls.live.tickets import PREFIX, TicketGrant, redeem
 from switchboard.resources.calls.media.media_socket import AsgiMediaSocket, refuse_socket
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import is_over
-from switchboard.resources.identity.sign_in import may_enter
+from switchboard.resources.identity.sign_in import can_enter
 from switchboard.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class MonitorConnection:
         grant = self._grant
         while True:
             await asyncio.sleep(ACCESS_CHECK_SECONDS)
-            if grant.browser is not None and not await may_enter(
+            if grant.browser is not None and not await can_enter(
                 self._runtime.database, grant.browser, grant.organization_id
             ):
                 return

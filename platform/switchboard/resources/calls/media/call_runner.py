@@ -45,8 +45,8 @@ from switchboard.resources.calls.media.text_sender import CallTextSender
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import MEDIA_TIMEOUT, FinalStatus, finish_call, is_over, start_call
 from switchboard.resources.do_not_call import service as do_not_call
-from switchboard.resources.identity.service import policy_of
-from switchboard.resources.knowledge_bases.agent_knowledge import agent_knowledge
+from switchboard.resources.identity.service import get_policy
+from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
@@ -185,7 +185,7 @@ async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: ProviderCar
             hints=tuple(providers.llm.expected_phrases(agent.system_prompt)),
             voicemail=call.voicemail,
             digits_as_tones=not leg.carrier.capabilities.send_digits,
-            knowledge=agent_knowledge(runtime, call.organization_id, agent.knowledge_base_ids, embeddings),
+            knowledge=build_agent_knowledge(runtime, call.organization_id, agent.knowledge_base_ids, embeddings),
         )
         result = await runtime.engine.hold(live, socket)
     result.usage.embeddings.extend(embeddings)
@@ -210,7 +210,7 @@ async def _write_down(runtime: Runtime, held: Call, result: CallResult, served: 
     async with runtime.database.tenant(held.organization_id) as session:
         call = await calls.get_call(session, held.id, lock=True)
         parts = calculate_call_costs(
-            (await policy_of(session, held.organization_id)).prices,
+            (await get_policy(session, held.organization_id)).prices,
             result.usage,
             duration_seconds=result.duration_seconds,
         )

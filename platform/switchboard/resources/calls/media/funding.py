@@ -11,7 +11,7 @@ from switchboard.foundation.database import now
 from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import estimate_call_cost
-from switchboard.resources.identity.service import policy_of
+from switchboard.resources.identity.service import get_policy
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
@@ -38,7 +38,7 @@ class CallFunding:
     async def _hold(self, organization_id: UUID, call_id: UUID, minutes: int) -> None:
         try:
             async with self._runtime.database.tenant(organization_id) as session:
-                prices = (await policy_of(session, organization_id)).prices
+                prices = (await get_policy(session, organization_id)).prices
                 await ledger.hold_funds(session, call_id, estimate_call_cost(prices, minutes=minutes))
         except InsufficientBalance:
             logger.warning(

@@ -164,7 +164,7 @@ async def _form_page(session: TenantSession, form: Form, agent: Agent | None) ->
         form=form,
         agent=agent,
         offered=offered,
-        bases=await knowledge.chosen(session, None),
+        bases=await knowledge.resolve_knowledge_bases(session, None),
         models={
             field: await agents.list_models_in_use(session, field) for field in ("llm_model", "tts_model", "stt_model")
         },

@@ -59,7 +59,7 @@ async def version_page(
     shown = await agents.get_version(session, agent_id, _number(number))
     other = await agents.get_version(session, agent_id, query.to if query.to is not None else max(shown.version - 1, 1))
     old, new = sorted((shown, other), key=lambda version: version.version)
-    bases = {str(base.id): base.name for base in await knowledge.chosen(session, None)}
+    bases = {str(base.id): base.name for base in await knowledge.resolve_knowledge_bases(session, None)}
     return await render(
         "dashboard/agents/version.html",
         agent=agent,
