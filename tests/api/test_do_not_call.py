@@ -8,7 +8,7 @@ import pytest
 from switchboard.plugin_sdk import SimulatedCall, SimulatedCarrier, SpokenLine
 from switchboard.resources.calls.dialing import place_with_carrier
 from switchboard.resources.do_not_call import service as do_not_call
-from switchboard.resources.phone_numbers.purchases import callback_urls
+from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Json, LivePlatform, Organizations, fresh_number
@@ -146,7 +146,7 @@ async def ring(live: LivePlatform, from_number: str, *lines: str) -> SimulatedCa
             from_number=from_number,
             to_number=live.number,
             lines=[SpokenLine(text=line) for line in lines],
-            callbacks=callback_urls(live.runtime, organization_id, "loopback"),
+            callbacks=build_callback_urls(live.runtime, organization_id, "loopback"),
         )
 
 

@@ -6,7 +6,7 @@ import pytest
 from sqlmodel import update
 from switchboard.resources.phone_numbers.jobs import release_numbers, repair_purchases
 from switchboard.resources.phone_numbers.models import PhoneNumber
-from switchboard.resources.phone_numbers.schedule import Schedule, is_open, next_period_end
+from switchboard.resources.phone_numbers.schedule import Schedule, find_period_end, is_open
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, fresh_number
@@ -142,5 +142,5 @@ def test_a_slot_may_cross_midnight_and_a_holiday_closes_the_day_it_begins_on() -
 
 def test_a_period_is_a_month_from_the_purchase() -> None:
     bought = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
-    assert next_period_end(bought, bought) == datetime(2026, 2, 28, 12, 0, tzinfo=UTC)
-    assert next_period_end(bought, datetime(2026, 3, 1, tzinfo=UTC)) == datetime(2026, 3, 31, 12, 0, tzinfo=UTC)
+    assert find_period_end(bought, bought) == datetime(2026, 2, 28, 12, 0, tzinfo=UTC)
+    assert find_period_end(bought, datetime(2026, 3, 1, tzinfo=UTC)) == datetime(2026, 3, 31, 12, 0, tzinfo=UTC)

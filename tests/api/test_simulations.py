@@ -52,7 +52,7 @@ def completed(runtime: Runtime, caller: Caller) -> Completed:
 
     async def complete(agent_id: str, **fields: object) -> Json:
         simulation_id = await made(caller, agent_id, **fields)
-        await runner.run(runtime, caller.organization_id, UUID(agent_id), UUID(simulation_id))
+        await runner.run_claimed_simulation(runtime, caller.organization_id, UUID(agent_id), UUID(simulation_id))
         return (await caller.get(f"/v1/agents/{agent_id}/simulations/{simulation_id}")).json
 
     return complete

@@ -10,7 +10,7 @@ from sqlmodel import col, select, update
 from switchboard.foundation.events.models import Event
 from switchboard.plugin_sdk import SimulatedCarrier
 from switchboard.resources.phone_numbers.models import PhoneNumber
-from switchboard.resources.phone_numbers.purchases import callback_urls
+from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.sms.keywords import ANSWERS
 from switchboard_offline.loopback import LoopbackTelephony
 from switchboard_offline.loopback.callbacks import TextCame
@@ -33,7 +33,7 @@ async def text(live: LivePlatform, body: str, *, from_number: str = CONTACT) -> 
     organization_id = live.caller.organization_id
     async with live.runtime.providers.telephony(organization_id) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
-        urls = callback_urls(live.runtime, organization_id, "loopback")
+        urls = build_callback_urls(live.runtime, organization_id, "loopback")
         return await carrier.simulate_text(from_number=from_number, to_number=live.number, body=body, callbacks=urls)
 
 
@@ -134,7 +134,7 @@ async def test_a_callback_told_twice_is_one_text(live: LivePlatform) -> None:
     async with live.runtime.providers.telephony(organization_id) as carrier:
         assert isinstance(carrier, LoopbackTelephony)
         came = TextCame("lt-same", CONTACT, live.number, "HELP")
-        url = callback_urls(live.runtime, organization_id, "loopback").events
+        url = build_callback_urls(live.runtime, organization_id, "loopback").events
         await asyncio.gather(*(carrier._exchange.post.deliver(url, came) for _ in range(5)))
     assert [message["author"] for message in await messages(live)] == ["platform", "contact"]
 
@@ -184,7 +184,7 @@ async def test_a_text_to_a_number_that_is_not_ours_is_dropped(live: LivePlatform
     organization_id = live.caller.organization_id
     async with live.runtime.providers.telephony(organization_id) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
-        urls = callback_urls(live.runtime, organization_id, "loopback")
+        urls = build_callback_urls(live.runtime, organization_id, "loopback")
         await carrier.simulate_text(from_number=CONTACT, to_number=fresh_number(), body="Hello", callbacks=urls)
     assert await conversations(live.caller) == []
 

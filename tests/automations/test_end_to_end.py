@@ -5,7 +5,7 @@ from switchboard.plugin_sdk import SimulatedCarrier
 from switchboard.resources.automations.conditions import CHECKS, ROOTS
 from switchboard.resources.automations.filters import FILTERS, TESTS
 from switchboard.resources.automations.schemas import ActionRunOut, AutomationRunOut
-from switchboard.resources.phone_numbers.purchases import callback_urls
+from switchboard.resources.phone_numbers.purchases import build_callback_urls
 
 from tests.fixtures.app import Json, LivePlatform
 from tests.fixtures.automations import CONTACT, actions_of, automation_now, make, over
@@ -21,7 +21,7 @@ async def text(live: LivePlatform, body: str) -> None:
     organization_id = live.caller.organization_id
     async with live.runtime.providers.telephony(organization_id) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
-        urls = callback_urls(live.runtime, organization_id, "loopback")
+        urls = build_callback_urls(live.runtime, organization_id, "loopback")
         await carrier.simulate_text(from_number=CONTACT, to_number=live.number, body=body, callbacks=urls)
 
 

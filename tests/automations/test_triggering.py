@@ -238,14 +238,16 @@ async def test_a_text_to_an_own_number_does_not_shed_its_depth_on_the_way(caller
     await publish_text(runtime, caller, depth=3)
     await work_through(runtime, caller)
     for text_id, sender in (("in-1", ours), ("in-2", CONTACT)):
-        await inbound.receive(runtime, caller.organization_id, "loopback", TextReceived(text_id, sender, other, "HELP"))
+        await inbound.receive_message(
+            runtime, caller.organization_id, "loopback", TextReceived(text_id, sender, other, "HELP")
+        )
     async with runtime.database.tenant(caller.organization_id) as session:
         received = select(SmsMessage).where(col(SmsMessage.direction) == "inbound").order_by(col(SmsMessage.created_at))
         assert [message.cause_depth for message in (await session.exec(received)).all()] == [4, 0]
         texts = select(SmsMessage).where(col(SmsMessage.direction) == "outbound").order_by(col(SmsMessage.created_at))
         sent, *confirmed = (await session.exec(texts)).all()
         assert [(message.author, message.cause_depth) for message in confirmed] == [("platform", 4), ("platform", 0)]
-    await sending.send(runtime, caller.organization_id, sent.id)
+    await sending.send_queued_message(runtime, caller.organization_id, sent.id)
     async with runtime.database.tenant(caller.organization_id) as session:
         events = (await session.exec(select(Event.name, Event.depth).order_by(col(Event.created_at)))).all()
     assert events == [("sms.received", 3), ("sms.received", 4), ("sms.received", 0), ("sms.sent", 4)]

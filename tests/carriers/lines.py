@@ -54,14 +54,14 @@ class LoopbackPeople:
                 from_number=from_number,
                 to_number=to_number,
                 lines=[SpokenLine(text=line) for line in lines],
-                callbacks=purchases.callback_urls(self.runtime, organization_id, "loopback"),
+                callbacks=purchases.build_callback_urls(self.runtime, organization_id, "loopback"),
             )
 
     async def text(self, from_number: str, to_number: str, body: str) -> str:
         organization_id = self.live.caller.organization_id
         async with self.runtime.providers.telephony(organization_id) as carrier:
             assert isinstance(carrier, SimulatedCarrier)
-            callbacks = purchases.callback_urls(self.runtime, organization_id, "loopback")
+            callbacks = purchases.build_callback_urls(self.runtime, organization_id, "loopback")
             return await carrier.simulate_text(
                 from_number=from_number, to_number=to_number, body=body, callbacks=callbacks
             )

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 
 import pytest
-from switchboard.resources.phone_numbers.schedule import Schedule, Slot, next_change
+from switchboard.resources.phone_numbers.schedule import Schedule, Slot, find_next_change
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform, bakery, fresh_number
@@ -209,11 +209,11 @@ def test_the_next_change_is_when_the_hours_say(moment: str, change: str) -> None
         Slot(days=["sat"], start="22:00", end="02:00"),
     ]
     schedule = Schedule(timezone="Europe/Berlin", slots=slots, holidays=["2026-12-22", "2026-12-25"])
-    assert next_change(schedule, utc(moment)) == utc(change)
+    assert find_next_change(schedule, utc(moment)) == utc(change)
 
 
 def test_there_is_no_next_change_where_it_is_always_the_same() -> None:
     always = Schedule(slots=[Slot(days=["mon", "tue", "wed", "thu", "fri", "sat", "sun"], start="00:00", end="00:00")])
-    assert next_change(always, utc("2026-11-23T08:00")) is None
-    assert next_change(None, utc("2026-11-23T08:00")) is None
-    assert next_change(Schedule(enabled=False), utc("2026-11-23T08:00")) is None
+    assert find_next_change(always, utc("2026-11-23T08:00")) is None
+    assert find_next_change(None, utc("2026-11-23T08:00")) is None
+    assert find_next_change(Schedule(enabled=False), utc("2026-11-23T08:00")) is None

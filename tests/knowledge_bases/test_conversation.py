@@ -10,7 +10,7 @@ import pytest
 from switchboard.engine.conversation.knowledge import KnowledgeQuestion, SearchKnowledge, retrieve_passages
 from switchboard.plugin_sdk import KNOWLEDGE, Embeddings, ProviderError, SimulatedCarrier, ToolContext, ToolError
 from switchboard.resources.identity.policy import Policy
-from switchboard.resources.phone_numbers.purchases import callback_urls
+from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.simulations import runner
 from switchboard.runtime import Runtime
 from switchboard_offline.minilm import MiniLMEmbedding
@@ -80,7 +80,7 @@ async def test_by_text_passages_are_there_before_the_model_asks_for_them(live: L
     await teach(live, "You answer the phone of a bakery.")
     async with live.runtime.providers.telephony(live.caller.organization_id) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
-        urls = callback_urls(live.runtime, live.caller.organization_id, "loopback")
+        urls = build_callback_urls(live.runtime, live.caller.organization_id, "loopback")
         await carrier.simulate_text(from_number="+15550100001", to_number=live.number, body=QUESTION, callbacks=urls)
     async with asyncio.timeout(20):
         while True:
@@ -107,7 +107,7 @@ async def test_what_documents_searches_and_simulations_embed_is_charged(
     body = {"name": "Test", "lines": [QUESTION], "assertions": [{"type": "said", "text": "thirty six hours"}]}
     simulation = (await caller.post(f"/v1/agents/{agent}/simulations", body)).json["id"]
     for _ in range(2):
-        await runner.run(runtime, caller.organization_id, UUID(str(agent)), UUID(str(simulation)))
+        await runner.run_claimed_simulation(runtime, caller.organization_id, UUID(str(agent)), UUID(str(simulation)))
         assert await balance(caller) == -1.0  # one for what is recalled, one for the tool
     assert (await caller.get("/v1/usage")).json["cost"] == 1.0
 

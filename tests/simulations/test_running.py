@@ -15,7 +15,7 @@ from switchboard.foundation.events.models import Event
 from switchboard.plugin_sdk import LLMProvider, ProviderError, ProviderSettings
 from switchboard.resources.simulations import judge as judging
 from switchboard.resources.simulations import runner, system_queries, text_mode
-from switchboard.resources.simulations.judge import contains
+from switchboard.resources.simulations.judge import contains_phrase
 from switchboard.resources.simulations.models import Simulation
 from switchboard.runtime import Runtime
 
@@ -39,7 +39,9 @@ class Bench:
 
     async def run(self, simulation_id: str) -> Json:
         """A worker is woken for it; the simulation as it is then."""
-        await runner.run(self.runtime, self.caller.organization_id, UUID(self.agent_id), UUID(simulation_id))
+        await runner.run_claimed_simulation(
+            self.runtime, self.caller.organization_id, UUID(self.agent_id), UUID(simulation_id)
+        )
         return (await self.caller.get(f"/v1/agents/{self.agent_id}/simulations/{simulation_id}")).json
 
     async def set(self, simulation_id: str, **values: object) -> None:
@@ -51,7 +53,7 @@ class Bench:
         async with self.runtime.database.system() as session:
             return [
                 str(simulation)
-                for _, agent, simulation in await system_queries.due(session)
+                for _, agent, simulation in await system_queries.list_due_simulations(session)
                 if str(agent) == self.agent_id
             ]
 
@@ -96,7 +98,7 @@ async def test_one_that_loses_its_worker_each_time_is_given_up(bench: Bench) -> 
 
 async def test_a_worker_whose_claim_has_passed_on_writes_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     simulation_id = await bench.make()
-    judge = judging.judge
+    judge = judging.evaluate_assertions
 
     async def overtaken(*arguments: object) -> object:
         await bench.set(simulation_id, attempts=2)
@@ -109,7 +111,7 @@ async def test_a_worker_whose_claim_has_passed_on_writes_nothing(bench: Bench, m
 async def test_what_was_said_so_far_is_shown_while_it_runs(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     simulation_id = await bench.make()
     monkeypatch.setattr(runner, "SHOWN_SECONDS", 0.02)
-    judge = judging.judge
+    judge = judging.evaluate_assertions
 
     async def when_shown(*arguments: object) -> object:
         async with asyncio.timeout(20):
@@ -175,4 +177,4 @@ async def test_a_judge_reads_the_transcript_and_gives_its_reason(bench: Bench) -
     ],
 )
 def test_phrases(phrase: str, found: bool) -> None:
-    assert contains("We are open\nfrom seven to six.", phrase) == found
+    assert contains_phrase("We are open\nfrom seven to six.", phrase) == found

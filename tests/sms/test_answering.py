@@ -51,7 +51,7 @@ class Line:
 
     async def text(self, body: str, *, contact: str = CONTACT) -> None:
         told = TextReceived(f"in-{uuid4()}", contact, self.number, body)
-        await inbound.receive(self.runtime, self.caller.organization_id, "loopback", told)
+        await inbound.receive_message(self.runtime, self.caller.organization_id, "loopback", told)
 
     async def conversation(self) -> SmsConversation:
         async with self.runtime.database.tenant(self.caller.organization_id) as session:
@@ -66,7 +66,7 @@ class Line:
         conversation = await self.conversation()
         if conversation.reply_due_at is not None:
             await self.set(reply_due_at=datetime.now(UTC) - PAST)
-        await auto_reply.answer(self.runtime, self.caller.organization_id, conversation.id)
+        await auto_reply.answer_conversation(self.runtime, self.caller.organization_id, conversation.id)
 
     async def sent(self) -> list[str]:
         """What was texted back, oldest first."""
@@ -150,7 +150,7 @@ async def test_ten_workers_answer_once(line: Line) -> None:
     await line.set(reply_due_at=datetime.now(UTC) - PAST)
     conversation = await line.conversation()
     await asyncio.gather(
-        *(auto_reply.answer(line.runtime, line.caller.organization_id, conversation.id) for _ in range(10))
+        *(auto_reply.answer_conversation(line.runtime, line.caller.organization_id, conversation.id) for _ in range(10))
     )
     assert await line.sent() == ["Yes."]
     assert len(line.model.asked) == 1

@@ -1,9 +1,9 @@
 """What carriers count, and which texts are keywords."""
 
 import pytest
-from switchboard.resources.sms.auto_reply import shortened
-from switchboard.resources.sms.keywords import keyword
-from switchboard.resources.sms.segments import segments
+from switchboard.resources.sms.auto_reply import shorten_answer
+from switchboard.resources.sms.keywords import parse_keyword
+from switchboard.resources.sms.segments import count_segments
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from switchboard.resources.sms.segments import segments
     ],
 )  # fmt: skip
 def test_segments(body: str, expected: int) -> None:
-    assert segments(body) == expected
+    assert count_segments(body) == expected
 
 
 @pytest.mark.parametrize(
@@ -33,16 +33,16 @@ def test_segments(body: str, expected: int) -> None:
     ],
 )  # fmt: skip
 def test_keywords(body: str, expected: str | None) -> None:
-    assert keyword(body) == expected
+    assert parse_keyword(body) == expected
 
 
 def test_a_long_answer_is_cut_after_its_last_whole_sentence() -> None:
-    assert shortened("Short.") == "Short."
+    assert shorten_answer("Short.") == "Short."
     sentence = "This is one of many sentences. "
-    cut = shortened(sentence * 60)
+    cut = shorten_answer(sentence * 60)
     assert cut == (sentence * 51).strip()
     exact = "x" * 1599 + "."
-    assert shortened(exact + " More.") == exact
-    words = shortened("word " * 400)
+    assert shorten_answer(exact + " More.") == exact
+    words = shorten_answer("word " * 400)
     assert len(words) <= 1600
     assert words.endswith("word…")

@@ -63,7 +63,9 @@ async def now_is(runtime: Runtime, message: SmsMessage) -> SmsMessage:
 
 async def tell(runtime: Runtime, message: SmsMessage, status: str, *, named: bool = True) -> None:
     told = TextStatus("lt-1", status, "switched off" if status == "undelivered" else None)  # type: ignore[arg-type] # parametrized
-    await callbacks.apply(runtime, message.organization_id, "loopback", told, message_id=message.id if named else None)
+    await callbacks.apply_message_event(
+        runtime, message.organization_id, "loopback", told, message_id=message.id if named else None
+    )
 
 
 async def events(caller: Caller, runtime: Runtime) -> list[str]:
@@ -73,7 +75,7 @@ async def events(caller: Caller, runtime: Runtime) -> list[str]:
 
 async def test_ten_workers_send_a_text_once(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
     message = await queued(caller)
-    await asyncio.gather(*(sender.send(runtime, caller.organization_id, message.id) for _ in range(10)))
+    await asyncio.gather(*(sender.send_queued_message(runtime, caller.organization_id, message.id) for _ in range(10)))
     assert [order.reference for order in carrier.orders] == [str(message.id)]
     sent = await now_is(runtime, message)
     assert (sent.status, sent.carrier_text_id, sent.watch_at) == ("sent", "lt-1", None)
@@ -86,7 +88,7 @@ async def test_a_text_costs_its_segments_once_the_carrier_has_taken_it(
     caller = await organizations.make(policy=Policy(prices=Prices(text_segment=0.008)))
     message = await queued(caller, body="x" * 161)
     assert (message.segments, float(message.cost)) == (2, 0.0)
-    await sender.send(runtime, caller.organization_id, message.id)
+    await sender.send_queued_message(runtime, caller.organization_id, message.id)
     await tell(runtime, message, "delivered")
     assert float((await now_is(runtime, message)).cost) == 0.016
 
@@ -96,7 +98,7 @@ async def test_a_refusal_fails_the_text_in_the_carriers_words(
 ) -> None:
     message = await queued(caller)
     carrier.answer = ProviderError("not a mobile number", retryable=False)
-    await sender.send(runtime, caller.organization_id, message.id)
+    await sender.send_queued_message(runtime, caller.organization_id, message.id)
     failed = await now_is(runtime, message)
     assert (failed.status, failed.error_message, float(failed.cost)) == ("failed", "not a mobile number", 0.0)
     assert await events(caller, runtime) == []
@@ -107,7 +109,7 @@ async def test_a_carrier_without_texts_is_not_asked(
 ) -> None:
     message = await queued(caller)
     monkeypatch.setattr(LoopbackTelephony, "capabilities", TelephonyCapabilities(texts=False))
-    await sender.send(runtime, caller.organization_id, message.id)
+    await sender.send_queued_message(runtime, caller.organization_id, message.id)
     assert (await now_is(runtime, message)).status == "failed"
     assert carrier.orders == []
 
@@ -123,7 +125,7 @@ async def test_callbacks_go_forward_only(
     runtime: Runtime, caller: Caller, carrier: Carrier, told: list[str], expected: str
 ) -> None:
     message = await queued(caller)
-    await sender.send(runtime, caller.organization_id, message.id)
+    await sender.send_queued_message(runtime, caller.organization_id, message.id)
     for status in told:
         await tell(runtime, message, status, named=False)
     assert (await now_is(runtime, message)).status == expected
@@ -133,7 +135,7 @@ async def test_callbacks_go_forward_only(
 async def test_a_callback_may_overtake_the_carriers_answer(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
     message = await queued(caller)
     await tell(runtime, message, "undelivered")
-    await sender.send(runtime, caller.organization_id, message.id)
+    await sender.send_queued_message(runtime, caller.organization_id, message.id)
     settled = await now_is(runtime, message)
     assert (settled.status, settled.error_message, settled.carrier_text_id) == ("undelivered", "switched off", "lt-1")
     assert await events(caller, runtime) == ["sms.sent"]
@@ -147,7 +149,7 @@ async def test_a_crash_between_claim_and_answer_never_sends_twice(
         await session.exec(
             update(SmsMessage).values(status="sending", watch_at=datetime.now(UTC) - timedelta(seconds=1))
         )
-    await sender.look_after(runtime, caller.organization_id, message.id)
+    await sender.recover_message(runtime, caller.organization_id, message.id)
     failed = await now_is(runtime, message)
     assert (failed.status, failed.error_message) == ("failed", sender.UNKNOWN_FATE)
     assert carrier.orders == []
@@ -160,7 +162,7 @@ async def test_a_text_that_waits_for_the_carrier_is_left_alone_by_the_sweep(
     runtime: Runtime, caller: Caller, carrier: Carrier
 ) -> None:
     message = await queued(caller)
-    await sender.look_after(runtime, caller.organization_id, message.id)
+    await sender.recover_message(runtime, caller.organization_id, message.id)
     assert (await now_is(runtime, message)).status == "queued"
 
 
@@ -168,10 +170,10 @@ async def test_who_opts_out_before_a_text_leaves_does_not_get_it(
     runtime: Runtime, caller: Caller, carrier: Carrier
 ) -> None:
     message = await queued(caller)
-    await inbound.receive(
+    await inbound.receive_message(
         runtime, caller.organization_id, "loopback", TextReceived("in-1", CONTACT, message.from_number, "STOP")
     )
-    await sender.send(runtime, caller.organization_id, message.id)
+    await sender.send_queued_message(runtime, caller.organization_id, message.id)
     failed = await now_is(runtime, message)
     assert failed.status == "failed"
     assert "opted out" in str(failed.error_message)

@@ -17,7 +17,7 @@ from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.after.settlement import wait_until_settled
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.schemas import TranscriptEntryOut
-from switchboard.resources.phone_numbers.purchases import callback_urls
+from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.phone_numbers.system_queries import find_number_owner
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsMessage
@@ -119,7 +119,7 @@ async def simulated_carrier(
         async with runtime.providers.telephony(number.organization_id, number.carrier) as carrier:
             if not isinstance(carrier, SimulatedCarrier):
                 raise RealCarrier(f"{number.carrier} is a real carrier: ring {to_number} with a telephone")
-            yield carrier, callback_urls(runtime, number.organization_id, number.carrier), number.organization_id
+            yield carrier, build_callback_urls(runtime, number.organization_id, number.carrier), number.organization_id
     except ProviderError as error:
         raise Failure(error.message) from error
 

@@ -120,7 +120,7 @@ async def _run(runtime: Runtime, agent: Agent, data: SimulationCreate) -> Simula
         except (InsufficientBalance, InvalidState) as error:
             raise Failure(f"{data.name}: {error.detail}") from error
     while True:
-        await runner.run(runtime, agent.organization_id, agent.id, made.id)
+        await runner.run_claimed_simulation(runtime, agent.organization_id, agent.id, made.id)
         async with runtime.database.tenant(agent.organization_id) as session:
             found = await simulations.get_simulation(session, agent.id, made.id)
         if found.completed_at is not None:

@@ -14,7 +14,7 @@ from switchboard.foundation.web.schemas import parse_id
 from switchboard.plugin_sdk import BrowserPhone, ProviderError
 from switchboard.resources.browser_calls.service import PREFIX
 from switchboard.resources.calls.media.media_socket import AsgiMediaSocket, refuse_socket
-from switchboard.resources.phone_numbers.purchases import callback_urls
+from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ async def browser_phone_socket(
                 return await refuse_socket(send)
             await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
             socket = AsgiMediaSocket(receive, send)
-            await _until_stopping(runtime, carrier.serve_browser(socket, callback_urls(runtime, organization_id, name)))
+            await _until_stopping(
+                runtime, carrier.serve_browser(socket, build_callback_urls(runtime, organization_id, name))
+            )
             await socket.close()
             await socket.drain()
     except ProviderError as error:

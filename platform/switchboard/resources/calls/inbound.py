@@ -181,7 +181,7 @@ async def _ask_webhook(runtime: Runtime, number: PhoneNumber, incoming: Incoming
         .model_dump_json()
         .encode()
     )
-    secret = runtime.keyring.decrypt(number.forward_webhook_secret or "", numbers.webhook_secret_label(number))
+    secret = runtime.keyring.decrypt(number.forward_webhook_secret or "", numbers.get_webhook_secret_label(number))
     try:
         reply = await runtime.outbound.post(
             number.forward_webhook_url or "",

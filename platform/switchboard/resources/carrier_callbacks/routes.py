@@ -28,7 +28,7 @@ from switchboard.plugin_sdk import (
 from switchboard.resources.calls import browser as browser_calls
 from switchboard.resources.calls import callbacks as call_callbacks
 from switchboard.resources.calls import inbound as inbound_calls
-from switchboard.resources.phone_numbers.purchases import callback_urls
+from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.sms import callbacks as text_callbacks
 from switchboard.resources.sms import inbound as inbound_texts
 from switchboard.runtime import Runtime, current_runtime
@@ -100,7 +100,9 @@ async def _translate(
                 instruction = await browser_calls.answer_browser_call(runtime, organization_id, provider.name, event)
             else:
                 instruction = await inbound_calls.answer_inbound_call(runtime, organization_id, provider.name, event)
-            reply = await provider.instruct(event, instruction, callback_urls(runtime, organization_id, provider.name))
+            reply = await provider.instruct(
+                event, instruction, build_callback_urls(runtime, organization_id, provider.name)
+            )
         else:
             await _apply(runtime, organization_id, provider.name, event, subject_id)
     return reply
@@ -113,9 +115,9 @@ async def _apply(
     one.
     """
     if isinstance(event, TextReceived):
-        await inbound_texts.receive(runtime, organization_id, carrier, event)
+        await inbound_texts.receive_message(runtime, organization_id, carrier, event)
     elif isinstance(event, TextStatus):
-        await text_callbacks.apply(runtime, organization_id, carrier, event, message_id=subject_id)
+        await text_callbacks.apply_message_event(runtime, organization_id, carrier, event, message_id=subject_id)
     elif isinstance(event, TargetReady | TargetGone):
         await call_callbacks.apply_transfer_event(runtime, organization_id, carrier, event, call_id=subject_id)
     elif not isinstance(event, IncomingCall):

@@ -22,7 +22,7 @@ class DoNotCallCreate(RequestBody):
     """A number to add to the do-not-call list."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"phone_number": "+15550100001", "note": "Requested by letter."}]}
+        json_schema_extra={"examples": [{"phone_number": "+15550100001", "note": "Asked by letter."}]}
     )
 
     phone_number: PhoneNumberText

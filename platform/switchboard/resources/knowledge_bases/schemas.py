@@ -22,7 +22,7 @@ class KnowledgeBaseCreate(RequestBody):
     """A new knowledge base."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"name": "Bakery", "description": "Answers to callers' questions."}]}
+        json_schema_extra={"examples": [{"name": "Bakery", "description": "What callers ask about."}]}
     )
 
     name: Name

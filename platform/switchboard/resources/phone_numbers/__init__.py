@@ -1,1 +1,1 @@
-"""Phone numbers: bought from a carrier, answered by agents, given back."""
+"""Phone numbers: purchased from a carrier, answered by agents, released."""

@@ -1,4 +1,4 @@
-"""What the clock does for phone numbers."""
+"""Scheduled jobs of phone numbers."""
 
 import structlog
 
@@ -12,9 +12,11 @@ logger = structlog.get_logger()
 
 
 async def repair_purchases(runtime: Runtime) -> None:
-    """Finish purchases that a crash cut in two: the carrier answers for a number that is ours already, and is never paid twice."""
+    """Finish purchases that a crash interrupted. The carrier reports a number that was already bought, so it is
+    never paid for twice.
+    """
     async with runtime.database.system() as session:
-        unfinished = await system_queries.unfinished_purchases(session)
+        unfinished = await system_queries.list_unfinished_purchases(session)
     for organization_id, number_id in unfinished:
         async with runtime.database.tenant(organization_id) as session:
             number = await session.get_one(PhoneNumber, number_id)
@@ -25,9 +27,9 @@ async def repair_purchases(runtime: Runtime) -> None:
 
 
 async def release_numbers(runtime: Runtime) -> None:
-    """Give back the numbers whose billing period is over."""
+    """Release the numbers whose billing period has ended."""
     async with runtime.database.system() as session:
-        due = await system_queries.due_releases(session)
+        due = await system_queries.list_due_releases(session)
     for organization_id, number_id in due:
         async with runtime.database.tenant(organization_id) as session:
             number = await session.get_one(PhoneNumber, number_id, with_for_update=True)
@@ -37,16 +39,16 @@ async def release_numbers(runtime: Runtime) -> None:
                 async with runtime.providers.telephony(organization_id, number.carrier) as carrier:
                     await carrier.release_number(number.carrier_number_id or "")
             except ProviderError as error:
-                logger.warning("release refused, tried again later", number_id=str(number_id), reason=error.message)
+                logger.warning("release refused, will be retried", number_id=str(number_id), reason=error.message)
                 continue
             number.status, number.sms_active = "released", False
 
 
 async def charge_rents(runtime: Runtime) -> None:
-    """Charge the months that have begun. A number that is being given back ends with the month that it has paid for."""
+    """Charge the months that have started. A number that is being released ends with the month that is paid."""
     async with runtime.database.system() as session:
-        due = await system_queries.due_rents(session)
+        due = await system_queries.list_due_rents(session)
     for organization_id, number_id in due:
         async with runtime.database.tenant(organization_id) as session:
             number = await session.get_one(PhoneNumber, number_id, with_for_update=True)
-            await rent.charge_due(session, number)
+            await rent.charge_due_months(session, number)

@@ -1,4 +1,4 @@
-"""Phone numbers."""
+"""Table of phone numbers."""
 
 from datetime import datetime
 from typing import Any
@@ -11,10 +11,10 @@ from switchboard.foundation.database import TenantTable, json_column
 
 
 class PhoneNumber(TenantTable, table=True):
-    """A number. `inbound_agent_id` may name an agent that has been deleted since: the number then does not answer.
+    """A phone number. `inbound_agent_id` may name a deleted agent: the number then does not answer.
 
-    `carrier` is the provider it was bought from; `release_at` the end of the billing period in which it was given up; `billed_until` the end of the
-    one that is charged already.
+    `carrier` is the provider it was bought from; `release_at` is the end of the billing period in which it was
+    released; `billed_until` is the end of the last charged period.
     """
 
     __tablename__ = "phone_number"

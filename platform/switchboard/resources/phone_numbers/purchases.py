@@ -1,4 +1,6 @@
-"""Finding a number and buying it: the intent is committed, the carrier asked, the outcome committed. The clock repairs what a crash cut in two."""
+"""Search and purchase: the intent is committed, the carrier asked, the outcome committed. A scheduled job repairs
+what a crash interrupted.
+"""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -18,15 +20,17 @@ logger = structlog.get_logger()
 SEARCH_LIMIT = 20
 
 
-def callback_urls(runtime: Runtime, organization_id: UUID, carrier: str) -> CallbackUrls:
-    """Where a carrier reaches an organization about anything that is not a call of ours."""
+def build_callback_urls(runtime: Runtime, organization_id: UUID, carrier: str) -> CallbackUrls:
+    """Build the callback URLs of a carrier for an organization, for everything but its outbound calls."""
     return CallbackUrls(events=f"{runtime.settings.base_url}/carriers/{carrier}/{organization_id}/events")
 
 
 async def search_available_numbers(
     runtime: Runtime, organization_id: UUID, data: NumberSearch
 ) -> Sequence[AvailableNumber]:
-    """Numbers that the organization's first carrier sells. Raises `ProviderFailed` with the carrier's message."""
+    """Search phone numbers that the organization's first carrier sells. Raises `ProviderFailed` with the carrier's
+    message.
+    """
     try:
         async with runtime.providers.telephony(organization_id) as carrier:
             return await carrier.search_numbers(country=data.country, area_code=data.area_code, limit=SEARCH_LIMIT)
@@ -35,7 +39,7 @@ async def search_available_numbers(
 
 
 async def buy_number(runtime: Runtime, organization_id: UUID, data: PhoneNumberBuy) -> PhoneNumber:
-    """Buy a number. Raises `ValidationFailed`, `Conflict`, and `ProviderFailed` with the carrier's message."""
+    """Buy a phone number. Raises `ValidationFailed`, `Conflict`, and `ProviderFailed` with the carrier's message."""
     async with runtime.database.tenant(organization_id) as session:
         carrier = await providers.choose(session, Capability.TELEPHONY, None, field="phone_number")
         number = await numbers.begin_purchase(session, data, carrier=carrier)
@@ -43,11 +47,11 @@ async def buy_number(runtime: Runtime, organization_id: UUID, data: PhoneNumberB
 
 
 async def ask_carrier(runtime: Runtime, organization_id: UUID, number: PhoneNumber) -> PhoneNumber:
-    """Ask the carrier for a number whose purchase was begun; safe to repeat. Raises `ProviderFailed`."""
+    """Ask the carrier for a number whose purchase has begun; safe to repeat. Raises `ProviderFailed`."""
     try:
         async with runtime.providers.telephony(organization_id, number.carrier) as carrier:
             bought = await carrier.buy_number(
-                number.phone_number, callback_urls(runtime, organization_id, number.carrier)
+                number.phone_number, build_callback_urls(runtime, organization_id, number.carrier)
             )
     except ProviderError as error:
         if not error.retryable:

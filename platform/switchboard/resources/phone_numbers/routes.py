@@ -30,7 +30,7 @@ blueprint = Blueprint("phone_numbers", __name__)
 async def list_phone_numbers(session: TenantSession, query: PageQuery) -> Page[PhoneNumberOut]:
     """List phone numbers.
 
-    Those that are active, those that are about to be released among them.
+    The list shows active numbers, including those with a scheduled release.
     """
     return await page(session, numbers.list_phone_numbers(session), PhoneNumberOut.of, query)
 
@@ -46,7 +46,7 @@ async def list_phone_numbers(session: TenantSession, query: PageQuery) -> Page[P
 async def buy_phone_number(principal: Principal, data: PhoneNumberBuy) -> PhoneNumberOut:
     """Buy a phone number.
 
-    It is bought from the organization's first carrier and directed to us; `inbound_agent_id` answers its calls.
+    It is bought from the organization's first carrier and routed to this server; `inbound_agent_id` answers its calls.
     """
     return PhoneNumberOut.of(await purchases.buy_number(current_runtime(), principal.organization_id, data))
 
@@ -54,7 +54,7 @@ async def buy_phone_number(principal: Principal, data: PhoneNumberBuy) -> PhoneN
 @blueprint.post("/v1/phone-numbers/search")
 @endpoint(scope="phone-numbers:read", body=NumberSearch, answer=AvailableNumbers, errors=[ProviderFailed])
 async def search_phone_numbers(principal: Principal, data: NumberSearch) -> AvailableNumbers:
-    """Search numbers that can be bought."""
+    """Search phone numbers to buy."""
     found = await purchases.search_available_numbers(current_runtime(), principal.organization_id, data)
     return AvailableNumbers(items=[AvailableNumberOut.of(number) for number in found])
 
@@ -76,8 +76,8 @@ async def update_phone_number(session: TenantSession, number_id: UUID, data: Pho
 @blueprint.delete("/v1/phone-numbers/<uuid:number_id>")
 @endpoint(scope="phone-numbers:write", answer=PhoneNumberOut, errors=[InvalidState])
 async def release_phone_number(session: TenantSession, number_id: UUID) -> PhoneNumberOut:
-    """Give a phone number up.
+    """Release a phone number.
 
-    It works until the end of its billing period (a month, counted from the purchase) and is then released.
+    It works until the end of its billing period (a month, counted from the purchase), and is then released.
     """
     return PhoneNumberOut.of(await numbers.schedule_release(session, number_id))

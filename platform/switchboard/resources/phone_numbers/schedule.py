@@ -1,4 +1,4 @@
-"""When a number is open (api-decisions, "Objects")."""
+"""Opening hours of a phone number (docs/decisions/0008-schedules-and-calling-hours.md)."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Literal, Self
@@ -27,7 +27,7 @@ def _holiday(text: str) -> str:
 
 
 class Slot(RequestBody):
-    """Opening hours on some days; where `end` is not after `start` they end on the next day."""
+    """Opening hours on some days; if `end` is not after `start`, they end on the next day."""
 
     days: list[Day] = Field(min_length=1, max_length=7)
     start: Clock
@@ -35,7 +35,7 @@ class Slot(RequestBody):
 
 
 class Schedule(RequestBody):
-    """Opening hours, and what happens to a call outside them."""
+    """Opening hours, and the action for calls outside them."""
 
     enabled: bool = True
     timezone: Annotated[str, Field(max_length=64), AfterValidator(_timezone)] = "UTC"
@@ -51,15 +51,17 @@ class Schedule(RequestBody):
 
 
 def is_open(schedule: Schedule | None, moment: datetime) -> bool:
-    """Whether the schedule is open; none, or one that is not enabled, always is. A holiday closes the slots that begin on it."""
+    """Return whether a schedule is open. No schedule, or a disabled one, is always open. A holiday closes the slots
+    that begin on it.
+    """
     if schedule is None or not schedule.enabled:
         return True
     began = (find_start_day(slot, moment, ZoneInfo(schedule.timezone)) for slot in schedule.slots)
     return any(day is not None and day.isoformat() not in schedule.holidays for day in began)
 
 
-def next_change(schedule: Schedule | None, moment: datetime) -> datetime | None:
-    """When what is open now closes, or what is closed opens, in UTC; None where that is never, or more than `LOOK_AHEAD` away."""
+def find_next_change(schedule: Schedule | None, moment: datetime) -> datetime | None:
+    """Return when the state next changes, in UTC; None if that is never or more than `LOOK_AHEAD` away."""
     if schedule is None or not schedule.enabled:
         return None
     now_open, zone = is_open(schedule, moment), ZoneInfo(schedule.timezone)
@@ -73,8 +75,8 @@ def next_change(schedule: Schedule | None, moment: datetime) -> datetime | None:
     return next((turn for turn in turns if turn > moment and is_open(schedule, turn) != now_open), None)
 
 
-def next_period_end(bought_at: datetime, moment: datetime) -> datetime:
-    """The end of the billing period that `moment` lies in: periods are months, counted from the purchase."""
+def find_period_end(bought_at: datetime, moment: datetime) -> datetime:
+    """Return the end of the billing period that contains `moment`: periods are months, counted from the purchase."""
     for months in range(1, 12 * 100):
         year, month = divmod(bought_at.month - 1 + months, 12)
         first = datetime(bought_at.year + year, month + 1, 1, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Phone numbers on the wire (specification, "Phone number")."""
+"""API schemas of phone numbers."""
 
 from typing import Annotated, Literal
 from uuid import UUID
@@ -15,7 +15,7 @@ Url = Annotated[str, Field(max_length=2048, examples=["https://example.com/hooks
 
 
 class PhoneNumberBuy(RequestBody):
-    """A number to buy, as the search answered it."""
+    """A number to buy, from the search results."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"phone_number": "+15550100200", "friendly_name": "Front desk"}]}
@@ -27,7 +27,7 @@ class PhoneNumberBuy(RequestBody):
 
 
 class PhoneNumberUpdate(PartialBody):
-    """Only the fields that are given change; null clears one."""
+    """A partial update of a phone number; null clears a value."""
 
     friendly_name: FriendlyName = "-"
     inbound_agent_id: ReferenceId | None = None
@@ -38,7 +38,7 @@ class PhoneNumberUpdate(PartialBody):
 
 
 class NumberSearch(RequestBody):
-    """Where the number should be."""
+    """Search criteria for phone numbers."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"country": "US", "area_code": "555"}]})
 
@@ -47,7 +47,7 @@ class NumberSearch(RequestBody):
 
 
 class PhoneNumberOut(Answer):
-    """A number."""
+    """A phone number."""
 
     id: UUID
     phone_number: str
@@ -60,10 +60,12 @@ class PhoneNumberOut(Answer):
     forward_webhook_url: str | None
     sms_active: bool
     created_at: Moment
-    release_at: Moment | None = Field(None, description="When a number that was given up is released; an addition.")
+    release_at: Moment | None = Field(
+        None, description="When a number with a scheduled release is released; an addition."
+    )
     forward_webhook_secret: str | None = Field(
         None,
-        description="Signs requests to `forward_webhook_url` as webhooks are signed; shown once, in the answer that set the URL. An addition.",
+        description="Signs requests to `forward_webhook_url` like webhooks; shown once, in the response that set the URL. An addition.",
     )
 
     @classmethod
@@ -74,7 +76,7 @@ class PhoneNumberOut(Answer):
 
 
 class Capabilities(BaseModel):
-    """What a number can do."""
+    """Capabilities of a phone number."""
 
     voice: bool
     sms: bool
@@ -82,7 +84,7 @@ class Capabilities(BaseModel):
 
 
 class AvailableNumberOut(BaseModel):
-    """A number that can be bought."""
+    """A phone number that can be bought."""
 
     phone_number: str
     friendly_name: str
@@ -114,6 +116,6 @@ class AvailableNumberOut(BaseModel):
 
 
 class AvailableNumbers(BaseModel):
-    """What a search found."""
+    """Search results."""
 
     items: list[AvailableNumberOut]

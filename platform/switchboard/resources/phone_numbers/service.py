@@ -1,4 +1,4 @@
-"""Rules of phone numbers."""
+"""Business rules of phone numbers."""
 
 import secrets
 from collections.abc import Collection
@@ -19,20 +19,20 @@ from switchboard.resources.agents import service as agents
 from switchboard.resources.billing import ledger
 from switchboard.resources.phone_numbers import rent
 from switchboard.resources.phone_numbers.models import PhoneNumber
-from switchboard.resources.phone_numbers.schedule import next_period_end
+from switchboard.resources.phone_numbers.schedule import find_period_end
 from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy, PhoneNumberUpdate
 
 OURS = ("active", "pending_release")
 
 
 def list_phone_numbers(session: TenantSession) -> SelectOfScalar[PhoneNumber]:
-    """The numbers that the organization has."""
+    """Select the organization's phone numbers."""
     rows = session.select(PhoneNumber)
     return rows.where(col(PhoneNumber.status).in_(OURS))
 
 
 async def get_phone_number(session: TenantSession, number_id: UUID) -> PhoneNumber:
-    """A number of the organization. Raises `NotFound`."""
+    """Return a phone number. Raises `NotFound`."""
     number = (await session.exec(list_phone_numbers(session).where(col(PhoneNumber.id) == number_id))).one_or_none()
     if number is None:
         raise NotFound
@@ -40,14 +40,14 @@ async def get_phone_number(session: TenantSession, number_id: UUID) -> PhoneNumb
 
 
 async def find_phone_number(session: TenantSession, phone_number: str) -> PhoneNumber | None:
-    """The organization's own number, None where it is not its own."""
+    """Return the organization's number in E.164; None if it is not the organization's."""
     return (
         await session.exec(list_phone_numbers(session).where(col(PhoneNumber.phone_number) == phone_number))
     ).one_or_none()
 
 
 async def list_numbers_at_carrier(session: TenantSession, carrier: str) -> list[PhoneNumber]:
-    """The organization's active numbers at a carrier, the oldest first."""
+    """List the organization's active numbers at a carrier, oldest first."""
     rows = list_phone_numbers(session).where(col(PhoneNumber.carrier) == carrier, col(PhoneNumber.status) == "active")
     return list((await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id)))).all())
 
@@ -55,7 +55,7 @@ async def list_numbers_at_carrier(session: TenantSession, carrier: str) -> list[
 async def list_numbers_answered_by(
     session: TenantSession, agent_ids: Collection[UUID]
 ) -> dict[UUID, list[PhoneNumber]]:
-    """The numbers that each of these agents answers, the oldest first."""
+    """Return the numbers that each of these agents answers, oldest first."""
     rows = (
         list_phone_numbers(session)
         .where(col(PhoneNumber.inbound_agent_id).in_(agent_ids))
@@ -69,13 +69,13 @@ async def list_numbers_answered_by(
 
 
 async def list_active_numbers(session: TenantSession) -> list[PhoneNumber]:
-    """The organization's numbers that can be used, in their order."""
+    """List the organization's active numbers, oldest first."""
     rows = list_phone_numbers(session).where(col(PhoneNumber.status) == "active")
     return list((await session.exec(rows.order_by(col(PhoneNumber.phone_number)))).all())
 
 
 async def find_number_of_agent(session: TenantSession, agent_id: UUID) -> PhoneNumber | None:
-    """The first number that an agent answers, None where it answers none."""
+    """Return the first number that an agent answers; None if there is none."""
     rows = list_phone_numbers(session).where(
         col(PhoneNumber.inbound_agent_id) == agent_id, col(PhoneNumber.status) == "active"
     )
@@ -83,7 +83,7 @@ async def find_number_of_agent(session: TenantSession, agent_id: UUID) -> PhoneN
 
 
 async def find_active_number(session: TenantSession, number_id: UUID) -> PhoneNumber | None:
-    """The organization's number that can be used, None where it has no such one."""
+    """Return the organization's active number; None if there is none."""
     return (
         await session.exec(
             list_phone_numbers(session).where(col(PhoneNumber.id) == number_id, col(PhoneNumber.status) == "active")
@@ -92,7 +92,9 @@ async def find_active_number(session: TenantSession, number_id: UUID) -> PhoneNu
 
 
 async def require_number(session: TenantSession, number_id: str, *, field: str) -> PhoneNumber:
-    """A number that a body names. Raises `ValidationFailed`: an unknown one and another organization's answer alike."""
+    """Return the active number in a request. Raises `ValidationFailed`, with the same message for an unknown number
+    and one of another organization.
+    """
     key = parse_id(number_id)
     number = await find_active_number(session, key) if key else None
     if number is None:
@@ -101,9 +103,10 @@ async def require_number(session: TenantSession, number_id: str, *, field: str) 
 
 
 async def begin_purchase(session: TenantSession, data: PhoneNumberBuy, *, carrier: str) -> PhoneNumber:
-    """Write down the intent to buy, before the carrier is asked, so that a purchase is never forgotten.
+    """Save the intent to buy before the carrier is asked, so that no purchase is forgotten.
 
-    Raises `ValidationFailed` for an unknown agent, `Conflict` for a number that is in use here, and `InsufficientBalance`.
+    Raises `ValidationFailed` for an unknown agent, `Conflict` for a number in use on this server, and
+    `InsufficientBalance`.
     """
     number = PhoneNumber(
         id=new_id(),
@@ -117,23 +120,23 @@ async def begin_purchase(session: TenantSession, data: PhoneNumberBuy, *, carrie
     try:
         await session.flush()
     except IntegrityError:
-        raise Conflict("This number is in use already.") from None
-    await ledger.hold_funds(session, number.id, await rent.price(session))
+        raise Conflict("This phone number is already in use.") from None
+    await ledger.hold_funds(session, number.id, await rent.get_monthly_price(session))
     return number
 
 
 async def finish_purchase(session: TenantSession, number_id: UUID, *, carrier_number_id: str, sms: bool) -> PhoneNumber:
-    """The carrier has sold it."""
+    """Record that the carrier has sold the number."""
     number = await session.get_one(PhoneNumber, number_id, with_for_update=True)
     number.status, number.carrier_number_id, number.sms_active = "active", carrier_number_id, sms
     if number.billed_until is None:
-        number.billed_until = next_period_end(number.created_at, number.created_at)
-        await ledger.settle_hold(session, "number", number.id, await rent.price(session))
+        number.billed_until = find_period_end(number.created_at, number.created_at)
+        await ledger.settle_hold(session, "number", number.id, await rent.get_monthly_price(session))
     return number
 
 
 async def fail_purchase(session: TenantSession, number_id: UUID) -> None:
-    """The carrier has refused."""
+    """Record that the carrier has refused."""
     number = await session.get_one(PhoneNumber, number_id, with_for_update=True)
     number.status = "failed"
     await ledger.settle_hold(session, "number", number.id, Decimal(0))
@@ -142,9 +145,10 @@ async def fail_purchase(session: TenantSession, number_id: UUID) -> None:
 async def update_phone_number(
     session: TenantSession, number_id: UUID, data: PhoneNumberUpdate, *, keyring: KeyRing, outbound: OutboundClient
 ) -> tuple[PhoneNumber, str | None]:
-    """Change the given fields; answers the number and, where a webhook URL was set, the new secret that signs requests to it.
+    """Change the given fields; return the number and, if a webhook URL was set, the new secret that signs requests
+    to it.
 
-    Raises `NotFound`, and `ValidationFailed` for what cannot be used.
+    Raises `NotFound`, and `ValidationFailed` for values that cannot be used.
     """
     number = await get_phone_number(session, number_id)
     given = data.model_fields_set
@@ -165,16 +169,18 @@ async def update_phone_number(
 
 
 async def schedule_release(session: TenantSession, number_id: UUID) -> PhoneNumber:
-    """Give a number up at the end of its billing period; until then it works. Raises `NotFound`, `InvalidState`."""
+    """Schedule a number's release for the end of its billing period; until then it works. Raises `NotFound`,
+    `InvalidState`.
+    """
     number = await get_phone_number(session, number_id)
     if number.status != "active":
-        raise InvalidState("The number's release is scheduled already.")
-    number.status, number.release_at = "pending_release", next_period_end(number.created_at, now())
+        raise InvalidState("The phone number's release is already scheduled.")
+    number.status, number.release_at = "pending_release", find_period_end(number.created_at, now())
     return number
 
 
-def webhook_secret_label(number: PhoneNumber) -> str:
-    """What a number's encrypted webhook secret is bound to."""
+def get_webhook_secret_label(number: PhoneNumber) -> str:
+    """Return the encryption label of a number's webhook secret."""
     return f"phone_number|forward_webhook_secret|{number.id}|{number.organization_id}"
 
 
@@ -184,7 +190,7 @@ def _set_webhook(number: PhoneNumber, url: str | None, *, keyring: KeyRing, outb
         return None
     number.forward_webhook_url = public_url(outbound, url, field="forward_webhook_url")
     secret = f"whsec_{secrets.token_urlsafe(32)}"
-    number.forward_webhook_secret = keyring.encrypt(secret, webhook_secret_label(number))
+    number.forward_webhook_secret = keyring.encrypt(secret, get_webhook_secret_label(number))
     return secret
 
 

@@ -1,4 +1,4 @@
-"""Numbers across organizations: purchases left half done, and releases that have become due. Run under the system role."""
+"""Queries about phone numbers that cross organizations."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -12,8 +12,8 @@ PURCHASE_PATIENCE = timedelta(minutes=1)
 BATCH = 50
 
 
-async def unfinished_purchases(session: SystemSession) -> list[tuple[UUID, UUID]]:
-    """Organization and id of each number whose purchase was begun long enough ago that nobody can still be at it."""
+async def list_unfinished_purchases(session: SystemSession) -> list[tuple[UUID, UUID]]:
+    """List the organization and id of numbers whose purchase was interrupted."""
     rows = await session.exec(
         select(PhoneNumber.organization_id, PhoneNumber.id)
         .where(col(PhoneNumber.status) == "provisioning", col(PhoneNumber.created_at) < now() - PURCHASE_PATIENCE)
@@ -22,8 +22,8 @@ async def unfinished_purchases(session: SystemSession) -> list[tuple[UUID, UUID]
     return list(rows.all())
 
 
-async def due_releases(session: SystemSession) -> list[tuple[UUID, UUID]]:
-    """Organization and id of each number whose billing period is over."""
+async def list_due_releases(session: SystemSession) -> list[tuple[UUID, UUID]]:
+    """List the organization and id of numbers whose billing period has ended."""
     rows = await session.exec(
         select(PhoneNumber.organization_id, PhoneNumber.id)
         .where(col(PhoneNumber.status) == "pending_release", col(PhoneNumber.release_at) <= now())
@@ -32,8 +32,8 @@ async def due_releases(session: SystemSession) -> list[tuple[UUID, UUID]]:
     return list(rows.all())
 
 
-async def due_rents(session: SystemSession) -> list[tuple[UUID, UUID]]:
-    """Organization and id of each number of which a month has begun that is not charged."""
+async def list_due_rents(session: SystemSession) -> list[tuple[UUID, UUID]]:
+    """List the organization and id of numbers with a month that has started and is not charged."""
     rows = select(PhoneNumber.organization_id, PhoneNumber.id).where(
         col(PhoneNumber.status) == "active", col(PhoneNumber.billed_until) <= now()
     )
@@ -41,7 +41,7 @@ async def due_rents(session: SystemSession) -> list[tuple[UUID, UUID]]:
 
 
 async def find_number_owner(session: SystemSession, phone_number: str) -> PhoneNumber | None:
-    """The number in use, whoever's it is."""
+    """Return the active number in E.164 of any organization; None if there is none."""
     in_use = ("provisioning", "active", "pending_release")
     rows = select(PhoneNumber).where(col(PhoneNumber.phone_number) == phone_number, col(PhoneNumber.status).in_(in_use))
     return (await session.exec(rows)).one_or_none()

@@ -1,1 +1,1 @@
-"""Simulations: a persona plays the caller, and assertions say whether the agent did well."""
+"""Simulations: a simulated caller talks to an agent, and assertions evaluate the conversation."""

@@ -1,4 +1,4 @@
-"""What a simulation looks for: the assertions as they are given."""
+"""Assertions of a simulation, as given."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -7,71 +7,76 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from switchboard.foundation.web.schemas import Name
 
 EndedBy = Literal["agent", "caller", "transfer", "limit"]
-"""Who ended it: the agent (`end_call`, or silence in a call), the caller with nothing more to say, a transfer, or `max_turns`."""
+"""The side that ended the conversation: the agent (`end_call`, or silence in a call), the caller with nothing more
+to say, a transfer, or `max_turns`.
+"""
 Phrase = Annotated[
     str,
     Field(
         min_length=1,
         max_length=1000,
-        description="Words in a row, in any case; `*` stands for anything.",
+        description="Consecutive words in any letter case; `*` matches anything.",
         examples=["open * seven"],
     ),
 ]
 
 
 class _Named(BaseModel):
-    """What every assertion may have. No `RequestBody`, whose check for NUL a discriminator cannot have: the simulation's own check is enough."""
+    """Fields of every assertion. Not a `RequestBody`, whose check for NUL a discriminated union cannot have: the
+    simulation's own check is enough.
+    """
 
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True, strict=True, allow_inf_nan=False)
 
-    name: Name | None = Field(None, description="What its criterion is called; left out, what it looks for.")
+    name: Name | None = Field(None, description="Name of the criterion; defaults to a description of the assertion.")
 
 
 class Said(_Named):
-    """The agent says it, in one turn."""
+    """The agent says the text in one turn."""
 
     type: Literal["said"]
     text: Phrase
 
 
 class NeverSaid(_Named):
-    """The agent does not say it in any turn."""
+    """The agent does not say the text in any turn."""
 
     type: Literal["never_said"]
     text: Phrase
 
 
 class ToolCalled(_Named):
-    """The agent calls a tool. In mode `text` its `arguments` may be looked at too."""
+    """The agent calls a tool. Mode `text` can check its `arguments` too."""
 
     type: Literal["tool_called"]
     tool: Name
     arguments: dict[str, JsonValue] = Field(
-        default_factory=dict, max_length=50, description="Those that must be given; others may be."
+        default_factory=dict, max_length=50, description="Required arguments; others are allowed."
     )
 
 
 class Ended(_Named):
-    """The conversation is ended by this side."""
+    """This side ends the conversation."""
 
     type: Literal["ended_by"]
     by: EndedBy
 
 
 class LatencyUnder(_Named):
-    """Each answer of the agent begins sooner. Mode `audio` only."""
+    """Each answer of the agent starts within the limit. Mode `audio` only."""
 
     type: Literal["latency_under_ms"]
     milliseconds: int = Field(ge=1, le=60_000, description="From the caller's last sound to the agent's first.")
 
 
 class Judged(_Named):
-    """The agent's model reads the transcript and says whether this holds."""
+    """The agent's model reads the transcript and judges whether the statement holds."""
 
     type: Literal["judge"]
     question: str = Field(min_length=1, max_length=2000, examples=["Was the agent friendly throughout?"])
 
 
 Assertion: TypeAlias = Annotated[
-    Said | NeverSaid | ToolCalled | Ended | LatencyUnder | Judged, Field(discriminator="type")
+    Said | NeverSaid | ToolCalled | Ended | LatencyUnder | Judged,
+    Field(discriminator="type"),
 ]

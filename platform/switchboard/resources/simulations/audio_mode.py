@@ -1,4 +1,4 @@
-"""Mode `audio`: a real call over a carrier that can play the caller, with everything that a call does and costs."""
+"""Mode `audio`: a real call over a carrier that can simulate callers, with everything that a call does and costs."""
 
 import json
 
@@ -8,11 +8,11 @@ from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.after.settlement import wait_until_settled
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.phone_numbers.models import PhoneNumber
-from switchboard.resources.phone_numbers.purchases import callback_urls
+from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.simulations import service as simulations
 from switchboard.resources.simulations.assertions import EndedBy
 from switchboard.resources.simulations.models import Simulation
-from switchboard.resources.simulations.result import NotPlayed, Played, Spoken, ToolUse
+from switchboard.resources.simulations.result import RecordedToolCall, SimulatedConversation, SimulationError, Utterance
 from switchboard.runtime import Runtime
 
 CALLER = "+15550100001"
@@ -23,24 +23,26 @@ ENDED_BY: dict[str, EndedBy] = {
 }  # fmt: skip
 
 
-async def hold(runtime: Runtime, simulation: Simulation, agent: Agent, played: Played) -> None:
-    """Ring a number of the agent's and say the lines; `played` has the call even where it breaks.
+async def run_audio_conversation(
+    runtime: Runtime, simulation: Simulation, agent: Agent, played: SimulatedConversation
+) -> None:
+    """Call one of the agent's numbers and say the lines; `played` holds the call even if it fails.
 
-    Raises `ProviderError`, and `NotPlayed` for a call that did not come about or broke.
+    Raises `ProviderError`, and `SimulationError` for a call that was not answered or failed.
     """
     async with runtime.database.tenant(simulation.organization_id) as session:
-        number = await simulations.simulated_number(session, runtime.registry, agent.id)
+        number = await simulations.find_simulated_number(session, runtime.registry, agent.id)
     if number is None:
-        raise NotPlayed("the agent answers no number whose carrier can play a caller any more")
+        raise SimulationError("the agent no longer answers a number whose carrier can simulate callers")
     rung = await _ring(runtime, simulation, number, played)
     if not rung.answered:
-        raise NotPlayed(f"the call was not answered: {rung.refused_reason}")
+        raise SimulationError(f"the call was not answered: {rung.refused_reason}")
     try:
         call = await wait_until_settled(
             runtime.database, simulation.organization_id, rung.carrier_call_id, seconds=SETTLE_SECONDS
         )
     except TimeoutError:
-        raise NotPlayed("the call was not written down to its end in time") from None
+        raise SimulationError("the call was not saved completely in time") from None
     async with runtime.database.tenant(simulation.organization_id) as session:
         _read(call, await calls.get_transcript(session, call.id), played)
     cut_short = rung.hung_up_by == "limit" or len(simulation.lines) > simulation.max_turns
@@ -48,30 +50,32 @@ async def hold(runtime: Runtime, simulation: Simulation, agent: Agent, played: P
         played.ended_by = "limit"
 
 
-async def _ring(runtime: Runtime, simulation: Simulation, number: PhoneNumber, played: Played) -> SimulatedCall:
+async def _ring(
+    runtime: Runtime, simulation: Simulation, number: PhoneNumber, played: SimulatedConversation
+) -> SimulatedCall:
     def note(progress: CallProgress) -> None:
         if progress.line is not None:
             played.add("user", simulation.lines[progress.line - 1])
 
     async with runtime.providers.telephony(simulation.organization_id, number.carrier) as carrier:
         if not isinstance(carrier, SimulatedCarrier):
-            raise NotPlayed(f"{number.carrier} is a real carrier: it cannot play a caller")
+            raise SimulationError(f"{number.carrier} is a real carrier: it cannot simulate callers")
         return await carrier.simulate_call(
             from_number=CALLER,
             to_number=number.phone_number,
             lines=[SpokenLine(text=line) for line in simulation.lines[: simulation.max_turns]],
-            callbacks=callback_urls(runtime, simulation.organization_id, number.carrier),
+            callbacks=build_callback_urls(runtime, simulation.organization_id, number.carrier),
             progress=note,
         )
 
 
-def _read(call: Call, lines: list[TranscriptLine], played: Played) -> None:
-    """What is looked at of a call. Raises `NotPlayed` for one that the platform or a provider broke off."""
+def _read(call: Call, lines: list[TranscriptLine], played: SimulatedConversation) -> None:
+    """Read the transcript of a call. Raises `SimulationError` for one that the platform or a provider ended."""
     played.call_id = call.id
-    played.spoken = [Spoken(line.role, line.content) for line in lines]  # type: ignore[arg-type] # the table's check constraint
-    played.tools = [ToolUse(str(json.loads(line.content)["tool"])) for line in lines if line.role == "tool"]
+    played.spoken = [Utterance(line.role, line.content) for line in lines]  # type: ignore[arg-type] # the table's check constraint
+    played.tools = [RecordedToolCall(str(json.loads(line.content)["tool"])) for line in lines if line.role == "tool"]
     played.latencies = [int(turn["first_frame_ms"]) for turn in call.latencies if turn["first_frame_ms"] is not None]
     ended_by = ENDED_BY.get(call.ended_reason or "")
     if ended_by is None:
-        raise NotPlayed(f"the call ended by {call.ended_reason}: {call.error_message or 'nothing more is known'}")
+        raise SimulationError(f"the call ended by {call.ended_reason}: {call.error_message or 'no further details'}")
     played.ended_by = ended_by

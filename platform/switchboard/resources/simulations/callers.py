@@ -1,4 +1,4 @@
-"""Who plays the caller: given lines, or a model with a persona and a goal."""
+"""Simulated callers: fixed lines, or a model with a persona and a goal."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -17,26 +17,26 @@ INSTRUCTION = (
 )
 
 
-class PlayedCaller(Protocol):
-    """Speaks when the agent has spoken."""
+class SimulatedCaller(Protocol):
+    """A caller that speaks after the agent."""
 
     async def next_line(self, agent_said: str) -> str | None:
-        """What the caller says to that; None once they have nothing more to say. Raises `ProviderError`."""
+        """Return the caller's reply; None if the caller has nothing more to say. Raises `ProviderError`."""
 
 
-class Lines:
-    """Says each line, whatever the agent says: the same each time."""
+class ScriptedCaller:
+    """Says each line in order, whatever the agent says."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = list(lines)
 
     async def next_line(self, agent_said: str) -> str | None:
-        """The next line."""
+        """Return the next line."""
         return self._lines.pop(0) if self._lines else None
 
 
-class Persona:
-    """A model that speaks as somebody who wants something. It ends by `end_call`; what it says with that is still said."""
+class PersonaCaller:
+    """A model that plays a caller with a goal. It ends by calling `end_call`; text in the same turn is still said."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Persona:
         self._history: list[Message] = []
 
     async def next_line(self, agent_said: str) -> str | None:
-        """What the model says."""
+        """Return the model's reply."""
         if self._wishes.hang_up:
             return None
         self._history.append(Message("user", agent_said or OPENING))

@@ -1,4 +1,4 @@
-"""What workers do for simulations."""
+"""Jobs of simulations."""
 
 from uuid import UUID
 
@@ -8,14 +8,14 @@ from switchboard.runtime import Runtime
 
 
 async def run_simulation(runtime: Runtime, *, organization_id: str, agent_id: str, simulation_id: str) -> None:
-    """Hold a conversation and judge it, unless another worker is at it."""
-    await runner.run(runtime, UUID(organization_id), UUID(agent_id), UUID(simulation_id))
+    """Run and judge a simulation, unless another worker has claimed it."""
+    await runner.run_claimed_simulation(runtime, UUID(organization_id), UUID(agent_id), UUID(simulation_id))
 
 
 async def reconcile_simulations(runtime: Runtime) -> None:
-    """Find simulations that nobody runs."""
+    """Recover simulations that no worker runs."""
     async with runtime.database.system() as session:
-        found = await system_queries.due(session)
+        found = await system_queries.list_due_simulations(session)
     for organization_id, agent_id, simulation_id in found:
         whose, agent, which = str(organization_id), str(agent_id), str(simulation_id)
         await runtime.queue.enqueue(

@@ -1,4 +1,4 @@
-"""Whether the agent did well: a criterion for each assertion."""
+"""Judge a simulated conversation: one criterion per assertion."""
 
 import json
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from switchboard.resources.simulations.assertions import (
     Said,
     ToolCalled,
 )
-from switchboard.resources.simulations.result import NotPlayed, Played
+from switchboard.resources.simulations.result import SimulatedConversation, SimulationError
 from switchboard.runtime import Runtime
 
 INSTRUCTION = (
@@ -30,16 +30,18 @@ SHOWN_CHARACTERS = 200
 
 
 class Verdict(BaseModel):
-    """What a judge says."""
+    """A judge's verdict."""
 
     passed: bool
     explanation: str
 
 
-async def judge(
-    runtime: Runtime, agent: Agent, assertions: Sequence[Assertion], played: Played
+async def evaluate_assertions(
+    runtime: Runtime, agent: Agent, assertions: Sequence[Assertion], played: SimulatedConversation
 ) -> list[SimulationCriterion]:
-    """Each assertion's criterion, in order. Raises `ProviderError`, and `NotPlayed` for a model that gives no verdict."""
+    """Evaluate each assertion, in order. Raises `ProviderError`, and `SimulationError` for a model that returns no
+    verdict.
+    """
     found = []
     for assertion in assertions:
         verdict = (
@@ -55,8 +57,10 @@ async def judge(
     return found
 
 
-def contains(text: str, phrase: str) -> bool:
-    """Whether a phrase is in a text, whatever its case and line breaks; `*` stands for anything. Takes time in proportion to the text."""
+def contains_phrase(text: str, phrase: str) -> bool:
+    """Return whether a text contains a phrase, ignoring case and line breaks; `*` matches anything. Takes time
+    linear in the text.
+    """
     heard, position = " ".join(text.casefold().split()), 0
     for part in phrase.casefold().split("*"):
         wanted = " ".join(part.split())
@@ -67,10 +71,13 @@ def contains(text: str, phrase: str) -> bool:
     return True
 
 
-def _looked(assertion: Said | NeverSaid | ToolCalled | Ended | LatencyUnder, played: Played) -> Verdict:
+def _looked(
+    assertion: Said | NeverSaid | ToolCalled | Ended | LatencyUnder,
+    played: SimulatedConversation,
+) -> Verdict:
     match assertion:
         case Said() | NeverSaid():
-            hit = next((said for said in played.agent_said if contains(said, assertion.text)), None)
+            hit = next((said for said in played.agent_said if contains_phrase(said, assertion.text)), None)
             passed = (hit is not None) == isinstance(assertion, Said)
             return Verdict(
                 passed=passed,
@@ -85,13 +92,13 @@ def _looked(assertion: Said | NeverSaid | ToolCalled | Ended | LatencyUnder, pla
             if slowest is None:
                 return Verdict(passed=False, explanation="No answer of the agent was heard.")
             return Verdict(
-                passed=slowest < assertion.milliseconds, explanation=f"The slowest answer began after {slowest} ms."
+                passed=slowest < assertion.milliseconds, explanation=f"The slowest answer started after {slowest} ms."
             )
         case _:
             assert_never(assertion)
 
 
-def _tool_called(assertion: ToolCalled, played: Played) -> Verdict:
+def _tool_called(assertion: ToolCalled, played: SimulatedConversation) -> Verdict:
     calls = [tool.arguments for tool in played.tools if tool.name == assertion.tool]
     if any(_has(arguments, assertion.arguments) for arguments in calls):
         return Verdict(passed=True, explanation=f"The agent called {assertion.tool}.")
@@ -105,14 +112,14 @@ def _tool_called(assertion: ToolCalled, played: Played) -> Verdict:
 
 
 def _has(given: JsonValue, wanted: JsonValue) -> bool:
-    """Whether all that is wanted was given; objects may hold more."""
+    """Return whether all wanted values were given; objects may contain more."""
     if isinstance(given, dict) and isinstance(wanted, dict):
         return all(name in given and _has(given[name], value) for name, value in wanted.items())
-    # Python's True is a 1, JSON's is not.
+    # In Python True == 1; in JSON they differ.
     return given == wanted and isinstance(given, bool) == isinstance(wanted, bool)
 
 
-async def _asked(runtime: Runtime, agent: Agent, assertion: Judged, played: Played) -> Verdict:
+async def _asked(runtime: Runtime, agent: Agent, assertion: Judged, played: SimulatedConversation) -> Verdict:
     transcript = "\n".join(f"{entry.role}: {entry.content}" for entry in played.spoken)
     request = ChatRequest(
         messages=(Message("system", INSTRUCTION.format(question=assertion.question)), Message("user", transcript)),
@@ -127,9 +134,9 @@ async def _asked(runtime: Runtime, agent: Agent, assertion: Judged, played: Play
     try:
         verdict = Verdict.model_validate_json(text)
     except ValidationError:
-        raise NotPlayed(f"the model gave no verdict on: {assertion.question}") from None
+        raise SimulationError(f"the model returned no verdict on: {assertion.question}") from None
     if not verdict.explanation:
-        raise NotPlayed(
+        raise SimulationError(
             f"the model gave no reason for its verdict on: {assertion.question} (the provider scripted cannot judge)"
         )
     return verdict

@@ -1,4 +1,4 @@
-"""Simulations, and how they are carried on."""
+"""Table of simulations."""
 
 from datetime import datetime
 from typing import Any
@@ -10,10 +10,10 @@ from switchboard.foundation.database import TenantTable, json_column
 
 
 class Simulation(TenantTable, table=True):
-    """A conversation of an agent with a played caller. Fields as in `SimulationOut`, and how it is carried on.
+    """A conversation of an agent with a simulated caller, with the fields of `SimulationOut` and its queue entry.
 
-    `due_at` is when a worker may take it on: at first its making, then the end of the lease of the worker that runs it; None once it is over.
-    `attempts` counts the workers that took it on, and names the last one's claim.
+    `due_at` is when a worker may claim it: first its creation, then the end of the current worker's lease; None once it
+    is over. `attempts` counts claims, and identifies the last one.
     """
 
     __tablename__ = "simulation"

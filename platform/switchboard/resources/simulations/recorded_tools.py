@@ -1,4 +1,6 @@
-"""The agent's tools as in a call, but nothing is done: each is noted and answered as if it had been. Only knowledge is really searched."""
+"""The agent's tools as in a call, without effects: each call is recorded and answered as if it had succeeded. Only
+knowledge is really searched.
+"""
 
 import json
 from collections.abc import Sequence
@@ -8,16 +10,16 @@ from switchboard.engine.conversation.knowledge import Knowledge, SearchKnowledge
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.tools import AgentRequests, EndCall, OptOut, PressDigits, SendSms, TransferCall
 from switchboard.plugin_sdk import AgentTool, JsonObject, ToolCall, ToolContext, ToolParameters, ToolSpec
-from switchboard.resources.simulations.result import Played, ToolUse
+from switchboard.resources.simulations.result import RecordedToolCall, SimulatedConversation
 
 
-class Rehearsal:
-    """The tools of one simulated conversation. `wishes` is what the agent wants done with the call."""
+class RecordedTools:
+    """The tools of one simulated conversation. `wishes` holds what the agent requests for the call."""
 
     def __init__(
-        self, played: Played, context: ToolContext, knowledge: Knowledge | None, others: Sequence[Tool]
+        self, played: SimulatedConversation, context: ToolContext, knowledge: Knowledge | None, others: Sequence[Tool]
     ) -> None:
-        """`others` are offered as they are, and never run."""
+        """`others` are offered to the model unchanged, and never run."""
         self.wishes = AgentRequests()
         self._played = played
         own: list[Tool] = [
@@ -32,19 +34,19 @@ class Rehearsal:
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """What the model is told of them."""
+        """Return the tool specifications for the model."""
         return self._toolbox.specs
 
     async def run(self, call: ToolCall) -> JsonObject:
-        """Note a call, and answer it."""
+        """Record a tool call and return its result."""
         result = await self._toolbox.run(call)
-        self._played.tools.append(ToolUse(call.name, call.arguments))
+        self._played.tools.append(RecordedToolCall(call.name, call.arguments))
         self._played.add("tool", json.dumps({"tool": call.name, "arguments": call.arguments, "result": result}))
         return result
 
 
 class _Harmless(AgentTool[ToolParameters]):
-    """The same tool to the model, which checks its arguments and does nothing."""
+    """The same tool to the model: it validates arguments and has no effect."""
 
     def __init__(self, tool: Tool) -> None:
         self._tool = tool
@@ -58,15 +60,15 @@ class _Harmless(AgentTool[ToolParameters]):
 
 
 class _NoTexts:
-    """Sends nothing (`TextSender`)."""
+    """Sends nothing (implements `TextSender`)."""
 
     async def send_text(self, body: str, to_number: str | None) -> None:
-        """As if it had been sent."""
+        """Pretend to send the message."""
 
 
 async def _press(digits: str) -> None:
-    """As if they had been pressed."""
+    """Pretend to press the keys."""
 
 
 async def _opt_out() -> None:
-    """As if it had been noted."""
+    """Pretend to record the opt-out."""

@@ -1,4 +1,4 @@
-"""How a simulated conversation went, whichever way it was held."""
+"""Transcript and measurements of a simulated conversation, in either mode."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -9,42 +9,45 @@ from switchboard.resources.simulations.assertions import EndedBy
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
-    """Something said, or a tool that was called: `content` is JSON then."""
+class Utterance:
+    """An utterance, or a tool call with JSON as `content`."""
 
     role: Literal["user", "agent", "tool", "system"]
     content: str
 
 
 @dataclass(frozen=True, slots=True)
-class ToolUse:
-    """A tool that the agent called. What a call's transcript holds has no arguments."""
+class RecordedToolCall:
+    """A tool call of the agent. The transcript of a real call has no arguments."""
 
     name: str
     arguments: JsonObject = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class Played:
-    """A conversation as far as it went. `ended_by` is None for one that broke; `latencies` are milliseconds from the caller's last sound to the
-    agent's first, in order. `models` and `embeddings` are what it used, but for what a call is charged for."""
+class SimulatedConversation:
+    """A conversation as far as it went.
+
+    `ended_by` is None for a failed one; `latencies` are milliseconds from the caller's last sound to the agent's first,
+    in order. `models` and `embeddings` are the usage that no call is charged for.
+    """
 
     ended_by: EndedBy | None = None
-    spoken: list[Spoken] = field(default_factory=list)
-    tools: list[ToolUse] = field(default_factory=list)
+    spoken: list[Utterance] = field(default_factory=list)
+    tools: list[RecordedToolCall] = field(default_factory=list)
     latencies: list[int] = field(default_factory=list)
     call_id: UUID | None = None
     models: list[ModelUsage] = field(default_factory=list)
     embeddings: list[ModelUsage] = field(default_factory=list)
 
     def add(self, role: Literal["user", "agent", "tool", "system"], content: str) -> None:
-        """Something was said; nothing is no entry."""
+        """Add an utterance; an empty one is dropped."""
         if content:
-            self.spoken.append(Spoken(role, content))
+            self.spoken.append(Utterance(role, content))
 
     @property
     def turns(self) -> int:
-        """How often the caller spoke."""
+        """Number of the caller's turns."""
         return sum(entry.role == "user" for entry in self.spoken)
 
     @property
@@ -53,8 +56,8 @@ class Played:
         return [entry.content for entry in self.spoken if entry.role == "agent"]
 
 
-class NotPlayed(Exception):
-    """The conversation could not be held, through no doing of the agent's; `message` is shown to whoever asked for it."""
+class SimulationError(Exception):
+    """The conversation could not be held for reasons other than the agent; `message` is for the user."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

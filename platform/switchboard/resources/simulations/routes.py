@@ -39,7 +39,8 @@ async def list_simulations(session: TenantSession, agent_id: UUID, query: PageQu
 async def create_simulation(session: TenantSession, agent_id: UUID, data: SimulationCreate) -> SimulationOut:
     """Simulate a conversation with an agent.
 
-    A played caller speaks with it, and assertions say whether it did well; `simulation.completed` tells the result. An addition to the specification.
+    A simulated caller talks to the agent, and assertions evaluate the conversation; `simulation.completed` reports the
+    result. An addition to the specification.
     """
     return SimulationOut.of(await simulations.create_simulation(session, current_runtime().registry, agent_id, data))
 

@@ -1,7 +1,8 @@
-"""Running a simulation: one worker claims it, holds the conversation, judges it, and writes the result down with its event, all in one transaction.
+"""Run a simulation: one worker claims it, holds the conversation, judges it, and saves the result with its event in
+one transaction.
 
-A worker that dies leaves its claim to lapse within half a minute, and another begins anew. Nothing that the agent does in mode `text` is carried out,
-so that beginning anew does no harm; in mode `audio` it is another call.
+The claim of a worker that dies lapses within half a minute, and another worker starts over. In mode `text` the agent's
+actions have no effect, so starting over is harmless; in mode `audio` it is another call.
 """
 
 import asyncio
@@ -27,9 +28,9 @@ from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_embedding_cost, calculate_model_cost
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.simulations import audio_mode, service, text_mode
-from switchboard.resources.simulations.judge import judge
+from switchboard.resources.simulations.judge import evaluate_assertions
 from switchboard.resources.simulations.models import Simulation
-from switchboard.resources.simulations.result import NotPlayed, Played
+from switchboard.resources.simulations.result import SimulatedConversation, SimulationError
 from switchboard.resources.simulations.schemas import ASSERTIONS
 from switchboard.runtime import Runtime
 
@@ -39,23 +40,25 @@ RENEW_SECONDS, SHOWN_SECONDS = 10.0, 1.0
 MAX_ATTEMPTS = 3
 MAX_SECONDS = 600.0
 AT_ONCE = 4
-"""How many of an organization run at a time, or a large suite would keep the workers from everything else."""
+"""Simulations of one organization at the same time, so that a large suite leaves workers for everything else."""
 WAIT_SECONDS = 1
-LOST = "the worker was lost each time"
+LOST = "the worker was lost in each attempt"
 
 
-async def run(runtime: Runtime, organization_id: UUID, agent_id: UUID, simulation_id: UUID) -> None:
-    """Run a simulation that is due, unless another worker is at it or it is gone."""
+async def run_claimed_simulation(runtime: Runtime, organization_id: UUID, agent_id: UUID, simulation_id: UUID) -> None:
+    """Run a due simulation, unless another worker has claimed it or it was deleted."""
     claimed = await _take(runtime, organization_id, agent_id, simulation_id)
     if claimed is None:
         return
     simulation, agent = claimed
-    began, played, criteria, fault = time.monotonic(), Played(), list[SimulationCriterion](), None
+    began, played, criteria, fault = time.monotonic(), SimulatedConversation(), list[SimulationCriterion](), None
     try:
         async with _held(runtime, simulation, played), asyncio.timeout(MAX_SECONDS):
             await (audio_mode if simulation.mode == "audio" else text_mode).hold(runtime, simulation, agent, played)
-            criteria = await judge(runtime, agent, ASSERTIONS.validate_python(simulation.assertions), played)
-    except (ProviderError, NotPlayed) as error:
+            criteria = await evaluate_assertions(
+                runtime, agent, ASSERTIONS.validate_python(simulation.assertions), played
+            )
+    except (ProviderError, SimulationError) as error:
         fault = error.message
     except TimeoutError:
         fault = f"it took longer than {MAX_SECONDS:.0f} seconds"
@@ -86,14 +89,14 @@ async def _take(
         simulation.attempts += 1
         agent = await agents.get_agent(session, agent_id)
     if simulation.attempts > MAX_ATTEMPTS:
-        await _conclude(runtime, simulation, Played(), [], fault=LOST, seconds=0.0)
+        await _conclude(runtime, simulation, SimulatedConversation(), [], fault=LOST, seconds=0.0)
         return None
     return simulation, agent
 
 
 @asynccontextmanager
-async def _held(runtime: Runtime, simulation: Simulation, played: Played) -> AsyncIterator[None]:
-    """Keep the claim for as long as the conversation lasts, and show how far it is to who looks at it."""
+async def _held(runtime: Runtime, simulation: Simulation, played: SimulatedConversation) -> AsyncIterator[None]:
+    """Renew the claim during the conversation, and show its progress."""
 
     async def renew() -> None:
         shown, renewed = 0, time.monotonic()
@@ -123,7 +126,7 @@ async def _held(runtime: Runtime, simulation: Simulation, played: Played) -> Asy
         await asyncio.wait({renewing})
         if not renewing.cancelled() and (error := renewing.exception()) is not None:
             logger.warning(
-                "the claim of a simulation could not be kept",
+                "the claim of a simulation could not be renewed",
                 simulation_id=str(simulation.id),
                 error=type(error).__name__,
             )
@@ -132,13 +135,13 @@ async def _held(runtime: Runtime, simulation: Simulation, played: Played) -> Asy
 async def _conclude(
     runtime: Runtime,
     ran: Simulation,
-    played: Played,
+    played: SimulatedConversation,
     criteria: list[SimulationCriterion],
     *,
     fault: str | None,
     seconds: float,
 ) -> None:
-    """Write the result down and tell it, unless the claim has passed to another worker or the agent is gone."""
+    """Save the result and publish the event, unless another worker has the claim or the agent was deleted."""
     async with runtime.database.tenant(ran.organization_id) as session:
         try:
             simulation = await service.get_simulation(session, ran.agent_id, ran.id, lock=True)

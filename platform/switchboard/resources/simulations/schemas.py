@@ -1,4 +1,4 @@
-"""Simulations on the wire: an addition to the specification."""
+"""API schemas of simulations, an addition to the specification."""
 
 from typing import Annotated, Literal
 from uuid import UUID
@@ -22,45 +22,45 @@ EXAMPLE: JsonDict = {
 
 
 class SimulationCreate(RequestBody):
-    """A caller to play, and what is looked for."""
+    """A caller to simulate, and the assertions."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
     name: Name
     mode: Literal["text", "audio"] = Field(
-        "text", description="`audio` rings a number of the agent's over the loopback carrier."
+        "text", description="`audio` calls one of the agent's numbers over the loopback carrier."
     )
-    persona: str = Field("", max_length=5000, description="Who the caller is and how they speak.")
-    goal: str = Field("", max_length=5000, description="What the caller wants.")
+    persona: str = Field("", max_length=5000, description="Personality and manner of the caller.")
+    goal: str = Field("", max_length=5000, description="Goal of the caller.")
     lines: list[Annotated[str, Field(min_length=1, max_length=1000)]] = Field(
         default_factory=list,
         validate_default=True,
         max_length=50,
-        description="What the caller says, in order. Without any, the agent's model plays the caller by persona and goal.",
+        description="The caller's lines, in order. Without lines, the agent's model plays the caller by persona and goal.",
     )
-    max_turns: int = Field(20, ge=1, le=50, description="How often the caller speaks at most.")
+    max_turns: int = Field(20, ge=1, le=50, description="Maximum number of the caller's turns.")
     assertions: list[Assertion] = Field(min_length=1, max_length=MAX_ASSERTIONS)
 
     @field_validator("lines")
     @classmethod
     def _playable(cls, lines: list[str], info: ValidationInfo) -> list[str]:
         if not lines and info.data.get("mode") == "audio":
-            raise ValueError("are what the caller says in mode audio: give at least one")
+            raise ValueError("are required in mode audio: give at least one line")
         if not lines and not info.data.get("goal"):
-            raise ValueError("are needed where there is no goal")
+            raise ValueError("are required without a goal")
         return lines
 
     def check(self) -> None:
-        """Whether each assertion can be looked at in this mode. Raises `ValidationFailed`."""
+        """Check that each assertion can be evaluated in this mode. Raises `ValidationFailed`."""
         for index, assertion in enumerate(self.assertions):
             if isinstance(assertion, LatencyUnder) and self.mode == "text":
                 raise ValidationFailed.field(f"assertions.{index}.type", "latency_under_ms needs mode audio")
             if isinstance(assertion, ToolCalled) and assertion.arguments and self.mode == "audio":
-                raise ValidationFailed.field(f"assertions.{index}.arguments", "can be looked at in mode text only")
+                raise ValidationFailed.field(f"assertions.{index}.arguments", "can be checked in mode text only")
 
 
 class SpokenOut(Answer):
-    """Something said, or a tool that was called (`content` is JSON: `tool`, `result`, in mode `text` also `arguments`)."""
+    """An utterance or a tool call (`content` is JSON: `tool`, `result`, and in mode `text` also `arguments`)."""
 
     role: Literal["user", "agent", "tool", "system"]
     content: str
@@ -79,14 +79,14 @@ class SimulationOut(Answer):
     max_turns: int
     assertions: list[Assertion]
     status: Literal["queued", "running", "passed", "failed", "error"]
-    score: float | None = Field(description="The share of criteria that passed, 0 to 1.")
-    criteria: list[SimulationCriterion] = Field(description="One for each assertion, once it is over.")
-    turns: int = Field(description="How often the caller spoke.")
+    score: float | None = Field(description="Share of criteria that passed, 0 to 1.")
+    criteria: list[SimulationCriterion] = Field(description="One per assertion, once the simulation is over.")
+    turns: int = Field(description="Number of the caller's turns.")
     duration_seconds: int
     transcript: list[SpokenOut]
     ended_by: EndedBy | None
-    call_id: UUID | None = Field(description="The call of mode `audio`.")
-    error_message: str | None = Field(description="Why it is `error`: nothing can be said about the agent.")
+    call_id: UUID | None = Field(description="Id of the call in mode `audio`.")
+    error_message: str | None = Field(description="Reason for status `error`, which says nothing about the agent.")
     created_at: Moment
     started_at: Moment | None
     completed_at: Moment | None

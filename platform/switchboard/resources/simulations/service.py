@@ -1,4 +1,4 @@
-"""Rules of simulations: which there are, and making one."""
+"""Business rules of simulations."""
 
 from uuid import UUID
 
@@ -18,18 +18,18 @@ from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.schemas import SimulationCreate
 
 JOB_SECONDS = 660
-"""After which a worker's job is cancelled; the conversation itself may take ten minutes."""
+"""Seconds after which a worker's job is cancelled; the conversation itself may take ten minutes."""
 
 
 def list_simulations(session: TenantSession, agent_id: UUID) -> SelectOfScalar[Simulation]:
-    """An agent's simulations."""
+    """Select an agent's simulations."""
     return session.select(Simulation).where(col(Simulation.agent_id) == agent_id)
 
 
 async def get_simulation(
     session: TenantSession, agent_id: UUID, simulation_id: UUID, *, lock: bool = False
 ) -> Simulation:
-    """Raises `NotFound`. Locked, it is as it is now, and only its own transaction changes it."""
+    """Return a simulation, locked for this transaction if asked. Raises `NotFound`."""
     rows = list_simulations(session, agent_id).where(col(Simulation.id) == simulation_id)
     if lock:
         rows = rows.with_for_update().execution_options(populate_existing=True)
@@ -42,17 +42,17 @@ async def get_simulation(
 async def create_simulation(
     session: TenantSession, registry: Registry, agent_id: UUID, data: SimulationCreate
 ) -> Simulation:
-    """Write a simulation down; a worker runs it.
+    """Create a simulation; a worker runs it.
 
-    Raises `NotFound`, `ValidationFailed`, `InsufficientBalance`, and `InvalidState` for mode `audio` where the agent answers no number that a played
-    caller can ring.
+    Raises `NotFound`, `ValidationFailed`, `InsufficientBalance`, and `InvalidState` for mode `audio` if the agent
+    answers no number that a simulated caller can call.
     """
     agent = await agents.get_agent(session, agent_id)
     data.check()
     await ledger.require_solvency(session)
-    if data.mode == "audio" and await simulated_number(session, registry, agent.id) is None:
+    if data.mode == "audio" and await find_simulated_number(session, registry, agent.id) is None:
         raise InvalidState(
-            "The agent answers no number whose carrier can play a caller: give it one of the loopback carrier, or use mode text."
+            "The agent answers no number whose carrier can simulate callers. Give it a number of the loopback carrier, or use mode text."
         )
     fields = data.model_dump(mode="json")
     simulation = Simulation(
@@ -65,7 +65,7 @@ async def create_simulation(
 
 
 def wake_runner(session: TenantSession, simulation: Simulation, *, delay_seconds: int = 0) -> None:
-    """Have a worker look at a simulation once the transaction has been committed, or that much later."""
+    """Wake a worker for a simulation once the transaction commits, or after a delay."""
     whose, agent, which = str(simulation.organization_id), str(simulation.agent_id), str(simulation.id)
     wake(
         session,
@@ -78,8 +78,8 @@ def wake_runner(session: TenantSession, simulation: Simulation, *, delay_seconds
     )
 
 
-async def simulated_number(session: TenantSession, registry: Registry, agent_id: UUID) -> PhoneNumber | None:
-    """A number that the agent answers and that a played caller can ring."""
+async def find_simulated_number(session: TenantSession, registry: Registry, agent_id: UUID) -> PhoneNumber | None:
+    """Return a number that the agent answers and a simulated caller can call; None if there is none."""
     rows = numbers.list_phone_numbers(session).where(
         col(PhoneNumber.inbound_agent_id) == agent_id, col(PhoneNumber.status) == "active"
     )

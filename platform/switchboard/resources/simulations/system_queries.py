@@ -1,4 +1,4 @@
-"""Simulations across organizations: those that a worker has to take on. Run under the system role."""
+"""Queries about simulations that cross organizations."""
 
 from uuid import UUID
 
@@ -10,7 +10,9 @@ from switchboard.resources.simulations.models import Simulation
 BATCH = 100
 
 
-async def due(session: SystemSession) -> list[tuple[UUID, UUID, UUID]]:
-    """Organization, agent and id of those whose wake-up was lost or whose worker died, the longest due first."""
+async def list_due_simulations(session: SystemSession) -> list[tuple[UUID, UUID, UUID]]:
+    """List the organization, agent, and id of simulations whose wake-up was lost or whose worker died, longest due
+    first.
+    """
     rows = select(Simulation.organization_id, Simulation.agent_id, Simulation.id).where(col(Simulation.due_at) <= now())
     return list((await session.exec(rows.order_by(col(Simulation.due_at)).limit(BATCH))).all())

@@ -1,4 +1,4 @@
-"""Mode `text`: agent and caller in turns, as in a call but without sound, carrier and costs of them."""
+"""Mode `text`: agent and caller take turns, as in a call but without audio, a carrier, or their costs."""
 
 from switchboard.engine.conversation.call import Tool
 from switchboard.engine.conversation.knowledge import Knowledge, retrieve_passages
@@ -9,25 +9,29 @@ from switchboard.plugin_sdk import LLMProvider, Message, ProviderSettings, ToolC
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.tools import build_declared_tools
 from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
-from switchboard.resources.simulations.callers import Lines, Persona, PlayedCaller
+from switchboard.resources.simulations.callers import PersonaCaller, ScriptedCaller, SimulatedCaller
 from switchboard.resources.simulations.models import Simulation
-from switchboard.resources.simulations.recorded_tools import Rehearsal
-from switchboard.resources.simulations.result import Played
+from switchboard.resources.simulations.recorded_tools import RecordedTools
+from switchboard.resources.simulations.result import SimulatedConversation
 from switchboard.runtime import Runtime
 
 CALLER, CALLED = "+15550100001", "+15550100000"
-"""Whom the tools are told that they work for; nothing is sent to them."""
+"""The caller's number that tools see; nothing is sent to it."""
 
 
-async def hold(runtime: Runtime, simulation: Simulation, agent: Agent, played: Played) -> None:
-    """Hold the conversation; `played` has what was said even where it breaks. Raises `ProviderError`."""
+async def run_text_conversation(
+    runtime: Runtime, simulation: Simulation, agent: Agent, played: SimulatedConversation
+) -> None:
+    """Hold the conversation; `played` holds what was said even if it fails. Raises `ProviderError`."""
     knowledge = build_agent_knowledge(runtime, agent.organization_id, agent.knowledge_base_ids, played.embeddings)
     context = ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED)
     others: list[Tool] = [*(tool() for tool in runtime.registry.tools), *await build_declared_tools(runtime, agent)]
-    tools = Rehearsal(played, context, knowledge, others)
+    tools = RecordedTools(played, context, knowledge, others)
     async with agent_model(runtime.database, runtime.providers, simulation.organization_id, agent) as llm:
         caller = (
-            Lines(simulation.lines) if simulation.lines else Persona(llm, agent, simulation, context, played.models)
+            ScriptedCaller(simulation.lines)
+            if simulation.lines
+            else PersonaCaller(llm, agent, simulation, context, played.models)
         )
         await _Conversation(agent, llm, knowledge, tools, played).hold(caller, simulation.max_turns)
 
@@ -38,8 +42,8 @@ class _Conversation:
         agent: Agent,
         llm: LLMProvider[ProviderSettings],
         knowledge: Knowledge | None,
-        tools: Rehearsal,
-        played: Played,
+        tools: RecordedTools,
+        played: SimulatedConversation,
     ) -> None:
         self._played = played
         self._greeting = fill_placeholders(agent.greeting_message, {})
@@ -49,7 +53,7 @@ class _Conversation:
         self._writer = TextResponder(llm, agent.llm_model, agent.llm_temperature, tools, played.models)
         self._history: list[Message] = []
 
-    async def hold(self, caller: PlayedCaller, max_turns: int) -> None:
+    async def hold(self, caller: SimulatedCaller, max_turns: int) -> None:
         said = self._greeting
         if said:
             self._history.append(Message("assistant", said))

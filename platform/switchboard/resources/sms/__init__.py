@@ -1,1 +1,1 @@
-"""Texts: sent and received, kept as conversations, answered by agents."""
+"""Text messages: sent and received, grouped in conversations, answered by agents."""

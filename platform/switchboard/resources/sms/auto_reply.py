@@ -1,8 +1,8 @@
-"""The agent answers what is texted: with its model, prompt and tools as in a call, from the conversation so far.
+"""Agents answer text messages with their model, prompt, and tools, from the conversation so far.
 
-An answer is owed (`reply_due_at`), claimed by one worker for a while (`answering_until`), and written down in the transaction that ends the debt:
-a crash before that leaves it to the next worker, a crash after it changes nothing. Texts that come in while the model thinks are thought about
-too before anything is sent.
+An answer becomes due (`reply_due_at`), is claimed by one worker for a while (`answering_until`), and is saved in the
+transaction that clears the due time: a crash before that leaves it to the next worker, a crash after it changes
+nothing. Messages that arrive while the model runs are included before anything is sent.
 """
 
 import asyncio
@@ -39,29 +39,30 @@ from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schedule import Schedule, is_open
 from switchboard.resources.sms import service as sms
-from switchboard.resources.sms.keywords import keyword, obey
+from switchboard.resources.sms.keywords import obey_keyword, parse_keyword
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.resources.sms.schemas import MAX_BODY_CHARACTERS
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 QUIET_SECONDS = 1
-"""How long the contact must have been silent: who writes in several texts gets one answer."""
+"""Seconds that the contact must have been silent: several messages in a row get one answer."""
 THINKING_SECONDS = 60.0
 LEASE = timedelta(seconds=75)
 RETRY_AFTER = timedelta(seconds=20)
 MAX_ATTEMPTS = 3
 HISTORY_MESSAGES = 50
 MAX_ANSWERS_AN_HOUR = 60
-"""Two machines that answer each other stop here."""
+"""Maximum answers per hour, which stops two machines that answer each other."""
 INSTRUCTION = "This conversation is by text message. Answer briefly, in plain text without formatting."
 
 
 @dataclass(slots=True)
 class _Claim:
-    """A debt that this worker has taken on. `until` names the claim; `seen` are the texts that the model has been told of.
+    """A due answer that this worker has claimed. `until` identifies the claim; `seen` are the messages that the
+    model has seen.
 
-    `depth` is how many automations' doings led to the last of the contact's texts.
+    `depth`: length of the automation chain that caused the contact's latest message.
     """
 
     conversation: SmsConversation
@@ -75,8 +76,8 @@ class _Claim:
     depth: int = 0
 
 
-def owe_answer(session: TenantSession, conversation: SmsConversation) -> None:
-    """A text came in to which the agent may have an answer; whether it has is decided when the answer is due."""
+def schedule_answer(session: TenantSession, conversation: SmsConversation) -> None:
+    """Schedule an answer to an inbound message; whether the agent answers is decided when it is due."""
     if conversation.status != "open":
         return
     conversation.reply_due_at, conversation.answer_attempts = now() + timedelta(seconds=QUIET_SECONDS), 0
@@ -84,8 +85,8 @@ def owe_answer(session: TenantSession, conversation: SmsConversation) -> None:
     wake(session, "answer_text", delay_seconds=QUIET_SECONDS, organization_id=whose, conversation_id=which)
 
 
-async def answer(runtime: Runtime, organization_id: UUID, conversation_id: UUID) -> None:
-    """Answer a conversation whose answer is due, unless another worker is at it."""
+async def answer_conversation(runtime: Runtime, organization_id: UUID, conversation_id: UUID) -> None:
+    """Answer a conversation whose answer is due, unless another worker has claimed it."""
     claim = await _take(runtime, organization_id, conversation_id)
     if claim is None:
         return
@@ -95,7 +96,7 @@ async def answer(runtime: Runtime, organization_id: UUID, conversation_id: UUID)
             agent_model(runtime.database, runtime.providers, organization_id, claim.agent) as model,
         ):
             while not await _conclude(runtime, claim, await _think(runtime, claim, model)):
-                logger.debug("texts came in while the agent thought", conversation_id=str(conversation_id))
+                logger.debug("messages arrived while the agent was answering", conversation_id=str(conversation_id))
     except (ProviderError, TimeoutError) as error:
         await _put_off(runtime, claim, error)
 
@@ -119,7 +120,9 @@ async def _take(runtime: Runtime, organization_id: UUID, conversation_id: UUID) 
 
 
 async def _answerer(session: TenantSession, conversation: SmsConversation) -> tuple[PhoneNumber, Agent] | None:
-    """Who answers: the number's agent, where it is active, the number open for texts, and the contact somebody who can be texted."""
+    """Return the agent to answer: the number's agent, if it is active, the number is open for text messages, and the
+    contact can receive them.
+    """
     try:
         number = await numbers.get_phone_number(session, conversation.phone_number_id)
     except NotFound:
@@ -134,7 +137,7 @@ async def _answerer(session: TenantSession, conversation: SmsConversation) -> tu
         col(SmsMessage.author) == "agent", col(SmsMessage.created_at) > now() - timedelta(hours=1)
     )
     if (await session.exec(select(func.count()).select_from(rows.subquery()))).one() >= MAX_ANSWERS_AN_HOUR:
-        logger.warning("the agent has answered often enough for an hour", conversation_id=str(conversation.id))
+        logger.warning("the agent has reached its limit of answers per hour", conversation_id=str(conversation.id))
         return None
     return number, agent
 
@@ -146,12 +149,14 @@ async def _recent(session: TenantSession, conversation: SmsConversation) -> list
     newest = rows.order_by(col(SmsMessage.created_at).desc(), col(SmsMessage.id).desc()).limit(HISTORY_MESSAGES)
     found = list((await session.exec(newest)).all())[::-1]
     return [
-        message for message in found if message.direction == "outbound" or keyword(message.body) not in ("stop", "help")
+        message
+        for message in found
+        if message.direction == "outbound" or parse_keyword(message.body) not in ("stop", "help")
     ]
 
 
 def _tell(claim: _Claim, messages: Sequence[SmsMessage]) -> None:
-    """Add texts to what the model is told; several in a row of one side are one turn."""
+    """Add messages to the model's conversation; consecutive ones of one side form one turn."""
     for message in messages:
         claim.seen.add(message.id)
         role: Literal["user", "assistant"] = "user" if message.direction == "inbound" else "assistant"
@@ -160,7 +165,7 @@ def _tell(claim: _Claim, messages: Sequence[SmsMessage]) -> None:
         last = claim.history[-1] if claim.history else None
         content = (
             "\n".join([message.body, *(f"(sent a file: {url})" for url in message.media_urls)]).strip()
-            or "(an empty text)"
+            or "(an empty message)"
         )
         if last is not None and last.role == role and not last.tool_calls:
             claim.history[-1] = Message(role, f"{last.content}\n{content}")
@@ -169,7 +174,9 @@ def _tell(claim: _Claim, messages: Sequence[SmsMessage]) -> None:
 
 
 async def _think(runtime: Runtime, claim: _Claim, model: LLMProvider[ProviderSettings]) -> str:
-    """The agent's answer. Tools are called on the way, and stay called where the answer is overtaken. Raises `ProviderError`."""
+    """Generate the agent's answer. Tools run on the way, and their effects stay even if the answer is discarded.
+    Raises `ProviderError`.
+    """
     agent, conversation = claim.agent, claim.conversation
     context = ToolContext(
         agent.organization_id,
@@ -189,18 +196,22 @@ async def _think(runtime: Runtime, claim: _Claim, model: LLMProvider[ProviderSet
     )
     system = (Message("system", fill_placeholders(agent.system_prompt, {})), Message("system", INSTRUCTION), *known)
     writer = TextResponder(model, agent.llm_model, agent.llm_temperature, toolbox, claim.usage)
-    return shortened(await writer.answer(system, claim.history))
+    return shorten_answer(await writer.answer(system, claim.history))
 
 
 async def _opt_out(runtime: Runtime, claim: _Claim) -> None:
-    """The contact has said STOP in other words: the platform confirms it, and the agent's own answer is not wanted any more."""
+    """Handle a contact who opts out in other words than STOP: the platform confirms, and the agent's answer is
+    dropped.
+    """
     async with runtime.database.tenant(claim.conversation.organization_id) as session:
         conversation = await sms.get_conversation(session, claim.conversation.id, lock=True)
-        await obey(session, conversation, claim.number, "stop", answered=False)
+        await obey_keyword(session, conversation, claim.number, "stop", answered=False)
 
 
 async def _conclude(runtime: Runtime, claim: _Claim, text: str) -> bool:
-    """Write the answer down and end the debt; answers False where texts have come in since, which must be thought about first."""
+    """Save the answer and clear the due time; return False if messages have arrived since, which must be answered
+    too.
+    """
     async with runtime.database.tenant(claim.conversation.organization_id) as session:
         conversation = await sms.get_conversation(session, claim.conversation.id, lock=True)
         if conversation.answering_until != claim.until:
@@ -222,7 +233,9 @@ async def _conclude(runtime: Runtime, claim: _Claim, text: str) -> bool:
                 cost = calculate_model_cost(prices, claim.usage) + calculate_embedding_cost(prices, claim.embeddings)
                 await sms.save_outbound_message(session, conversation, claim.number, text, author="agent", cost=cost)
             except InsufficientBalance:
-                logger.warning("text not answered: the balance does not cover it", conversation_id=str(conversation.id))
+                logger.warning(
+                    "message not answered: the balance does not cover it", conversation_id=str(conversation.id)
+                )
         return True
 
 
@@ -235,15 +248,15 @@ async def _put_off(runtime: Runtime, claim: _Claim, error: Exception) -> None:
         conversation.answering_until = None
         conversation.reply_due_at = None if given_up else now() + RETRY_AFTER
     logger.warning(
-        "text not answered",
+        "message not answered",
         conversation_id=str(claim.conversation.id),
         given_up=given_up,
         error=str(error) or "took too long",
     )
 
 
-def shortened(text: str) -> str:
-    """As much of an answer as a text may hold: whole sentences, or words where the first sentence is too long already."""
+def shorten_answer(text: str) -> str:
+    """Shorten an answer to the maximum length: at whole sentences, or at words if the first sentence is too long."""
     if len(text) <= MAX_BODY_CHARACTERS:
         return text
     room = text[:MAX_BODY_CHARACTERS]

@@ -1,4 +1,6 @@
-"""What carriers tell us of texts that we sent. Callbacks may come late, twice, in any order, or before the carrier has named the text."""
+"""Carrier callbacks about outbound messages. They may arrive late, twice, in any order, or before the carrier has
+reported its message id.
+"""
 
 from uuid import UUID
 
@@ -9,26 +11,26 @@ from switchboard.foundation.database import TenantSession
 from switchboard.plugin_sdk import TextStatus
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsMessage
-from switchboard.resources.sms.sender import note_opt_out
-from switchboard.resources.sms.states import advance
+from switchboard.resources.sms.sender import record_carrier_opt_out
+from switchboard.resources.sms.states import advance_message
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 
 
-async def apply(
+async def apply_message_event(
     runtime: Runtime, organization_id: UUID, carrier: str, told: TextStatus, *, message_id: UUID | None
 ) -> None:
-    """Apply one event. `message_id` is ours, where the callback's address named it."""
+    """Apply one event. `message_id` is the id in the callback's address, if it has one."""
     async with runtime.database.tenant(organization_id) as session:
         message = await _find(session, carrier, told.carrier_text_id, message_id)
         if message is None:
-            logger.warning("callback for a text that is not ours", carrier=carrier)
+            logger.warning("callback for an unknown message", carrier=carrier)
             return
-        await advance(session, message, told.status, error=told.error_message)
+        await advance_message(session, message, told.status, error=told.error_message)
         message.carrier_text_id = message.carrier_text_id or told.carrier_text_id
     if told.opted_out:
-        await note_opt_out(runtime, message)
+        await record_carrier_opt_out(runtime, message)
 
 
 async def _find(

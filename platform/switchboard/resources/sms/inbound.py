@@ -1,4 +1,6 @@
-"""Somebody texts one of our numbers: it is written down once, told, and obeyed where it is a keyword; else the agent owes an answer."""
+"""Receive text messages: save each once, publish its event, and obey keywords; otherwise schedule the agent's
+answer.
+"""
 
 from datetime import timedelta
 from uuid import UUID
@@ -15,24 +17,26 @@ from switchboard.foundation.observability.logs import masked_number
 from switchboard.plugin_sdk import TextReceived
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.sms import service as sms
-from switchboard.resources.sms.auto_reply import owe_answer
-from switchboard.resources.sms.keywords import keyword, obey
+from switchboard.resources.sms.auto_reply import schedule_answer
+from switchboard.resources.sms.keywords import obey_keyword, parse_keyword
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
-from switchboard.resources.sms.segments import segments
-from switchboard.resources.sms.states import event_data
+from switchboard.resources.sms.segments import count_segments
+from switchboard.resources.sms.states import build_message_event
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 CARRIER_DELAY = timedelta(hours=1)
 
 
-async def receive(runtime: Runtime, organization_id: UUID, carrier: str, incoming: TextReceived) -> None:
-    """Take a text in; told again by the carrier, it changes nothing. One to a number that is not ours is logged and dropped."""
+async def receive_message(runtime: Runtime, organization_id: UUID, carrier: str, incoming: TextReceived) -> None:
+    """Receive a message; a repeated callback changes nothing. A message to a number that is not the organization's
+    is logged and dropped.
+    """
     async with runtime.database.tenant(organization_id) as session:
         number = await numbers.find_phone_number(session, incoming.to_number)
         if number is None:
             logger.warning(
-                "text to a number that is not the organization's",
+                "message to a number that is not the organization's",
                 carrier=carrier,
                 to_number=masked_number(incoming.to_number),
             )
@@ -46,10 +50,12 @@ async def receive(runtime: Runtime, organization_id: UUID, carrier: str, incomin
         session.add(message)
         conversation.last_message_at = message.created_at
         metrics.texts.labels("inbound", message.status).inc()
-        await publish(session, await event_data(session, SmsReceived, message), depth=message.cause_depth)
-        said = incoming.opt_out or keyword(incoming.body)
-        if said is None or not await obey(session, conversation, number, said, answered=incoming.opt_out is not None):
-            owe_answer(session, conversation)
+        await publish(session, await build_message_event(session, SmsReceived, message), depth=message.cause_depth)
+        said = incoming.opt_out or parse_keyword(incoming.body)
+        if said is None or not await obey_keyword(
+            session, conversation, number, said, answered=incoming.opt_out is not None
+        ):
+            schedule_answer(session, conversation)
 
 
 async def _is_known(session: TenantSession, carrier: str, carrier_text_id: str) -> bool:
@@ -60,7 +66,9 @@ async def _is_known(session: TenantSession, carrier: str, carrier_text_id: str) 
 
 
 async def _cause_depth(session: TenantSession, incoming: TextReceived) -> int:
-    """What one of our own numbers has sent goes on where it left off, so that automations cannot chase each other over the carrier."""
+    """Continue the automation depth of a message from one of our own numbers, so that automations cannot loop over
+    the carrier.
+    """
     if await numbers.find_phone_number(session, incoming.from_number) is None:
         return 0
     rows = sms.list_messages(session).where(
@@ -74,7 +82,7 @@ async def _cause_depth(session: TenantSession, incoming: TextReceived) -> int:
 
 
 def _message(conversation: SmsConversation, carrier: str, incoming: TextReceived) -> SmsMessage:
-    body = incoming.body.replace("\0", "")  # PostgreSQL takes no NUL
+    body = incoming.body.replace("\0", "")  # PostgreSQL stores no NUL
     return SmsMessage(
         id=new_id(),
         organization_id=conversation.organization_id,
@@ -86,7 +94,7 @@ def _message(conversation: SmsConversation, carrier: str, incoming: TextReceived
         media_urls=list(incoming.media_urls),
         status="received",
         author="contact",
-        segments=segments(body),
+        segments=count_segments(body),
         carrier=carrier,
         carrier_text_id=incoming.carrier_text_id,
     )

@@ -1,4 +1,4 @@
-"""Conversations as people read and answer them: the latest first, each with its last text."""
+"""The inbox: conversations by latest message, for users who read and answer them."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -18,7 +18,7 @@ from switchboard.resources.sms.models import SmsConversation, SmsMessage
 async def list_latest_conversations(
     session: TenantSession, query: PageQuery, *, contact_number: str | None = None
 ) -> tuple[list[SmsConversation], int]:
-    """A part of the conversations, or of those with a number, the one with the latest text first, and how many there are in all."""
+    """Return a page of the conversations, or of those with a number, latest message first, and the total."""
     rows = sms.list_conversations(session)
     if contact_number is not None:
         rows = rows.where(col(SmsConversation.contact_number) == contact_number)
@@ -31,7 +31,7 @@ async def list_latest_conversations(
 
 
 async def get_last_messages(session: TenantSession, conversations: Sequence[SmsConversation]) -> dict[UUID, SmsMessage]:
-    """The last text of each conversation that has one."""
+    """Return the last message of each conversation that has one."""
     text = aliased(SmsMessage)
     own = select(text.id).where(
         text.organization_id == session.organization_id, text.conversation_id == col(SmsConversation.id)
@@ -52,14 +52,15 @@ async def get_last_messages(session: TenantSession, conversations: Sequence[SmsC
 
 
 async def reply_to_conversation(session: TenantSession, conversation_id: UUID, body: str) -> SmsMessage:
-    """Write down a person's answer to be sent; what the agent owed is paid with it.
+    """Save a user's answer to be sent, and clear the agent's due answer.
 
-    Raises `NotFound`, `InvalidState` for a conversation whose number is not in use any more, and what `sms.compose` raises.
+    Raises `NotFound`, `InvalidState` for a conversation whose number is no longer in use, and what `compose_message`
+    raises.
     """
     conversation = await sms.get_conversation(session, conversation_id, lock=True)
     number = await numbers.find_active_number(session, conversation.phone_number_id)
     if number is None:
-        raise InvalidState("The number of this conversation is not in use any more.")
+        raise InvalidState("The phone number of this conversation is no longer in use.")
     message = await sms.compose_message(session, number, conversation.contact_number, body, author="person")
     conversation.reply_due_at = conversation.answering_until = None
     return message

@@ -1,8 +1,8 @@
-"""STOP, START and HELP: what a contact texts to the platform itself, and what it answers.
+"""Keywords: STOP, START, and HELP, which contacts send to the platform itself, and the replies.
 
-A text that is one of these words, and nothing else, counts; case and punctuation do not. START's words mean something only to somebody who has
-said STOP: to everybody else "yes" is an answer to the agent. STOP closes the conversation and puts the contact on the do-not-call list; START
-opens the conversation that it is said in and lifts what a STOP has listed, but no wish that was heard elsewhere.
+A message counts if it is one of these words and nothing else, ignoring case and punctuation. START's words only matter
+after a STOP: otherwise "yes" is an answer to the agent. STOP closes the conversation and adds the contact to the
+do-not-call list; START reopens its conversation and removes an entry that a STOP made, but no other entry.
 """
 
 from typing import Literal
@@ -40,22 +40,24 @@ WORDS: dict[Keyword, frozenset[str]] = {
     "help": frozenset(("help", "info")),
 }
 ANSWERS: dict[Keyword, str] = {
-    "stop": "you will get no more texts from us. Reply START to get them again.",
-    "start": "you will get texts from us again. Reply HELP for help, STOP to end them.",
-    "help": "reply STOP to get no more texts from us, START to get them again.",
+    "stop": "you will receive no more text messages from us. Reply START to receive them again.",
+    "start": "you will receive text messages from us again. Reply HELP for help, STOP to end them.",
+    "help": "reply STOP to receive no more text messages from us, START to receive them again.",
 }
 
 
-def keyword(body: str) -> Keyword | None:
-    """The keyword that a text is, None for one that says something."""
+def parse_keyword(body: str) -> Keyword | None:
+    """Return the keyword in a message; None for any other message."""
     said = " ".join(body.casefold().strip(" \t\r\n.,!?;:\"'-").split())
     return next((name for name, words in WORDS.items() if said in words), None)
 
 
-async def obey(
+async def obey_keyword(
     session: TenantSession, conversation: SmsConversation, number: PhoneNumber, said: Keyword, *, answered: bool
 ) -> bool:
-    """Do what a keyword asks for; answers False where it means nothing here. `answered`: the carrier has confirmed it to the contact itself."""
+    """Obey a keyword; return False if it has no meaning here. `answered`: the carrier has already confirmed it to
+    the contact.
+    """
     listing = await _own_listing(session, conversation)
     if said == "start" and conversation.status == "open" and listing is None:
         return False
@@ -79,7 +81,7 @@ async def obey(
 
 
 async def _own_listing(session: TenantSession, conversation: SmsConversation) -> DoNotCallEntry | None:
-    """The contact's entry in the do-not-call list, where a text of theirs made it: others are not theirs to lift."""
+    """Return the contact's do-not-call entry if a text message made it: the contact cannot remove other entries."""
     rows = do_not_call.list_entries(session, phone_number=conversation.contact_number).where(
         col(DoNotCallEntry.source) == "text"
     )

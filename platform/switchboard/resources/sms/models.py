@@ -1,4 +1,4 @@
-"""Texts and the conversations that they make up."""
+"""Tables of text messages and their conversations."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -12,10 +12,11 @@ from switchboard.foundation.database import TenantTable, json_column, now
 
 
 class SmsConversation(TenantTable, table=True):
-    """All texts between one of our numbers and one contact. `closed`: the contact has said STOP and gets none until START.
+    """All messages between one phone number and one contact. `closed`: the contact has sent STOP and receives none
+    until START.
 
-    `reply_due_at` is when the agent owes an answer, None when it owes none; `answering_until` is the lease of the worker that is at it, which
-    also names that worker's claim; `answer_attempts` counts claims since the last answer.
+    `reply_due_at` is when the agent's answer is due, None without one; `answering_until` is the lease of the worker
+    that answers, and identifies its claim; `answer_attempts` counts claims since the last answer.
     """
 
     __tablename__ = "sms_conversation"
@@ -43,11 +44,11 @@ class SmsConversation(TenantTable, table=True):
 
 
 class SmsMessage(TenantTable, table=True):
-    """A text. `author` is who wrote it: the contact, a client of the API, an agent, an automation, a person in the
-    dashboard, or the platform itself (to STOP, START and HELP).
+    """A text message. `author` is the contact, an API client, an agent, an automation, a user of the dashboard, or
+    the platform itself (replies to STOP, START, and HELP).
 
-    `watch_at` is when the sweep looks after it if it has not left by then; None once the carrier's word alone counts. `cause_depth` is how many
-    automations' doings led to it, which its events carry on.
+    `watch_at` is when the reconciler checks a message that has not been sent by then; None once only the carrier's
+    callbacks matter. `cause_depth`: length of the automation chain that caused the message; its events inherit it.
     """
 
     __tablename__ = "sms_message"

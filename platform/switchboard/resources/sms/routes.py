@@ -1,4 +1,4 @@
-"""Endpoints of texts."""
+"""Endpoints of text messages."""
 
 from uuid import UUID
 
@@ -24,9 +24,9 @@ blueprint = Blueprint("sms", __name__)
     errors=[InsufficientBalance, InvalidState, RecipientOptedOut],
 )
 async def send_sms(session: TenantSession, data: SmsCreate) -> SmsMessageOut:
-    """Send a text.
+    """Send a text message.
 
-    The answer comes at once, with the text `queued`; what becomes of it is told by events and by its conversation.
+    The response comes at once, with the message `queued`; events and the conversation report its progress.
     """
     return SmsMessageOut.of(await sms.send_message(session, data))
 
@@ -34,7 +34,7 @@ async def send_sms(session: TenantSession, data: SmsCreate) -> SmsMessageOut:
 @blueprint.get("/v1/sms/conversations")
 @endpoint(scope="sms:read", query=PageQuery, answer=Page[SmsConversationOut])
 async def list_sms_conversations(session: TenantSession, query: PageQuery) -> Page[SmsConversationOut]:
-    """List text conversations."""
+    """List text message conversations."""
     return await page(session, sms.list_conversations(session), SmsConversationOut.of, query)
 
 
@@ -43,6 +43,6 @@ async def list_sms_conversations(session: TenantSession, query: PageQuery) -> Pa
 async def list_sms_messages(
     session: TenantSession, conversation_id: UUID, query: SmsMessageQuery
 ) -> Page[SmsMessageOut]:
-    """List the texts of a conversation."""
+    """List the messages of a conversation."""
     await sms.get_conversation(session, conversation_id)
     return await page(session, sms.list_messages(session, conversation_id), SmsMessageOut.of, query)

@@ -1,4 +1,4 @@
-"""Texts on the wire (specification, "SMS message" and "SMS conversation")."""
+"""API schemas of text messages."""
 
 from typing import Annotated
 from uuid import UUID
@@ -21,7 +21,7 @@ Body = Annotated[str, Field(min_length=1, max_length=MAX_BODY_CHARACTERS)]
 
 
 class SmsCreate(RequestBody):
-    """A text to send."""
+    """A text message to send."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -36,24 +36,24 @@ class SmsCreate(RequestBody):
     )
 
     to_number: PhoneNumberText
-    from_number_id: ReferenceId = Field(description="One of the organization's numbers.")
+    from_number_id: ReferenceId = Field(description="One of the organization's phone numbers.")
     body: Body
 
 
 class Reply(RequestBody):
-    """A person's answer in a conversation."""
+    """A user's reply in a conversation."""
 
     body: Body
 
 
 class SmsMessageQuery(PageQuery):
-    """Which part of a conversation."""
+    """Page of a conversation's messages."""
 
     limit: int = Field(100, ge=1, le=500)
 
 
 class SmsMessageOut(Answer):
-    """A text."""
+    """A text message."""
 
     id: UUID
     conversation_id: UUID
@@ -62,14 +62,14 @@ class SmsMessageOut(Answer):
     to_number: str
     body: str
     status: str
-    segments: int = Field(description="What carriers count; an addition.")
+    segments: int = Field(description="Number of segments that carriers bill; an addition.")
     cost: Dollars = Field(
-        description="Its segments, once the carrier has taken it, and the model that wrote it; an addition."
+        description="Cost of the segments, once the carrier has accepted the message, and of the model that wrote it; an addition."
     )
     author: str = Field(
-        description="`contact`, `api`, `agent`, `automation`, `person`, or `platform` for the answers to STOP, START and HELP; an addition."
+        description="`contact`, `api`, `agent`, `automation`, `person`, or `platform` for the replies to STOP, START, and HELP; an addition."
     )
-    media_urls: list[str] = Field(description="Pictures and files that came with it, at the carrier; an addition.")
+    media_urls: list[str] = Field(description="Addresses of media at the carrier; an addition.")
     error_message: str | None = Field(description="Why it failed or was not delivered; an addition.")
     created_at: Moment
 
@@ -79,12 +79,12 @@ class SmsMessageOut(Answer):
 
 
 class SmsConversationOut(Answer):
-    """All texts between one of the organization's numbers and one contact."""
+    """All messages between one of the organization's phone numbers and one contact."""
 
     id: UUID
     phone_number_id: UUID
     contact_number: str
-    status: str = Field(description="`open`, or `closed`: the contact has said STOP.")
+    status: str = Field(description="`open`, or `closed`: the contact has sent STOP.")
     last_message_at: Moment
     created_at: Moment
 

@@ -1,7 +1,7 @@
-"""How many segments a text takes: carriers cut it into messages of 140 bytes and ask for each of them.
+"""Number of segments of a text message: carriers split it into units of 140 bytes and bill each.
 
-GSM 03.38: 160 characters, 153 in each segment of several, where those of the extension table count twice; any other character makes the whole
-text UCS-2: 70 units of UTF-16, 67 in each segment of several. A pair of units is never cut in two.
+GSM 03.38: 160 characters, or 153 per segment of several, and characters of the extension table count twice. Any other
+character makes the whole text UCS-2: 70 UTF-16 units, or 67 per segment of several. A surrogate pair is never split.
 """
 
 BASIC = frozenset(
@@ -12,8 +12,8 @@ SEPTETS, SEPTETS_OF_SEVERAL = 160, 153
 UNITS, UNITS_OF_SEVERAL = 70, 67
 
 
-def segments(body: str) -> int:
-    """At least one, for an empty text too."""
+def count_segments(body: str) -> int:
+    """Count the segments; at least one, even for an empty text."""
     if all(letter in BASIC or letter in EXTENSION for letter in body):
         return _filled([2 if letter in EXTENSION else 1 for letter in body], SEPTETS, SEPTETS_OF_SEVERAL)
     return _filled([2 if ord(letter) > 0xFFFF else 1 for letter in body], UNITS, UNITS_OF_SEVERAL)

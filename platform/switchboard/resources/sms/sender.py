@@ -1,4 +1,6 @@
-"""Sending: a worker claims the text, asks the carrier once, and writes its answer down. A text is never asked for twice."""
+"""Send a message: a worker claims it, asks the carrier once, and records the response. The carrier is never asked
+twice.
+"""
 
 import asyncio
 from datetime import timedelta
@@ -11,34 +13,36 @@ from switchboard.foundation.database import TenantSession, now
 from switchboard.plugin_sdk import CallbackUrls, OutcomeUnknown, ProviderError, RecipientOptedOut, TextOrder
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms import service as sms
-from switchboard.resources.sms.keywords import obey
+from switchboard.resources.sms.keywords import obey_keyword
 from switchboard.resources.sms.models import SmsMessage
-from switchboard.resources.sms.states import advance
+from switchboard.resources.sms.states import advance_message
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 CARRIER_SECONDS = 30.0
 CARRIER_PATIENCE = timedelta(seconds=60)
-UNKNOWN_FATE = "The carrier never said whether it took the text, so it was not sent again."
+UNKNOWN_FATE = "The carrier never confirmed the message, so it was not sent again."
 
 
-async def send(runtime: Runtime, organization_id: UUID, message_id: UUID) -> None:
-    """Ask the carrier for a queued text, unless that has been begun already."""
+async def send_queued_message(runtime: Runtime, organization_id: UUID, message_id: UUID) -> None:
+    """Ask the carrier to send a queued message, unless that has begun already."""
     async with runtime.database.tenant(organization_id) as session:
         message = await _locked(session, message_id)
         if message is None or message.status != "queued":
             return
         conversation = await sms.get_conversation(session, message.conversation_id)
         if message.author != "platform" and await sms.has_opted_out(session, conversation):
-            await advance(session, message, "failed", error="The recipient opted out before the text was sent.")
+            await advance_message(
+                session, message, "failed", error="The recipient opted out before the message was sent."
+            )
             return
-        await advance(session, message, "sending")
+        await advance_message(session, message, "sending")
         message.watch_at = now() + CARRIER_PATIENCE
     try:
         carrier_text_id = await _ask(runtime, message)
     except RecipientOptedOut as error:
         await _settle(runtime, message, error=error.message)
-        await note_opt_out(runtime, message)
+        await record_carrier_opt_out(runtime, message)
     except (OutcomeUnknown, TimeoutError):
         await _settle(runtime, message, error=UNKNOWN_FATE)
     except ProviderError as error:
@@ -47,29 +51,30 @@ async def send(runtime: Runtime, organization_id: UUID, message_id: UUID) -> Non
         await _settle(runtime, message, carrier_text_id=carrier_text_id)
 
 
-async def look_after(runtime: Runtime, organization_id: UUID, message_id: UUID) -> None:
-    """A text that nothing has happened to for too long: sent where nobody has begun to; else a crash came between claim and answer.
+async def recover_message(runtime: Runtime, organization_id: UUID, message_id: UUID) -> None:
+    """Recover a message without progress: send it if nobody has begun to; otherwise a crash came between claim and
+    response.
 
-    Carriers cannot be asked for a text by our id. One that did take it has told so by callback, which names the text in its address, and the text
-    is not `sending` any more.
+    Carriers cannot be asked for a message by our id. A carrier that accepted it has reported so by callback, whose
+    address names the message, and the message is no longer `sending`.
     """
     async with runtime.database.tenant(organization_id) as session:
         message = await _locked(session, message_id)
         if message is None or message.watch_at is None or message.watch_at >= now():
             return
         if message.status == "sending":
-            logger.warning("text given up by the sweep", message_id=str(message_id))
-            await advance(session, message, "failed", error=UNKNOWN_FATE)
+            logger.warning("message given up by the reconciler", message_id=str(message_id))
+            await advance_message(session, message, "failed", error=UNKNOWN_FATE)
             return
-    await send(runtime, organization_id, message_id)
+    await send_queued_message(runtime, organization_id, message_id)
 
 
-async def note_opt_out(runtime: Runtime, message: SmsMessage) -> None:
-    """The carrier has heard a STOP that we have not: it counts as if it had been texted to us, and the carrier has confirmed it."""
+async def record_carrier_opt_out(runtime: Runtime, message: SmsMessage) -> None:
+    """Record a STOP that only the carrier has seen, as if it had been sent to us; the carrier has confirmed it."""
     async with runtime.database.tenant(message.organization_id) as session:
         conversation = await sms.get_conversation(session, message.conversation_id, lock=True)
         number = await session.get_one(PhoneNumber, conversation.phone_number_id)
-        await obey(session, conversation, number, "stop", answered=True)
+        await obey_keyword(session, conversation, number, "stop", answered=True)
 
 
 async def _ask(runtime: Runtime, message: SmsMessage) -> str:
@@ -78,7 +83,7 @@ async def _ask(runtime: Runtime, message: SmsMessage) -> str:
         runtime.providers.telephony(message.organization_id, message.carrier) as carrier,
     ):
         if not carrier.capabilities.texts:
-            raise ProviderError(f"{carrier.title} cannot send texts", retryable=False)
+            raise ProviderError(f"{carrier.title} cannot send text messages", retryable=False)
         base = f"{runtime.settings.base_url}/carriers/{message.carrier}/{message.organization_id}/texts/{message.id}"
         order = TextOrder(
             str(message.id), message.from_number, message.to_number, message.body, CallbackUrls(events=base)
@@ -89,16 +94,16 @@ async def _ask(runtime: Runtime, message: SmsMessage) -> str:
 async def _settle(
     runtime: Runtime, asked: SmsMessage, *, carrier_text_id: str | None = None, error: str | None = None
 ) -> None:
-    """Write the carrier's answer down; its callbacks may have come first, and know more."""
+    """Record the carrier's response; its callbacks may have arrived first and know more."""
     async with runtime.database.tenant(asked.organization_id) as session:
         message = await _locked(session, asked.id)
         if message is None:
             return
         message.carrier_text_id = message.carrier_text_id or carrier_text_id
         if error is None:
-            await advance(session, message, "sent")
+            await advance_message(session, message, "sent")
         elif message.status == "sending":
-            await advance(session, message, "failed", error=error)
+            await advance_message(session, message, "failed", error=error)
 
 
 async def _locked(session: TenantSession, message_id: UUID) -> SmsMessage | None:

@@ -1,4 +1,4 @@
-"""Rules of texts: which there are, and writing one down to be sent."""
+"""Business rules of text messages: listing and creation."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -21,25 +21,25 @@ from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.resources.sms.schemas import SmsCreate
-from switchboard.resources.sms.segments import segments
+from switchboard.resources.sms.segments import count_segments
 
 Author = Literal["api", "agent", "automation", "person", "platform"]
 QUEUE_PATIENCE = timedelta(seconds=3)
 
 
 def list_conversations(session: TenantSession) -> SelectOfScalar[SmsConversation]:
-    """The organization's conversations."""
+    """Select the organization's conversations."""
     return session.select(SmsConversation)
 
 
 def list_messages(session: TenantSession, conversation_id: UUID | None = None) -> SelectOfScalar[SmsMessage]:
-    """The organization's texts, or those of one conversation."""
+    """Select the organization's messages, or those of one conversation."""
     rows = session.select(SmsMessage)
     return rows if conversation_id is None else rows.where(col(SmsMessage.conversation_id) == conversation_id)
 
 
 async def get_conversation(session: TenantSession, conversation_id: UUID, *, lock: bool = False) -> SmsConversation:
-    """Raises `NotFound`."""
+    """Return a conversation. Raises `NotFound`."""
     rows = list_conversations(session).where(col(SmsConversation.id) == conversation_id)
     found = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
     if found is None:
@@ -50,7 +50,9 @@ async def get_conversation(session: TenantSession, conversation_id: UUID, *, loc
 async def get_or_create_conversation(
     session: TenantSession, number: PhoneNumber, contact_number: str
 ) -> SmsConversation:
-    """The conversation of one of our numbers with a contact, made where there is none; locked, so that its texts happen one after the other."""
+    """Return the conversation of a phone number with a contact, created if needed; locked, so that its messages are
+    processed in order.
+    """
     fresh = SmsConversation(
         id=new_id(),
         organization_id=session.organization_id,
@@ -65,22 +67,25 @@ async def get_or_create_conversation(
 
 
 async def send_message(session: TenantSession, data: SmsCreate, *, author: Author = "api") -> SmsMessage:
-    """Write a text down to be sent. Raises `ValidationFailed` for a number that cannot be used, and what `compose` raises."""
+    """Create a message to be sent. Raises `ValidationFailed` for a number that cannot be used, and what
+    `compose_message` raises.
+    """
     number = await numbers.require_number(session, data.from_number_id, field="from_number_id")
     if data.to_number == number.phone_number:
-        raise ValidationFailed.field("to_number", "is the number that the text is sent from")
+        raise ValidationFailed.field("to_number", "is the number that the message is sent from")
     return await compose_message(session, number, data.to_number, data.body, author=author)
 
 
 async def compose_message(
     session: TenantSession, number: PhoneNumber, to_number: str, body: str, *, author: Author
 ) -> SmsMessage:
-    """Write a text down to be sent from one of our numbers.
+    """Create a message to be sent from one of our numbers.
 
-    Raises `InvalidState` for a number that cannot text, `RecipientOptedOut` for somebody who does not want to be texted, `InsufficientBalance`.
+    Raises `InvalidState` for a number that cannot send text messages, `RecipientOptedOut` for a contact who has opted
+    out, and `InsufficientBalance`.
     """
     if not number.sms_active:
-        raise InvalidState("The number cannot send texts.")
+        raise InvalidState("The phone number cannot send text messages.")
     conversation = await get_or_create_conversation(session, number, to_number)
     if await has_opted_out(session, conversation):
         raise RecipientOptedOut
@@ -96,9 +101,10 @@ async def save_outbound_message(
     author: Author,
     cost: Decimal = Decimal(0),
 ) -> SmsMessage:
-    """Write a text down in its (locked) conversation; a job asks the carrier once this is committed. `cost` is what writing it has cost.
+    """Save a message in its (locked) conversation; a job asks the carrier once the transaction commits. `cost` is
+    the cost of writing it.
 
-    Raises `InsufficientBalance`, but for what the platform must say.
+    Raises `InsufficientBalance`, except for replies that the platform must send.
     """
     message = SmsMessage(
         id=new_id(),
@@ -110,7 +116,7 @@ async def save_outbound_message(
         body=body,
         status="queued",
         author=author,
-        segments=segments(body),
+        segments=count_segments(body),
         cost=cost,
         carrier=number.carrier,
         watch_at=now() + QUEUE_PATIENCE,
@@ -127,10 +133,10 @@ async def save_outbound_message(
 
 
 async def has_opted_out(session: TenantSession, conversation: SmsConversation) -> bool:
-    """Whether the contact does not want to be texted: by STOP, or by a wish heard elsewhere."""
+    """Return whether the contact has opted out, by STOP or through another channel."""
     return conversation.status == "closed" or await do_not_call.is_listed(session, conversation.contact_number)
 
 
 def can_be_called(conversation: SmsConversation) -> bool:
-    """Whether the contact is a telephone: short codes and names are senders that nobody reads."""
+    """Return whether the contact is a telephone: short codes and alphanumeric senders cannot be called or answered."""
     return conversation.contact_number.startswith("+")

@@ -1,4 +1,4 @@
-"""The states of a text that we send, and what happens with them (api-decisions, "States")."""
+"""State machine of an outbound message (docs/decisions/0007-resource-states.md)."""
 
 from typing import Literal
 
@@ -17,10 +17,12 @@ ORDER = {"queued": 0, "sending": 1, "sent": 2, "delivered": 3, "undelivered": 3,
 TAKEN = ("sent", "delivered", "undelivered")
 
 
-async def advance(session: TenantSession, message: SmsMessage, status: Status, *, error: str | None = None) -> None:
-    """Take a (locked) text to a state, forward only: told late, twice or in any order, it changes nothing.
+async def advance_message(
+    session: TenantSession, message: SmsMessage, status: Status, *, error: str | None = None
+) -> None:
+    """Advance a (locked) message to a state, forward only: late, repeated, or reordered callbacks change nothing.
 
-    A failure that we assumed, the carrier never having named the text, gives way to the carrier's word.
+    A failure that was assumed because the carrier never reported is overridden by the carrier's report.
     """
     assumed = message.status == "failed" and message.carrier_text_id is None and status in TAKEN
     if ORDER[status] <= ORDER[message.status] and not assumed:
@@ -35,18 +37,18 @@ async def advance(session: TenantSession, message: SmsMessage, status: Status, *
         await ledger.settle_hold(session, "text", message.id, message.cost)
     if status in TAKEN and not taken:
         await _charge(session, message)
-        await publish(session, await event_data(session, SmsSent, message), depth=message.cause_depth)
+        await publish(session, await build_message_event(session, SmsSent, message), depth=message.cause_depth)
 
 
 async def _charge(session: TenantSession, message: SmsMessage) -> None:
-    """The carrier has taken the text: it costs from now on, once."""
+    """Charge a message that the carrier has accepted, once."""
     prices = (await get_policy(session, message.organization_id)).prices
     message.cost += calculate_text_cost(prices, message.segments)
     await ledger.settle_hold(session, "text", message.id, message.cost)
 
 
-async def event_data(session: TenantSession, kind: type[TextEvent], message: SmsMessage) -> TextEvent:
-    """An event about the text as it is now."""
+async def build_message_event(session: TenantSession, kind: type[TextEvent], message: SmsMessage) -> TextEvent:
+    """Build the data of an event about the message as it is now."""
     fields = {
         name: getattr(message, name) for name in TextEvent.model_fields if name not in ("message_id", "contact_name")
     }

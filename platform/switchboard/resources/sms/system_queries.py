@@ -1,4 +1,4 @@
-"""Texts across organizations: what has become due. Run under the system role."""
+"""Queries about text messages that cross organizations."""
 
 from uuid import UUID
 
@@ -11,14 +11,14 @@ from switchboard.resources.sms.models import SmsConversation, SmsMessage
 BATCH = 100
 
 
-async def unattended(session: SystemSession) -> list[tuple[UUID, UUID]]:
-    """Organization and id of each text to which nothing has happened for longer than it may take."""
+async def list_stalled_messages(session: SystemSession) -> list[tuple[UUID, UUID]]:
+    """List the organization and id of messages without progress for too long."""
     rows = select(SmsMessage.organization_id, SmsMessage.id).where(col(SmsMessage.watch_at) < now())
     return list((await session.exec(rows.order_by(col(SmsMessage.watch_at)).limit(BATCH))).all())
 
 
-async def unanswered(session: SystemSession) -> list[tuple[UUID, UUID]]:
-    """Organization and id of each conversation whose answer is due and that nobody is at."""
+async def list_due_answers(session: SystemSession) -> list[tuple[UUID, UUID]]:
+    """List the organization and id of conversations whose answer is due and that no worker has claimed."""
     free = or_(col(SmsConversation.answering_until).is_(None), col(SmsConversation.answering_until) < now())
     rows = select(SmsConversation.organization_id, SmsConversation.id).where(
         col(SmsConversation.reply_due_at) < now(), free

@@ -1,1 +1,1 @@
-"""What an organization has used, month by month."""
+"""Usage of an organization by month."""

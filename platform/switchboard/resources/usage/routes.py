@@ -15,7 +15,8 @@ blueprint = Blueprint("usage", __name__)
 async def get_usage(session: TenantSession) -> UsageOut:
     """Get the current month's usage.
 
-    Months begin and end in the organization's time zone. `cost` is everything charged: calls, texts and numbers.
+    Months begin and end in the organization's time zone. `cost` covers all charges: calls, text messages, and phone
+    numbers.
     """
     return (await usage.summarize_months(session, 1))[0]
 
@@ -25,6 +26,6 @@ async def get_usage(session: TenantSession) -> UsageOut:
 async def get_usage_history(session: TenantSession, query: HistoryQuery) -> UsageHistoryOut:
     """Get usage by month.
 
-    Newest first; months without anything are zeros.
+    Newest first; months without usage are zeros.
     """
     return UsageHistoryOut(items=await usage.summarize_months(session, query.months))

@@ -1,4 +1,4 @@
-"""Usage on the wire (api-decisions, "Objects")."""
+"""API schemas of usage."""
 
 from pydantic import Field
 
@@ -6,7 +6,7 @@ from switchboard.foundation.web.schemas import Answer, Dollars, Query
 
 
 class UsageOut(Answer):
-    """A month's totals, by the organization's time zone."""
+    """A month's totals, in the organization's time zone."""
 
     period: str = Field(examples=["2026-11"])
     call_minutes: float
@@ -23,6 +23,6 @@ class UsageHistoryOut(Answer):
 
 
 class HistoryQuery(Query):
-    """How far back."""
+    """Number of months."""
 
-    months: int = Field(6, ge=1, le=12, description="The current month counts.")
+    months: int = Field(6, ge=1, le=12, description="Includes the current month.")

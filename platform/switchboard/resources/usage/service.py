@@ -1,4 +1,4 @@
-"""Totals by month, from the calls, texts and ledger entries themselves."""
+"""Monthly totals, from calls, text messages, and ledger entries."""
 
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -9,7 +9,7 @@ from switchboard.foundation.database import TenantSession, now
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.usage.schemas import UsageOut
 
-# `zone` cuts the months: a moment belongs to the month that its organization's calendar shows.
+# `zone` cuts the months in the organization's time zone.
 _TOTALS = text(
     """
     select to_char(month, 'YYYY-MM') as period, sum(calls)::int as calls, sum(seconds)::int as seconds, sum(sent)::int as sent,
@@ -31,7 +31,7 @@ _TOTALS = text(
 
 
 async def summarize_months(session: TenantSession, count: int) -> list[UsageOut]:
-    """The last so many months, the current one first; those without anything are zeros."""
+    """Summarize the last months, the current one first; months without usage are zeros."""
     organization = await session.get_one(Organization, session.organization_id)
     zone = ZoneInfo(organization.timezone)
     starts = _starts(now().astimezone(zone), count)

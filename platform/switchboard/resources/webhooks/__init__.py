@@ -1,1 +1,1 @@
-"""Webhook endpoints: who is told of what, and what became of each telling."""
+"""Webhook endpoints, subscriptions, and delivery history."""

@@ -1,4 +1,4 @@
-"""Rules of deliveries: looking them up, replaying one, sending a sample."""
+"""Business rules of deliveries: listing, replay, and test events."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -18,13 +18,13 @@ from switchboard.resources.webhooks.schemas import AllDeliveriesQuery, DeliveryQ
 
 SAMPLE_DURATION = timedelta(seconds=42)
 SAMPLE_METADATA: dict[str, JsonValue] = {"test": True}
-"""By what a receiver tells a made-up event from a true one: it stands in the signed body."""
+"""Metadata that marks a test event for its receiver, in the signed body."""
 
 
 def list_deliveries(
     session: TenantSession, query: DeliveryQuery | None = None, *, target_id: UUID | None = None
 ) -> SelectOfScalar[Delivery]:
-    """The organization's deliveries, filtered."""
+    """Select the organization's deliveries, filtered."""
     rows = session.select(Delivery)
     if target_id is not None:
         rows = rows.where(col(Delivery.target_id) == target_id)
@@ -36,7 +36,7 @@ def list_deliveries(
 
 
 async def get_delivery(session: TenantSession, delivery_id: UUID) -> Delivery:
-    """Raises `NotFound`."""
+    """Return a delivery. Raises `NotFound`."""
     delivery = (await session.exec(list_deliveries(session).where(col(Delivery.id) == delivery_id))).one_or_none()
     if delivery is None:
         raise NotFound
@@ -44,7 +44,7 @@ async def get_delivery(session: TenantSession, delivery_id: UUID) -> Delivery:
 
 
 async def list_attempts(session: TenantSession, delivery_id: UUID) -> list[DeliveryAttempt]:
-    """A delivery's attempts, in order. Raises `NotFound`."""
+    """List a delivery's attempts, in order. Raises `NotFound`."""
     delivery = await get_delivery(session, delivery_id)
     rows = select(DeliveryAttempt).where(
         col(DeliveryAttempt.organization_id) == delivery.organization_id,
@@ -54,7 +54,9 @@ async def list_attempts(session: TenantSession, delivery_id: UUID) -> list[Deliv
 
 
 async def replay_delivery(session: TenantSession, delivery_id: UUID) -> Delivery:
-    """Deliver the same bytes once more, under an id of its own. Raises `NotFound`, `InvalidState` where nobody would receive it."""
+    """Deliver the same body again under a new id. Raises `NotFound`, and `InvalidState` if the receiver is gone or
+    disabled.
+    """
     original = await get_delivery(session, delivery_id)
     rows = select(EventTarget).where(
         col(EventTarget.organization_id) == original.organization_id, col(EventTarget.id) == original.target_id
@@ -67,7 +69,9 @@ async def replay_delivery(session: TenantSession, delivery_id: UUID) -> Delivery
 
 
 async def send_test_event(session: TenantSession, endpoint_id: UUID) -> Delivery:
-    """Deliver a made-up `call.completed`, whatever the endpoint subscribes to. Raises `NotFound`, `InvalidState` for one that is disabled."""
+    """Deliver a made-up `call.completed`, whatever the endpoint subscribes to. Raises `NotFound`, and `InvalidState`
+    for a disabled endpoint.
+    """
     endpoint = await endpoints.get_endpoint(session, endpoint_id)
     _refuse_disabled(endpoint)
     ended = now()

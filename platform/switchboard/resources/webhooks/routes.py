@@ -1,4 +1,4 @@
-"""Endpoints of webhook endpoints, their deliveries and the events there are."""
+"""Endpoints of webhook endpoints, deliveries, and event types."""
 
 from uuid import UUID
 
@@ -47,7 +47,8 @@ async def list_webhook_endpoints(session: TenantSession) -> list[EndpointOut]:
 async def create_webhook_endpoint(session: TenantSession, data: EndpointCreate) -> EndpointCreated:
     """Create a webhook endpoint.
 
-    The answer holds its signing secret, which is not shown again. The address must be public; private, loopback and reserved ones are refused.
+    The response holds its signing secret, which is not shown again. The address must be public; private, loopback, and
+    reserved addresses are refused.
     """
     runtime = current_runtime()
     made, secret = await webhooks.create_endpoint(session, data, keyring=runtime.keyring, outbound=runtime.outbound)
@@ -66,7 +67,8 @@ async def get_webhook_endpoint(session: TenantSession, endpoint_id: UUID) -> End
 async def update_webhook_endpoint(session: TenantSession, endpoint_id: UUID, data: EndpointUpdate) -> EndpointOut:
     """Update a webhook endpoint.
 
-    Only the given fields change. A disabled endpoint gets no new deliveries and its pending ones wait; enabled again, they go on.
+    Only the given fields change. A disabled endpoint gets no new deliveries and its pending ones wait; they continue
+    when it is enabled.
     """
     return EndpointOut.of(
         await webhooks.update_endpoint(session, endpoint_id, data, outbound=current_runtime().outbound)
@@ -78,7 +80,7 @@ async def update_webhook_endpoint(session: TenantSession, endpoint_id: UUID, dat
 async def delete_webhook_endpoint(session: TenantSession, endpoint_id: UUID) -> None:
     """Delete a webhook endpoint.
 
-    What was on its way to it is not delivered any more.
+    Its pending deliveries are not sent.
     """
     await webhooks.delete_endpoint(session, endpoint_id)
 
@@ -98,7 +100,7 @@ async def list_webhook_endpoint_deliveries(
 async def rotate_webhook_secret(session: TenantSession, endpoint_id: UUID, query: RotateQuery) -> RotatedSecret:
     """Rotate an endpoint's secret.
 
-    With grace each delivery is signed by both secrets for 24 hours; a secret from a rotation before that ends at once.
+    With grace each delivery is signed with both secrets for 24 hours; a secret from an earlier rotation ends at once.
     """
     rotated, secret = await webhooks.rotate_endpoint_secret(
         session, endpoint_id, grace=query.grace, keyring=current_runtime().keyring
@@ -111,7 +113,8 @@ async def rotate_webhook_secret(session: TenantSession, endpoint_id: UUID, query
 async def send_test_event(session: TenantSession, endpoint_id: UUID) -> DeliveryOut:
     """Send a test event.
 
-    A made-up `call.completed` with `"metadata": {"test": true}`, whatever the endpoint subscribes to; an addition to the specification.
+    A made-up `call.completed` with `"metadata": {"test": true}`, whatever the endpoint subscribes to; an addition to
+    the specification.
     """
     return DeliveryOut.of(await deliveries.send_test_event(session, endpoint_id))
 
@@ -121,7 +124,7 @@ async def send_test_event(session: TenantSession, endpoint_id: UUID) -> Delivery
 async def list_webhook_deliveries(session: TenantSession, query: AllDeliveriesQuery) -> Page[DeliveryOut]:
     """List all deliveries.
 
-    Those to the webhooks of agents and of the integration too; an addition to the specification.
+    Includes deliveries to the webhooks of agents and of the integration; an addition to the specification.
     """
     return await page(session, deliveries.list_deliveries(session, query), DeliveryOut.of, query)
 
@@ -153,7 +156,7 @@ async def list_delivery_attempts(session: TenantSession, delivery_id: UUID) -> A
 async def replay_delivery(session: TenantSession, delivery_id: UUID) -> DeliveryOut:
     """Replay a delivery.
 
-    Makes a new delivery of the same body to the same endpoint, with an id of its own and `replayed_from_id`.
+    Creates a new delivery of the same body to the same endpoint, with its own id and `replayed_from_id`.
     """
     return DeliveryOut.of(await deliveries.replay_delivery(session, delivery_id))
 

@@ -1,4 +1,4 @@
-"""Webhook endpoints and deliveries on the wire (specification, "Webhook endpoint", "Webhook delivery")."""
+"""API schemas of webhook endpoints and deliveries."""
 
 import json
 from typing import Annotated
@@ -15,10 +15,10 @@ Url = Annotated[str, Field(min_length=1, max_length=2048, examples=["https://exa
 
 
 class EndpointFields(RequestBody):
-    """What create and update have in common."""
+    """Fields that create and update share."""
 
     description: str | None = Field(None, max_length=1000)
-    events: EventNames | None = Field(None, description="Event names; omitted, null or empty: every event.")
+    events: EventNames | None = Field(None, description="Event names; omitted, null, or empty: every event.")
 
 
 class EndpointCreate(EndpointFields):
@@ -30,16 +30,16 @@ class EndpointCreate(EndpointFields):
         }
     )
 
-    url: Url = Field(description="Publicly reachable; https is strongly recommended.")
+    url: Url = Field(description="A public address; https is strongly recommended.")
 
 
 class EndpointUpdate(EndpointFields, PartialBody):
-    """Only the fields that are given change."""
+    """A partial update of an endpoint."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"enabled": True}]})
 
-    url: Url = Field("", description="Deliveries that are pending go to the new address.")
-    enabled: bool = Field(True, description="Enabling starts `consecutive_failures` anew; what was pending goes on.")
+    url: Url = Field("", description="Pending deliveries go to the new address.")
+    enabled: bool = Field(True, description="Enabling resets `consecutive_failures`; pending deliveries continue.")
 
 
 class EndpointOut(Answer):
@@ -52,7 +52,7 @@ class EndpointOut(Answer):
     enabled: bool
     has_secret: bool
     consecutive_failures: int = Field(
-        description="Deliveries that ended failed since the last success; the 20th disables the endpoint."
+        description="Deliveries that ended `failed` since the last success; the 20th disables the endpoint."
     )
     previous_secret_expires_at: Moment | None
     created_at: Moment
@@ -64,42 +64,42 @@ class EndpointOut(Answer):
 
 
 class EndpointCreated(EndpointOut):
-    """A webhook endpoint with its signing secret, which is shown this once."""
+    """A webhook endpoint with its signing secret, which is shown only once."""
 
     secret: str = Field(examples=["whsec_…"])
 
 
 class RotateQuery(Query):
-    """How to rotate."""
+    """Options of a rotation."""
 
-    grace: bool = Field(True, description="Whether the previous secret signs beside the new one for 24 hours.")
+    grace: bool = Field(True, description="Whether the previous secret also signs for 24 hours.")
 
 
 class RotatedSecret(Answer):
-    """The new secret, shown this once."""
+    """The new secret, which is shown only once."""
 
     secret: str = Field(examples=["whsec_…"])
     previous_secret_expires_at: Moment | None = Field(
-        description="When the previous secret stops signing; null when it has stopped already."
+        description="When the previous secret stops signing; null if it already has."
     )
 
 
 class DeliveryQuery(PageQuery):
     """Filters of an endpoint's deliveries."""
 
-    status: str | None = Field(None, max_length=64, description="pending, delivered or failed")
+    status: str | None = Field(None, max_length=64, description="`pending`, `delivered`, or `failed`")
 
 
 class AllDeliveriesQuery(DeliveryQuery):
     """Filters of all deliveries."""
 
-    target_kind: str | None = Field(None, max_length=64, description="endpoint, agent or integration")
+    target_kind: str | None = Field(None, max_length=64, description="`endpoint`, `agent`, or `integration`")
 
 
 class DeliveryOut(Answer):
     """A webhook delivery."""
 
-    id: UUID = Field(description="The `X-Webhook-Delivery-Id`.")
+    id: UUID = Field(description="Value of `X-Webhook-Delivery-Id`.")
     endpoint_id: UUID | None = Field(description="Null for the webhook of an agent or of the integration.")
     target_kind: str
     event_type: str
@@ -109,7 +109,7 @@ class DeliveryOut(Answer):
     last_status_code: int | None
     last_error: str | None
     replayed_from_id: UUID | None
-    payload: dict[str, JsonValue] = Field(description="The body as it is sent: `event`, `data`, `timestamp`.")
+    payload: dict[str, JsonValue] = Field(description="The body as sent: `event`, `data`, `timestamp`.")
     created_at: Moment
     delivered_at: Moment | None
 
@@ -122,7 +122,7 @@ class DeliveryOut(Answer):
 
 
 class AttemptOut(Answer):
-    """One request of a delivery. What the receiver answered beside its status is not kept."""
+    """One request of a delivery. Of the receiver's response only the status is stored."""
 
     number: int
     started_at: Moment

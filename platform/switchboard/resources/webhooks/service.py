@@ -1,4 +1,4 @@
-"""Rules of webhook endpoints."""
+"""Business rules of webhook endpoints."""
 
 import secrets
 from datetime import timedelta
@@ -23,18 +23,18 @@ GRACE = timedelta(hours=24)
 
 
 def list_endpoints(session: TenantSession) -> SelectOfScalar[EventTarget]:
-    """The organization's endpoints."""
+    """Select the organization's endpoints."""
     return session.select(EventTarget).where(col(EventTarget.kind) == "endpoint")
 
 
 async def get_all_endpoints(session: TenantSession) -> list[EventTarget]:
-    """The organization's endpoints, newest first."""
+    """List the organization's endpoints, newest first."""
     rows = list_endpoints(session).order_by(col(EventTarget.created_at).desc(), col(EventTarget.id).desc())
     return list((await session.exec(rows)).all())
 
 
 async def get_endpoint(session: TenantSession, endpoint_id: UUID, *, lock: bool = False) -> EventTarget:
-    """Raises `NotFound`."""
+    """Return an endpoint. Raises `NotFound`."""
     rows = list_endpoints(session).where(col(EventTarget.id) == endpoint_id)
     endpoint = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
     if endpoint is None:
@@ -45,14 +45,16 @@ async def get_endpoint(session: TenantSession, endpoint_id: UUID, *, lock: bool 
 async def create_endpoint(
     session: TenantSession, data: EndpointCreate, *, keyring: KeyRing, outbound: OutboundClient
 ) -> tuple[EventTarget, str]:
-    """Make an endpoint; its secret is answered once. Raises `ValidationFailed` for an address, `InvalidState` for the eleventh."""
+    """Create an endpoint; return it with its secret. Raises `ValidationFailed` for an address, and `InvalidState`
+    for the eleventh endpoint.
+    """
     organization_id = session.organization_id
-    # Two that are created at once must count each other.
+    # Serialize concurrent creations, so that they count each other.
     await session.exec(
         select(func.pg_advisory_xact_lock(func.hashtextextended(f"webhook endpoints {organization_id}", 0)))
     )
     if len(await get_all_endpoints(session)) >= MOST_ENDPOINTS:
-        raise InvalidState(f"An organization may hold {MOST_ENDPOINTS} webhook endpoints.")
+        raise InvalidState(f"An organization can have {MOST_ENDPOINTS} webhook endpoints.")
     endpoint = EventTarget(
         id=new_id(),
         organization_id=organization_id,
@@ -88,7 +90,7 @@ async def update_endpoint(
 
 
 async def delete_endpoint(session: TenantSession, endpoint_id: UUID) -> None:
-    """Delete an endpoint; what was on its way to it fails. Raises `NotFound`."""
+    """Delete an endpoint; its pending deliveries fail. Raises `NotFound`."""
     endpoint = await get_endpoint(session, endpoint_id)
     await remove_target(session, endpoint.id)
 
@@ -96,7 +98,9 @@ async def delete_endpoint(session: TenantSession, endpoint_id: UUID) -> None:
 async def rotate_endpoint_secret(
     session: TenantSession, endpoint_id: UUID, *, grace: bool, keyring: KeyRing
 ) -> tuple[EventTarget, str]:
-    """Make a new secret. With grace the one before signs too for 24 hours, and one before that does not any more. Raises `NotFound`."""
+    """Replace the secret. With grace the previous one also signs for 24 hours, and an older one ends. Raises
+    `NotFound`.
+    """
     endpoint = await get_endpoint(session, endpoint_id, lock=True)
     endpoint.previous_secret = endpoint.secret if grace else None
     endpoint.previous_secret_expires_at = now() + GRACE if grace else None

@@ -66,7 +66,11 @@ async def search_numbers_page(visitor: Visitor, session: TenantSession, query: S
     if query.country:
         form, found = await _search(visitor, query)
     return await render(
-        "dashboard/numbers/search.html", form=form, found=found, countries=COUNTRIES, price=await rent.price(session)
+        "dashboard/numbers/search.html",
+        form=form,
+        found=found,
+        countries=COUNTRIES,
+        price=await rent.get_monthly_price(session),
     )
 
 
@@ -90,7 +94,7 @@ async def order_page(session: TenantSession, query: OrderQuery, form: Form) -> s
         form=form.starting_with({"phone_number": query.phone_number}),
         number=query.phone_number,
         agents=await agents.get_agent_names(session),
-        price=await rent.price(session),
+        price=await rent.get_monthly_price(session),
     )
 
 

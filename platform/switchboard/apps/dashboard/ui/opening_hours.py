@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from pydantic import JsonValue
 
 from switchboard.apps.dashboard.forms.rows import kept_rows
-from switchboard.resources.phone_numbers.schedule import Schedule, is_open, next_change
+from switchboard.resources.phone_numbers.schedule import Schedule, find_next_change, is_open
 
 HOURS: Final = ("schedule", "sms_schedule")
 """The fields of a number that are opening hours."""
@@ -28,7 +28,7 @@ class Opening:
         rule = Schedule.model_validate(schedule) if schedule else None
         if rule is None or not rule.enabled:
             return cls(True, "always open")
-        opened, change = is_open(rule, moment), next_change(rule, moment)
+        opened, change = is_open(rule, moment), find_next_change(rule, moment)
         said = "open" if opened else "closed"
         if change is None:
             return cls(opened, f"{said} for more than a week")

@@ -67,7 +67,7 @@ async def new_simulation_page(session: TenantSession, agent_id: UUID, query: Fre
         if like is None:
             raise NotFound
         values = forms.shown(await simulations.get_simulation(session, agent_id, like))
-    can_ring = await simulations.simulated_number(session, current_runtime().registry, agent_id) is not None
+    can_ring = await simulations.find_simulated_number(session, current_runtime().registry, agent_id) is not None
     tools = sorted(
         {
             *BUILT_IN_TOOLS,
