@@ -23,13 +23,13 @@ async def entries(caller: Caller, query: str = "") -> list[Json]:
 
 
 async def test_a_number_is_listed_found_and_taken_off(caller: Caller) -> None:
-    created = await caller.post("/v1/do-not-call", {"phone_number": NUMBER, "note": " Asked by letter. "})
+    created = await caller.post("/v1/do-not-call", {"phone_number": NUMBER, "note": " Requested by letter. "})
     assert created.status == 201
     assert set(created.json) == {"id", "phone_number", "source", "note", "created_at"}
     assert (created.json["phone_number"], created.json["source"], created.json["note"]) == (
         NUMBER,
         "api",
-        "Asked by letter.",
+        "Requested by letter.",
     )
     await caller.post("/v1/do-not-call", {"phone_number": OTHER})
     assert [entry["phone_number"] for entry in await entries(caller)] == [OTHER, NUMBER]

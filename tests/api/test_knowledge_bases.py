@@ -230,4 +230,4 @@ async def test_files_come_as_base64(caller: Caller) -> None:
     data = base64.b64encode(b"%PDF-1.4 broken").decode()
     refused = await caller.post(f"/v1/knowledge-bases/{base}/documents", {"filename": "a.pdf", "content": data})
     assert (refused.status, faults(refused)) == (422, ["content"])
-    assert "not a PDF file" in str(refused.json["detail"])
+    assert "not a readable PDF file" in str(refused.json["detail"])

@@ -86,7 +86,7 @@ async def test_an_action_that_kills_its_worker_each_time_is_given_up(
     run = await run_now(caller, automation)
     assert (run["status"], run["error_message"]) == (
         "failed",
-        "actions.0 (tag_contact) failed: The worker stopped each time that it was at it.",
+        "actions.0 (tag_contact) failed: The worker stopped during each attempt.",
     )
 
 

@@ -195,7 +195,7 @@ async def test_a_failed_run_is_taken_up_where_it_failed(caller: Caller, runtime:
 @pytest.mark.parametrize(
     ("action", "message"),
     [
-        ("404", "the endpoint returned status 404"), ("302", "the endpoint answered 302"),
+        ("404", "the endpoint returned status 404"), ("302", "the endpoint returned status 302"),
         (http("http://{{ data.body }}/"), "destination address is not allowed"),
         ({"type": "tag_contact", "params": {"phone_number": "{{ data.body }}", "tag": "x"}}, "params.phone_number: must be an E.164 phone number"),
         ({"type": "tag_contact", "params": {"phone_number": CONTACT, "tag": "{{ data.bdoy }}"}}, "params.tag: there is no bdoy"),
@@ -304,7 +304,7 @@ async def test_a_plugins_action_may_break_hang_and_ask_to_be_called_again(
     broken, hanging, polling = [await make(caller, echo(what)) for what in ("break", "hang", "poll")]
     await publish_text(runtime, caller)
     await work_through(runtime, caller)
-    assert actions_of(await run_now(caller, broken))[0]["error"] == "The action broke: RuntimeError."
+    assert actions_of(await run_now(caller, broken))[0]["error"] == "The action raised RuntimeError."
     assert "took longer" in str(actions_of(await run_now(caller, hanging))[0]["error"])
     for _ in range(5):
         await time_passes(runtime, caller)
@@ -358,7 +358,7 @@ async def test_machines_that_answer_each_other_stop(
         await work_through(runtime, caller)
     found = await runs_of(caller, automation)
     assert [run["status"] for run in found] == ["failed", "completed", "completed"]
-    assert "2 times within the hour" in str(found[0]["error_message"])
+    assert "2 text messages within the hour" in str(found[0]["error_message"])
 
 
 async def test_old_runs_are_forgotten_and_still_counted(caller: Caller, runtime: Runtime) -> None:

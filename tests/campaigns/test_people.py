@@ -45,11 +45,11 @@ def test_each_line_that_cannot_be_used_is_told_with_its_number() -> None:
     found = parse_contact_list(text, region=None, layout=ColumnLayout(0, 1, header=False))
     assert [person.phone_number for person in found.people] == ["+15550100001"]
     assert [(fault.line, fault.message) for fault in found.faults] == [
-        (2, "12 has no country: write it like +15550100001"),
-        (3, "two\nlines has no country: write it like +15550100001"),
+        (2, "12 has no country code: write it like +15550100001"),
+        (3, "two\nlines has no country code: write it like +15550100001"),
         (5, "has no phone number"),
-        (6, "555 0100 has no country: write it like +15550100001"),
-        (7, "+15550100003 ext. 5 is no phone number"),
+        (6, "555 0100 has no country code: write it like +15550100001"),
+        (7, "+15550100003 ext. 5 is not a phone number"),
         (8, "String should have at most 255 characters"),
     ]
 

@@ -36,7 +36,7 @@ async def test_what_is_wrong_stands_at_its_field_and_nothing_typed_is_lost(peopl
     await owner.post("/dashboard/contacts/new", {"phone_number": "+15550100001"})
     twice = await owner.post("/dashboard/contacts/new", {"phone_number": "+15550100001"})
     assert twice.status == 409
-    assert "There is a contact with this phone number already." in twice.html
+    assert "A contact with this phone number exists already." in twice.html
 
 
 async def test_nobody_sees_another_organizations_contacts(people: People, caller: Caller, stranger: Caller) -> None:

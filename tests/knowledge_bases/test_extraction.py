@@ -180,12 +180,12 @@ async def test_base64_may_be_broken_into_lines() -> None:
 @pytest.mark.parametrize(
     ("content_type", "content", "told"),
     [
-        ("application/json", '{"a": 1', "is not JSON"), ("application/json", "[" * 100_000, "nested too deeply"),
+        ("application/json", '{"a": 1', "is not readable JSON"), ("application/json", "[" * 100_000, "nested too deeply"),
         ("application/json", "[" * 100 + "1" + "]" * 100, "deeper than 64"), ("application/json", "9" * 5000, "number too long"),
-        ("application/json", "[]", "holds no text"), ("text/html", "<script>x</script>", "holds no text"), ("text/csv", "\n;\n", "holds no text"),
-        (PDF, encoded(b"no pdf"), "is not a PDF file"), (PDF, encoded(pdf("")), "pictures of pages are not read"), (PDF, "???", "base64"),
-        (DOCX, encoded(b"no zip"), "is not a DOCX file"), (DOCX, docx("<w:document>", name="other.xml"), "is not a DOCX file"),
-        (DOCX, docx("<not closed"), "is not a DOCX file"), (DOCX, docx(f"<w:document {WORD}/>"), "holds no text"),
+        ("application/json", "[]", "contains no text"), ("text/html", "<script>x</script>", "contains no text"), ("text/csv", "\n;\n", "contains no text"),
+        (PDF, encoded(b"no pdf"), "is not a readable PDF file"), (PDF, encoded(pdf("")), "scanned pages are not read"), (PDF, "???", "base64"),
+        (DOCX, encoded(b"no zip"), "is not a readable DOCX file"), (DOCX, docx("<w:document>", name="other.xml"), "is not a readable DOCX file"),
+        (DOCX, docx("<not closed"), "is not a readable DOCX file"), (DOCX, docx(f"<w:document {WORD}/>"), "contains no text"),
     ],
 )  # fmt: skip
 async def test_what_cannot_be_read_is_refused_in_words(content_type: str, content: str, told: str) -> None:

@@ -158,7 +158,10 @@ async def test_one_that_kills_its_processes_is_given_up_with_a_message(runtime: 
     document = await add(caller)
     await change(runtime, caller, document, status="processing", attempts=3, process_after=now() - LONG_AGO)
     assert not await indexing.claim_document(runtime, caller.organization_id, UUID(str(document["id"])))
-    assert await state(caller, document) == ("failed", "Processing was broken off 3 times; is the document too large?")
+    assert await state(caller, document) == (
+        "failed",
+        "Processing was interrupted 3 times. The document may be too large.",
+    )
 
 
 async def test_a_document_that_somebody_is_at_is_left_alone(runtime: Runtime, caller: Caller) -> None:
@@ -326,7 +329,7 @@ async def test_a_model_that_changes_behind_its_name_is_refused_and_never_mixed(
     fresh_words.setattr(WordsEmbedding, "size", 32)
     second = await add(caller, "You may park behind the church.", first["knowledge_base_id"])
     assert second["status"] == "failed"
-    assert "words-64/64, but the provider answers words/words-32/32: run `switchboard knowledge reindex`" in str(
+    assert "words-64/64, but the provider returns words/words-32/32: run `switchboard knowledge reindex`" in str(
         second["error_message"]
     )
     refused = await caller.post("/v1/knowledge-bases/search", {"query": "bakery"})

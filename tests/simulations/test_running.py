@@ -104,7 +104,7 @@ async def test_a_worker_whose_claim_has_passed_on_writes_nothing(bench: Bench, m
         await bench.set(simulation_id, attempts=2)
         return await judge(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(runner, "judge", overtaken)
+    monkeypatch.setattr(runner, "evaluate_assertions", overtaken)
     assert ((await bench.run(simulation_id))["status"], await bench.told()) == ("running", 0)
 
 
@@ -123,7 +123,7 @@ async def test_what_was_said_so_far_is_shown_while_it_runs(bench: Bench, monkeyp
         assert (found["status"], found["transcript"][0]) == ("running", {"role": "user", "content": "Hello"})  # type: ignore[index]
         return await judge(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(runner, "judge", when_shown)
+    monkeypatch.setattr(runner, "evaluate_assertions", when_shown)
     assert (await bench.run(simulation_id))["status"] == "passed"
 
 

@@ -27,11 +27,13 @@ from switchboard.resources.agents.models import Agent
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_embedding_cost, calculate_model_cost
 from switchboard.resources.identity.service import get_policy
-from switchboard.resources.simulations import audio_mode, service, text_mode
+from switchboard.resources.simulations import service
+from switchboard.resources.simulations.audio_mode import run_audio_conversation
 from switchboard.resources.simulations.judge import evaluate_assertions
 from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.result import SimulatedConversation, SimulationError
 from switchboard.resources.simulations.schemas import ASSERTIONS
+from switchboard.resources.simulations.text_mode import run_text_conversation
 from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
@@ -54,7 +56,8 @@ async def run_claimed_simulation(runtime: Runtime, organization_id: UUID, agent_
     began, played, criteria, fault = time.monotonic(), SimulatedConversation(), list[SimulationCriterion](), None
     try:
         async with _held(runtime, simulation, played), asyncio.timeout(MAX_SECONDS):
-            await (audio_mode if simulation.mode == "audio" else text_mode).hold(runtime, simulation, agent, played)
+            run_conversation = run_audio_conversation if simulation.mode == "audio" else run_text_conversation
+            await run_conversation(runtime, simulation, agent, played)
             criteria = await evaluate_assertions(
                 runtime, agent, ASSERTIONS.validate_python(simulation.assertions), played
             )
