@@ -12,8 +12,8 @@ from typing import Generic, TypeVar
 import aiohttp
 import numpy as np
 from aiohttp import web
-from switchboard.engine.conversation.media.g711 import decode
 from switchboard.plugin_sdk import SimulatedCall
+from switchboard.plugin_sdk.audio import decode_audio
 from switchboard_offline.loopback.callbacks import Calling, Ended, Post
 from switchboard_offline.loopback.leg import Leg
 from switchboard_offline.loopback.persons import Directory, voice
@@ -181,6 +181,6 @@ def stereo(leg: Leg) -> bytes:
         recording.setnchannels(2)
         recording.setsampwidth(2)
         recording.setframerate(8000)
-        sides = [decode(bytes(side), "mulaw") for side in (leg.phone.said, leg.phone.heard)]
+        sides = [decode_audio(bytes(side), "mulaw") for side in (leg.phone.said, leg.phone.heard)]
         recording.writeframes(np.stack(sides, axis=1).astype("<i2").tobytes())
     return file.getvalue()

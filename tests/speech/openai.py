@@ -5,7 +5,7 @@ import wave
 
 import numpy as np
 from aiohttp import BodyPartReader, web
-from switchboard.engine.conversation.media.g711 import encode
+from switchboard.plugin_sdk.audio import encode_audio
 from switchboard_offline.espeak import speak
 
 from tests.speech.vendor import KEY, Vendor, understood
@@ -55,7 +55,7 @@ class OpenAI(Vendor):
             assert file.getparams()[:3] == (1, 2, 8000)
             samples = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2")
         hints = tuple(form["prompt"].split(", ")) if "prompt" in form else ()
-        return web.json_response({"text": f" {await understood(encode(samples, 'mulaw'), hints)} "})
+        return web.json_response({"text": f" {await understood(encode_audio(samples, 'mulaw'), hints)} "})
 
     async def _speak(self, request: web.Request) -> web.StreamResponse:
         body = self.asked[-1].body

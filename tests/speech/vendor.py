@@ -10,8 +10,8 @@ from typing import Self, TypeVar
 
 import numpy as np
 from aiohttp import web
-from switchboard.engine.conversation.media.g711 import decode, encode
 from switchboard.plugin_sdk import Provider, ProviderSettings, SpeechRequest, SpeechToTextStream, Transcript, Word
+from switchboard.plugin_sdk.audio import decode_audio, encode_audio
 from switchboard_offline.espeak import EspeakTextToSpeech, speak
 from switchboard_offline.pocketsphinx import hear
 
@@ -110,7 +110,7 @@ async def next_of(stream: SpeechToTextStream) -> Transcript:
 
 
 def mulaw(pcm: bytes) -> bytes:
-    return encode(np.frombuffer(pcm, dtype="<i2"), "mulaw")
+    return encode_audio(np.frombuffer(pcm, dtype="<i2"), "mulaw")
 
 
 def spoken(text: str = SENTENCE) -> bytes:
@@ -120,7 +120,7 @@ def spoken(text: str = SENTENCE) -> bytes:
 
 async def understood(audio: bytes, hints: tuple[str, ...] = PHRASES) -> str:
     """What real recognition hears in mu-law."""
-    return await hear(decode(audio, "mulaw").tobytes(), hints)
+    return await hear(decode_audio(audio, "mulaw").tobytes(), hints)
 
 
 async def synthesized(text: str, speed: float) -> tuple[bytes, list[Word]]:

@@ -1,7 +1,17 @@
 """What integrators import, and nothing else of the platform: the hooks, a base class for each capability, and its value types."""
 
 from switchboard.plugin_sdk.actions import ActionContext, ActionError, ActionParams, ActionPostponed, AutomationAction
-from switchboard.plugin_sdk.audio import PHONE_MULAW, PHONE_PCM, AudioFormat, Encoding, Word
+from switchboard.plugin_sdk.audio import (
+    PHONE_MULAW,
+    PHONE_PCM,
+    AudioFormat,
+    Encoding,
+    Samples,
+    Word,
+    decode_audio,
+    encode_audio,
+    transcode_audio,
+)
 from switchboard.plugin_sdk.browser_phone import BrowserPhone, BrowserSocket
 from switchboard.plugin_sdk.embeddings import EmbeddingProvider, Embeddings
 from switchboard.plugin_sdk.hooks import PublishedEvent, hookimpl
@@ -137,6 +147,7 @@ __all__ = [
     "RecordingReady",
     "RecordingStream",
     "RejectCall",
+    "Samples",
     "SimulatedCall",
     "SimulatedCarrier",
     "SpeechChunk",
@@ -163,6 +174,9 @@ __all__ = [
     "VectorStore",
     "Voice",
     "Word",
+    "decode_audio",
+    "encode_audio",
     "hookimpl",
     "sip_failure",
+    "transcode_audio",
 ]

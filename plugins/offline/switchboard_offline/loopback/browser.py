@@ -8,12 +8,12 @@ from collections import deque
 from typing import Final, Literal, TypeAlias
 
 import msgspec
-from switchboard.plugin_sdk import BrowserSocket, CallbackUrls, Frame
+from switchboard.plugin_sdk import BrowserSocket, CallbackUrls, Frame, transcode_audio
 
 from switchboard_offline.loopback.callbacks import Calling
 from switchboard_offline.loopback.caller import Caller
 from switchboard_offline.loopback.exchange import Exchange
-from switchboard_offline.loopback.g711 import SILENCE, decode, encode, frames
+from switchboard_offline.loopback.frames import SILENT_FRAME, split_frames
 from switchboard_offline.loopback.leg import Leg
 from switchboard_offline.loopback.persons import Directory, Person
 from switchboard_offline.loopback.phone import Phone
@@ -171,12 +171,12 @@ class BrowserCaller(Caller):
         """What comes in a burst after a stall is dropped: it would stay late for good."""
         if len(pcm) % 2 or len(pcm) > MOST_BYTES or phone.unsaid > MOST_LATE:
             return
-        cushion = [] if phone.unsaid else [SILENCE] * CUSHION
-        phone.add([*cushion, *frames(encode(pcm))])
+        cushion = [] if phone.unsaid else [SILENT_FRAME] * CUSHION
+        phone.add([*cushion, *split_frames(transcode_audio(pcm, "pcm16", "mulaw"))])
 
     async def _send(self) -> None:
         while True:
             await self._news.wait()
             self._news.clear()
             while self._heard:
-                await self._socket.send(decode(self._heard.popleft()))
+                await self._socket.send(transcode_audio(self._heard.popleft(), "mulaw", "pcm16"))

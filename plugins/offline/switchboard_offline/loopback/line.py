@@ -10,7 +10,7 @@ import aiohttp
 from switchboard.plugin_sdk.json_media import Digit, Dtmf, Mark, Named, Stop
 
 from switchboard_offline.loopback.codec import Clear, Media, Start, StreamStart, media, read_command, write
-from switchboard_offline.loopback.g711 import FRAME_BYTES, SILENCE, frames
+from switchboard_offline.loopback.frames import FRAME_BYTES, SILENT_FRAME, split_frames
 from switchboard_offline.loopback.phone import FRAME_SECONDS, Phone
 
 CABLE_FRAMES: Final = 10
@@ -127,7 +127,7 @@ class Announcement:
     """Says something once, and then nothing."""
 
     def __init__(self, audio: bytes, said: Callable[[], None]) -> None:
-        self._frames = deque(frames(audio))
+        self._frames = deque(split_frames(audio))
         self._said = said
 
     async def run(self) -> None:
@@ -135,7 +135,7 @@ class Announcement:
 
     async def exchange(self, frame: bytes) -> bytes:
         if not self._frames:
-            return SILENCE
+            return SILENT_FRAME
         said = self._frames.popleft()
         if not self._frames:
             self._said()
@@ -163,7 +163,7 @@ class CableEnd:
 
     async def exchange(self, frame: bytes) -> bytes:
         self.sent.append(frame)
-        return self.heard.popleft() if self.heard else SILENCE
+        return self.heard.popleft() if self.heard else SILENT_FRAME
 
     async def press(self, digit: str) -> None:
         self.other.hear_digit(digit)

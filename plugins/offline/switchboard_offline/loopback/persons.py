@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
-from switchboard.plugin_sdk import INVALID_NUMBER, CallProgress, ProviderError
+from switchboard.plugin_sdk import INVALID_NUMBER, CallProgress, ProviderError, encode_audio, transcode_audio
 from switchboard.plugin_sdk.telephony import CallOutcome
 
 from switchboard_offline.espeak import speak
-from switchboard_offline.loopback.g711 import encode
 from switchboard_offline.loopback.phone import Phone
 
 Person: TypeAlias = Callable[[Phone], Awaitable[None]]
@@ -21,7 +20,7 @@ ANSWER_SECONDS: Final = 20.0
 """A person waits so long for an answer."""
 FRIENDLY: Final = ("Hello, who is speaking please?", "Thank you, that is all. Goodbye.")
 VOICEMAIL: Final = "You have reached my voicemail. Please leave a message after the tone."
-_TONE: Final = (8000 * np.sin(2 * np.pi * 1000 * np.arange(4000) / 8000)).astype("<i2").tobytes()
+_TONE: Final = encode_audio((8000 * np.sin(2 * np.pi * 1000 * np.arange(4000) / 8000)).astype(np.int16), "mulaw")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,8 @@ async def say(phone: Phone, text: str) -> None:
 
 async def voice(text: str) -> bytes:
     """A text as mu-law audio."""
-    return encode(await asyncio.to_thread(speak, text, sample_rate=8000))
+    pcm = await asyncio.to_thread(speak, text, sample_rate=8000)
+    return transcode_audio(pcm, "pcm16", "mulaw")
 
 
 def talker(lines: Sequence[bytes], tell: Callable[[CallProgress], None] = lambda _: None) -> Person:
@@ -73,7 +73,7 @@ def _reader(texts: Sequence[str]) -> Person:
 
 async def _voicemail(phone: Phone) -> None:
     await say(phone, VOICEMAIL)
-    await phone.say(encode(_TONE))
+    await phone.say(_TONE)
     phone.machine_beeped()
     await phone.listen(ANSWER_SECONDS)
 

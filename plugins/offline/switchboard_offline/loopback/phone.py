@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from switchboard_offline.loopback.g711 import SILENCE, frames, voiced
+from switchboard_offline.loopback.frames import SILENT_FRAME, is_audible, split_frames
 
 FRAME_SECONDS: Final = 0.02
 PAUSE_SECONDS: Final = 0.6
@@ -36,15 +36,15 @@ class Phone:
     def speak(self) -> bytes:
         """The next 20 ms of what is said."""
         if not self._queue:
-            return SILENCE
+            return SILENT_FRAME
         frame = self._queue.popleft()
-        if voiced(frame):
+        if is_audible(frame):
             self.last_said = self.now
         return frame
 
     def hear(self, said: bytes, heard: bytes) -> None:
         """20 ms have passed, in which this was said and that was heard."""
-        if voiced(heard):
+        if is_audible(heard):
             self.last_heard = self.now
             self.voiced_frames += 1
         if len(self.heard) < RECORDED_BYTES:
@@ -61,7 +61,7 @@ class Phone:
 
     async def say(self, audio: bytes) -> None:
         """Speak mu-law audio; returns when it has been spoken."""
-        self.add(frames(audio))
+        self.add(split_frames(audio))
         while self._queue:
             await self.wait()
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import soxr
-from switchboard.plugin_sdk import CallProgress, ProviderError, SimulatedCall, SpokenLine
+from switchboard.plugin_sdk import CallProgress, ProviderError, SimulatedCall, SpokenLine, encode_audio
 
 from switchboard_offline.loopback.callbacks import Calling, Ended, Post
 from switchboard_offline.loopback.caller import Caller
-from switchboard_offline.loopback.g711 import encode
 from switchboard_offline.loopback.leg import Leg
 from switchboard_offline.loopback.persons import Directory, Person, talker, voice
 from switchboard_offline.loopback.phone import FRAME_SECONDS
@@ -38,7 +37,7 @@ def _read_wav(path: Path) -> bytes:
         raise ProviderError(f"{path} cannot be read as WAV: {error}", retryable=False) from error
     mono = samples.astype(np.float32).mean(axis=1)
     at_8k = soxr.resample(mono, rate, 8000) if rate != 8000 else mono
-    return encode(np.clip(np.rint(at_8k), -32_768, 32_767).astype("<i2").tobytes())
+    return encode_audio(np.clip(np.rint(at_8k), -32_768, 32_767).astype(np.int16), "mulaw")
 
 
 class Simulation(Caller):
