@@ -37,11 +37,11 @@ from switchboard.plugin_sdk.recordings import stream_recording
 from switchboard_telephony_telnyx import stock
 from switchboard_telephony_telnyx.callbacks import Connect, HangUp, Reader, Speak
 from switchboard_telephony_telnyx.codec import TelnyxCodec
-from switchboard_telephony_telnyx.errors import made, not_placed, over_is_fine, part
+from switchboard_telephony_telnyx.errors import ignore_ended_call, read_field, require_created_id, translate_dial_error
 from switchboard_telephony_telnyx.settings import TelnyxSettings
 from switchboard_telephony_telnyx.signatures import verified
 from switchboard_telephony_telnyx.state import CallState, media_digest, read_state, write_state
-from switchboard_telephony_telnyx.transport import asked, connect
+from switchboard_telephony_telnyx.transport import call_telnyx, create_client
 
 LEAST_RING_SECONDS: Final = 5
 LEAST_CALL_SECONDS: Final = 30
@@ -72,7 +72,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
 
     async def open(self) -> None:
         client = await asyncio.to_thread(
-            connect, self._api_key, str(self.settings.base_url) if self.settings.base_url else None
+            create_client, self._api_key, str(self.settings.base_url) if self.settings.base_url else None
         )
         self._opened = client, aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
 
@@ -83,8 +83,8 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             await files.close()
 
     async def check(self) -> None:
-        application = part(
-            await asked(lambda: self._client.call_control_applications.retrieve(self.settings.connection_id))
+        application = read_field(
+            await call_telnyx(lambda: self._client.call_control_applications.retrieve(self.settings.connection_id))
         )
         if application.active is False:
             raise ProviderError("the Telnyx application is not active", retryable=False)
@@ -109,7 +109,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
 
     async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
         call_id = call.carrier_call_id
-        with over_is_fine():
+        with ignore_ended_call():
             if isinstance(instruction, ConnectMedia):
                 state = CallState(call_id=call_id, media=media_digest(instruction.media_url))
                 await self._answer(call_id, state, **self._streamed(instruction.media_url))
@@ -163,9 +163,11 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             **({"answering_machine_detection": "detect"} if order.detect_machine else {}),
         }
         try:
-            return made(await asked(lambda: self._client.calls.dial(**given), creates=True), "call_control_id")
+            return require_created_id(
+                await call_telnyx(lambda: self._client.calls.dial(**given), creates=True), "call_control_id"
+            )
         except ProviderError as error:
-            raise not_placed(error, order.to_number) from error.__cause__
+            raise translate_dial_error(error, order.to_number) from error.__cause__
 
     async def find_call(self, reference: str) -> str | None:
         """Telnyx lists an application's live calls with their states. Of one that is over its webhooks have told, whose address names the call."""
@@ -176,10 +178,10 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
                     return str(call.call_control_id)
             return None
 
-        return await asked(look)
+        return await call_telnyx(look)
 
     async def hang_up(self, carrier_call_id: str) -> None:
-        with over_is_fine():
+        with ignore_ended_call():
             await self._command(carrier_call_id, lambda given: self._actions.hangup(carrier_call_id, **given))
 
     async def transfer(self, carrier_call_id: str, *, to_number: str, caller_id: str, callbacks: CallbackUrls) -> None:
@@ -197,7 +199,9 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             "timeout_secs": max(LEAST_RING_SECONDS, introduction.ring_seconds),
             "preferred_codecs": "PCMU,PCMA",
         }
-        return made(await asked(lambda: self._client.calls.dial(**given), creates=True), "call_control_id")
+        return require_created_id(
+            await call_telnyx(lambda: self._client.calls.dial(**given), creates=True), "call_control_id"
+        )
 
     async def connect(self, carrier_call_id: str, target_call_id: str) -> None:
         """When either hangs up afterwards, Telnyx hangs the other up: neither is parked."""
@@ -221,7 +225,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         With a key that holds for good, for what a webhook that is told twice would ask for twice. Raises `ProviderError`.
         """
         given = {"command_id": _command_id(call_id, key or uuid4().hex)}
-        await asked(lambda: send(given))
+        await call_telnyx(lambda: send(given))
 
     async def _stop_streaming(self, call_id: str) -> None:
         # Our side closes the socket anyway.
@@ -275,8 +279,9 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             "text": order.body,
             "webhook_url": order.callbacks.events,
         }
-        return made(
-            await asked(lambda: self._client.messages.send(**given, use_profile_webhooks=False), creates=True), "id"
+        return require_created_id(
+            await call_telnyx(lambda: self._client.messages.send(**given, use_profile_webhooks=False), creates=True),
+            "id",
         )
 
     # numbers
@@ -295,7 +300,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
     async def fetch_recording(self, recording_id: str, byte_range: str | None) -> RecordingStream:
         """Telnyx keeps a recording at an address that is good for some minutes and needs no credential; the leg's name finds it."""
         wanted = {"call_leg_id": recording_id}
-        found = part(await asked(lambda: self._client.recordings.list(filter=wanted)))
+        found = read_field(await call_telnyx(lambda: self._client.recordings.list(filter=wanted)))
         url = next((one.download_urls.wav or one.download_urls.mp3 for one in found if one.download_urls), None)
         if not url or self._opened is None:
             raise ProviderError("Telnyx does not have the recording (any more)", code="404", retryable=False)
@@ -313,11 +318,11 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             )
         expires_at = (datetime.now(UTC) + timedelta(seconds=TOKEN_SECONDS)).isoformat(timespec="seconds")
         credentials = self._client.telephony_credentials
-        credential = await asked(
+        credential = await call_telnyx(
             lambda: credentials.create(connection_id=connection_id, name=identity, expires_at=expires_at)
         )
-        credential_id = part(credential, "id")
-        token = await asked(lambda: credentials.create_token(credential_id))
+        credential_id = read_field(credential, "id")
+        token = await call_telnyx(lambda: credentials.create_token(credential_id))
         return BrowserToken(str(token), identity, TOKEN_SECONDS, {"sdk": "telnyx-webrtc"})
 
 

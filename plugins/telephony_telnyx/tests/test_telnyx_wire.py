@@ -25,7 +25,7 @@ from switchboard.plugin_sdk import (
     TextOrder,
     retries,
 )
-from switchboard_telephony_telnyx import stock, transport
+from switchboard_telephony_telnyx import stock
 from switchboard_telephony_telnyx.provider import TelnyxTelephony
 from switchboard_telephony_telnyx.settings import TelnyxSettings
 from switchboard_telephony_telnyx.state import CallState, media_digest, read_state
@@ -49,7 +49,7 @@ ID, LEG, TEXT_ID = "v3:call", "a-leg", "a-text"
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retries, "BACKOFF_SECONDS", 0.01)
-    monkeypatch.setattr(transport, "ALL_SECONDS", 1.0)
+    monkeypatch.setattr(retries, "ALL_SECONDS", 1.0)
     monkeypatch.setattr(stock, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(stock, "ARRIVAL_SECONDS", 0.3)
 

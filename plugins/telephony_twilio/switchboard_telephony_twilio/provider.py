@@ -34,10 +34,10 @@ from twilio.twiml import TwiML
 from switchboard_telephony_twilio import callbacks as told
 from switchboard_telephony_twilio import markup, stock
 from switchboard_telephony_twilio.codec import TwilioCodec, stream_token
-from switchboard_telephony_twilio.errors import CALL_OVER, NOT_FOUND, asked, made, not_placed
+from switchboard_telephony_twilio.errors import CALL_OVER, NOT_FOUND, call_twilio, require_sid, translate_call_error
 from switchboard_telephony_twilio.settings import TwilioSettings
 from switchboard_telephony_twilio.signatures import verified
-from switchboard_telephony_twilio.transport import Http
+from switchboard_telephony_twilio.transport import TwilioHttpClient
 
 API: Final = "https://api.twilio.com"
 PROGRESS: Final = ["initiated", "ringing", "answered", "completed"]
@@ -58,11 +58,11 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
     def __init__(self, settings: TwilioSettings) -> None:
         super().__init__(settings)
         self._token = settings.auth_token.get_secret_value()
-        self._opened: tuple[Http, Any] | None = None
+        self._opened: tuple[TwilioHttpClient, Any] | None = None
 
     async def open(self) -> None:
         await asyncio.to_thread(importlib.import_module, "twilio.rest")
-        http = Http(str(self.settings.base_url) if self.settings.base_url else None)
+        http = TwilioHttpClient(str(self.settings.base_url) if self.settings.base_url else None)
         self._opened = http, await asyncio.to_thread(_client, self.settings.account_sid, self._token, http)
 
     async def close(self) -> None:
@@ -70,12 +70,12 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
             await self._opened[0].close()
 
     async def check(self) -> None:
-        account = await asked(self._client.api.accounts(self.settings.account_sid).fetch_async())
+        account = await call_twilio(self._client.api.accounts(self.settings.account_sid).fetch_async())
         if account.status != "active":
             raise ProviderError(f"the Twilio account is {account.status}", retryable=False)
 
     @property
-    def _http(self) -> Http:
+    def _http(self) -> TwilioHttpClient:
         if self._opened is None:
             raise ProviderError("Twilio is not open")
         return self._opened[0]
@@ -118,7 +118,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
             "async_amd_status_callback_method": "POST",
         }
         try:
-            call = await asked(
+            call = await call_twilio(
                 self._client.calls.create_async(
                     to=order.to_number,
                     from_=order.from_number,
@@ -132,8 +132,8 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
                 )
             )
         except ProviderError as error:
-            raise not_placed(error) from error.__cause__
-        return made(call.sid)
+            raise translate_call_error(error) from error.__cause__
+        return require_sid(call.sid)
 
     async def find_call(self, reference: str) -> str | None:
         """Twilio keeps nothing of ours with a call. Its first callback, whose address names the call, tells the platform before it has to ask."""
@@ -141,17 +141,19 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
 
     async def hang_up(self, carrier_call_id: str) -> None:
         try:
-            await asked(self._client.calls(carrier_call_id).update_async(status="completed"))
+            await call_twilio(self._client.calls(carrier_call_id).update_async(status="completed"))
         except ProviderError as error:
             if error.code not in CALL_OVER:
                 raise
 
     async def transfer(self, carrier_call_id: str, *, to_number: str, caller_id: str, callbacks: CallbackUrls) -> None:
-        await asked(self._client.calls(carrier_call_id).update_async(twiml=str(markup.forwarded(to_number, caller_id))))
+        await call_twilio(
+            self._client.calls(carrier_call_id).update_async(twiml=str(markup.forwarded(to_number, caller_id)))
+        )
 
     async def introduce(self, carrier_call_id: str, introduction: Introduction, callbacks: CallbackUrls) -> str:
         spoken = markup.introduced(introduction.text, introduction.language, f"{callbacks.events}/{told.INTRODUCED}")
-        call = await asked(
+        call = await call_twilio(
             self._client.calls.create_async(
                 to=introduction.to_number,
                 from_=introduction.caller_id,
@@ -162,10 +164,10 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
                 status_callback_method="POST",
             )
         )
-        return made(call.sid)
+        return require_sid(call.sid)
 
     async def connect(self, carrier_call_id: str, target_call_id: str) -> None:
-        await asked(self._client.calls(carrier_call_id).update_async(twiml=str(markup.joined(target_call_id))))
+        await call_twilio(self._client.calls(carrier_call_id).update_async(twiml=str(markup.joined(target_call_id))))
 
     async def send_digits(self, carrier_call_id: str, digits: str) -> None:
         raise ProviderError("on Twilio keys are pressed in the call's audio", code="unsupported", retryable=False)
@@ -173,7 +175,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
     # texts
 
     async def send_text(self, order: TextOrder) -> str:
-        text = await asked(
+        text = await call_twilio(
             self._client.messages.create_async(
                 to=order.to_number,
                 from_=order.from_number,
@@ -181,7 +183,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
                 status_callback=f"{order.callbacks.events}/{told.TEXT}",
             )
         )
-        return made(text.sid)
+        return require_sid(text.sid)
 
     # numbers
 
@@ -198,21 +200,23 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
             "sms_url": f"{callbacks.events}/{told.TEXT}",
             "sms_method": "POST",
         }
-        ours = await asked(self._client.incoming_phone_numbers.list_async(phone_number=phone_number, limit=20))
+        ours = await call_twilio(self._client.incoming_phone_numbers.list_async(phone_number=phone_number, limit=20))
         known = next((number for number in ours if number.phone_number == phone_number), None)
         if known is None:
-            bought = await asked(
+            bought = await call_twilio(
                 self._client.incoming_phone_numbers.create_async(phone_number=phone_number, **directed)
             )
         else:
             # Where a number has one of these, Twilio asks there, and not at its addresses.
             elsewhere = {"voice_application_sid": "", "sms_application_sid": "", "trunk_sid": ""}
-            bought = await asked(self._client.incoming_phone_numbers(known.sid).update_async(**directed, **elsewhere))
-        return BoughtNumber(made(bought.sid), bought.phone_number, sms=stock.capabilities(bought)["sms"])
+            bought = await call_twilio(
+                self._client.incoming_phone_numbers(known.sid).update_async(**directed, **elsewhere)
+            )
+        return BoughtNumber(require_sid(bought.sid), bought.phone_number, sms=stock.capabilities(bought)["sms"])
 
     async def release_number(self, carrier_number_id: str) -> None:
         try:
-            await asked(self._client.incoming_phone_numbers(carrier_number_id).delete_async())
+            await call_twilio(self._client.incoming_phone_numbers(carrier_number_id).delete_async())
         except ProviderError as error:
             if error.code != NOT_FOUND:
                 raise
@@ -223,7 +227,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
         url = f"{API}/2010-04-01/Accounts/{self.settings.account_sid}/Recordings/{recording_id}.wav"
         headers = {"Authorization": encode_basic_auth(self.settings.account_sid, self._token)}
         return await stream_recording(
-            self._http.session, self._http.address(url), headers, byte_range, carrier=self.title
+            self._http.session, self._http.resolve_url(url), headers, byte_range, carrier=self.title
         )
 
     @property
@@ -252,7 +256,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
         return BrowserToken(str(token.to_jwt()), identity, TOKEN_SECONDS, {"sdk": "twilio-voice"})
 
 
-def _client(account_sid: str, auth_token: str, http: Http) -> Any:
+def _client(account_sid: str, auth_token: str, http: TwilioHttpClient) -> Any:
     """The SDK's client, with what is used of it imported: a third of a second and 20 MB, which no process pays that uses no Twilio, and no call."""
     from twilio.rest import Client
 

@@ -7,7 +7,7 @@ from phonenumbers import country_code_for_region
 from switchboard.plugin_sdk import AvailableNumber, ProviderError
 from switchboard.plugin_sdk.phone_numbers import NumberType
 
-from switchboard_telephony_twilio.errors import NOT_FOUND, asked
+from switchboard_telephony_twilio.errors import NOT_FOUND, call_twilio
 
 AREA_CODES: Final = ("US", "CA")
 """Where Twilio searches by area code."""
@@ -39,7 +39,7 @@ async def _of_type(resource: Any, country: str, area_code: str | None, limit: in
         # A pattern that begins with + is matched from the number's start; the national form of an area code begins with a 0 that E.164 has not.
         given["contains"] = f"+{country_code_for_region(country)}{area_code.lstrip('0')}%"
     try:
-        return list(await asked(resource.list_async(**given)))
+        return list(await call_twilio(resource.list_async(**given)))
     except ProviderError as error:
         if error.code == NOT_FOUND:  # the country has no numbers of this type
             return []
@@ -49,7 +49,7 @@ async def _of_type(resource: Any, country: str, area_code: str | None, limit: in
 async def _prices(client: Any, country: str) -> Mapping[str, float]:
     """US dollars a month by type. Raises `ProviderError`."""
     try:
-        answer = await asked(client.pricing.v1.phone_numbers.countries(country).fetch_async())
+        answer = await call_twilio(client.pricing.v1.phone_numbers.countries(country).fetch_async())
     except ProviderError as error:
         if error.code == NOT_FOUND:
             return {}

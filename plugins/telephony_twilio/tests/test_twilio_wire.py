@@ -34,7 +34,6 @@ from switchboard.plugin_sdk import (
     TextStatus,
     retries,
 )
-from switchboard_telephony_twilio import transport
 from switchboard_telephony_twilio.codec import stream_token
 from switchboard_telephony_twilio.provider import TwilioTelephony
 from switchboard_telephony_twilio.settings import TwilioSettings
@@ -56,7 +55,7 @@ TEXT_SID = new_sid("SM")
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retries, "BACKOFF_SECONDS", 0.01)
-    monkeypatch.setattr(transport, "ALL_SECONDS", 1.0)
+    monkeypatch.setattr(retries, "ALL_SECONDS", 1.0)
 
 
 # --- what is sent ---
