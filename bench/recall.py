@@ -18,7 +18,7 @@ from switchboard.engine.providers.configuration import configure
 from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
-from switchboard.plugin_sdk import Chunk
+from switchboard.plugin_sdk import Chunk, VectorStore
 from switchboard.resources.identity import service as identity
 from switchboard.resources.knowledge_bases.agent_knowledge import AgentKnowledge
 from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
@@ -86,7 +86,7 @@ async def taught(parts: Runtime) -> AsyncIterator[tuple[AgentKnowledge, list[str
                 for document, base in documents.items()
             ]
         )
-    async with parts.providers.vector_store(organization.id) as store:
+    async with parts.providers.use(organization.id, VectorStore) as store:
         await store.put(organization.id, f"minilm/{MODEL}/{len(chunks[0].vector)}", chunks)
         await store.maintain(organization.id)
     questions = [" ".join(chance.permutation(texts[row * DOCUMENT].split())[:8]) for row in range(QUERIES)]

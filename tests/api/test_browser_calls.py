@@ -12,7 +12,7 @@ import pytest
 from switchboard.apps.tenant_files.defaults import embedded_providers
 from switchboard.engine.providers.configuration import Wanted, configure
 from switchboard.foundation.web.errors import InvalidState
-from switchboard.plugin_sdk import CallbackUrls, ProviderError
+from switchboard.plugin_sdk import CallbackUrls, ProviderError, TelephonyProvider
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.browser_calls import service as browser_calls
 from switchboard.resources.phone_numbers import purchases
@@ -88,7 +88,7 @@ async def test_agents_are_talked_to_over_our_own_socket_unless_the_page_has_the_
         assert await browser_calls.find_talk_carrier(runtime, session, ()) == "loopback"
         assert await browser_calls.find_talk_carrier(runtime, session, ("telnyx",)) == "loopback"
         assert await browser_calls.find_talk_carrier(runtime, session, ("telnyx", "twilio")) == "twilio"
-    async with runtime.providers.telephony(caller.organization_id, "loopback") as carrier:
+    async with runtime.providers.use(caller.organization_id, TelephonyProvider, "loopback") as carrier:
         with pytest.raises(ProviderError, match="browsers only"):
             await carrier.buy_number("+12125550103", CallbackUrls("https://voice.example/"))
     async with runtime.database.tenant(caller.organization_id) as session:

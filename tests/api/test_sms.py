@@ -8,7 +8,7 @@ import pytest
 from pydantic import JsonValue
 from sqlmodel import col, select, update
 from switchboard.foundation.events.models import Event
-from switchboard.plugin_sdk import SimulatedCarrier
+from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.sms.keywords import ANSWERS
@@ -31,7 +31,7 @@ async def send(live: LivePlatform, to_number: str = CONTACT, body: str = "Your b
 async def text(live: LivePlatform, body: str, *, from_number: str = CONTACT) -> str:
     """Somebody texts our number; answers the carrier's id of it."""
     organization_id = live.caller.organization_id
-    async with live.runtime.providers.telephony(organization_id) as carrier:
+    async with live.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
         urls = build_callback_urls(live.runtime, organization_id, "loopback")
         return await carrier.simulate_text(from_number=from_number, to_number=live.number, body=body, callbacks=urls)
@@ -131,7 +131,7 @@ async def test_two_texts_in_quick_succession_get_one_answer(live: LivePlatform) 
 
 async def test_a_callback_told_twice_is_one_text(live: LivePlatform) -> None:
     organization_id = live.caller.organization_id
-    async with live.runtime.providers.telephony(organization_id) as carrier:
+    async with live.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, LoopbackTelephony)
         came = TextCame("lt-same", CONTACT, live.number, "HELP")
         url = build_callback_urls(live.runtime, organization_id, "loopback").events
@@ -182,7 +182,7 @@ async def test_stop_feeds_the_do_not_call_list_and_start_lifts_only_that(live: L
 
 async def test_a_text_to_a_number_that_is_not_ours_is_dropped(live: LivePlatform) -> None:
     organization_id = live.caller.organization_id
-    async with live.runtime.providers.telephony(organization_id) as carrier:
+    async with live.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
         urls = build_callback_urls(live.runtime, organization_id, "loopback")
         await carrier.simulate_text(from_number=CONTACT, to_number=fresh_number(), body="Hello", callbacks=urls)

@@ -15,7 +15,7 @@ from sqlmodel import col, select
 from switchboard.apps.tenant_files.defaults import embedded_providers
 from switchboard.engine.providers.configuration import Wanted, configure
 from switchboard.foundation.events.models import Event
-from switchboard.plugin_sdk import SimulatedCall, SimulatedCarrier, SpokenLine
+from switchboard.plugin_sdk import SimulatedCall, SimulatedCarrier, SpokenLine, TelephonyProvider
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.phone_numbers import purchases
 from switchboard.runtime import Runtime
@@ -48,7 +48,7 @@ class LoopbackPeople:
 
     async def ring(self, from_number: str, to_number: str, lines: Sequence[str]) -> SimulatedCall:
         organization_id = self.live.caller.organization_id
-        async with self.runtime.providers.telephony(organization_id) as carrier:
+        async with self.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
             assert isinstance(carrier, SimulatedCarrier)
             return await carrier.simulate_call(
                 from_number=from_number,
@@ -59,7 +59,7 @@ class LoopbackPeople:
 
     async def text(self, from_number: str, to_number: str, body: str) -> str:
         organization_id = self.live.caller.organization_id
-        async with self.runtime.providers.telephony(organization_id) as carrier:
+        async with self.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
             assert isinstance(carrier, SimulatedCarrier)
             callbacks = purchases.build_callback_urls(self.runtime, organization_id, "loopback")
             return await carrier.simulate_text(

@@ -194,7 +194,7 @@ async def test_calls_go_out(line: Line, monkeypatch: pytest.MonkeyPatch) -> None
 async def test_a_crash_between_claim_and_answer_is_reconciled(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     """The carrier has the call, the platform does not know it, and no callback has come: whoever can be asked says so, and nobody is rung twice."""
     live, crashed, asked = line.live, asyncio.Event(), asyncio.Event()
-    async with live.runtime.providers.telephony(live.caller.organization_id, line.carrier) as provider:
+    async with live.runtime.providers.use(live.caller.organization_id, TelephonyProvider, line.carrier) as provider:
         kind = type(provider)
     place, apply = kind.place_call, callbacks.apply_call_event
 

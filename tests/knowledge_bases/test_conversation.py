@@ -7,6 +7,7 @@ from typing import Literal
 from uuid import UUID
 
 import pytest
+from switchboard.plugin_sdk import TelephonyProvider
 from switchboard.engine.conversation.knowledge import KnowledgeQuestion, SearchKnowledge, retrieve_passages
 from switchboard.plugin_sdk import KNOWLEDGE, Embeddings, ProviderError, SimulatedCarrier, ToolContext, ToolError
 from switchboard.resources.identity.policy import Policy
@@ -78,7 +79,7 @@ async def test_on_the_phone_the_agent_answers_what_only_its_knowledge_base_holds
 
 async def test_by_text_passages_are_there_before_the_model_asks_for_them(live: LivePlatform) -> None:
     await teach(live, "You answer the phone of a bakery.")
-    async with live.runtime.providers.telephony(live.caller.organization_id) as carrier:
+    async with live.runtime.providers.use(live.caller.organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
         urls = build_callback_urls(live.runtime, live.caller.organization_id, "loopback")
         await carrier.simulate_text(from_number="+15550100001", to_number=live.number, body=QUESTION, callbacks=urls)

@@ -9,11 +9,12 @@ import pytest
 from switchboard.plugin_sdk.scaffold import TEMPLATE, new_plugin
 
 FIND = """
-from switchboard.plugin_sdk.registry import Capability, Registry
+from switchboard.plugin_sdk import TextToSpeechProvider
+from switchboard.plugin_sdk.registry import Registry
 
 registry = Registry.discover()
 (plugin,) = [plugin for plugin in registry.plugins if plugin.name == "night_owl"]
-print(plugin, registry.provider(Capability.TEXT_TO_SPEECH, "night_owl"))
+print(plugin, registry.find_provider_class(TextToSpeechProvider, "night_owl"))
 """
 
 

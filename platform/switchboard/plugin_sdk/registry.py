@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.metadata import EntryPoint, entry_points
-from typing import Literal, TypeAlias, cast, overload
+from typing import TypeAlias, TypeVar, cast
 
 import click
 import pluggy
@@ -28,6 +28,7 @@ from switchboard.plugin_sdk.vector_stores import VectorStore
 logger = structlog.get_logger()
 
 AnyProvider: TypeAlias = type[Provider[ProviderSettings]]
+ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
 Named: TypeAlias = AnyProvider | type[AutomationAction[ActionParams]] | type[AgentTool[ToolParameters]]
 
 
@@ -40,6 +41,26 @@ class Capability(StrEnum):
     LLM = "llm"
     EMBEDDING = "embedding"
     VECTOR_STORE = "vector_store"
+
+    @property
+    def base_class(self) -> AnyProvider:
+        """The SDK class that every provider of the capability subclasses."""
+        return BASE_CLASSES[self]
+
+
+BASE_CLASSES: Mapping[Capability, AnyProvider] = {
+    Capability.TELEPHONY: TelephonyProvider,
+    Capability.SPEECH_TO_TEXT: SpeechToTextProvider,
+    Capability.TEXT_TO_SPEECH: TextToSpeechProvider,
+    Capability.LLM: LLMProvider,
+    Capability.EMBEDDING: EmbeddingProvider,
+    Capability.VECTOR_STORE: VectorStore,
+}
+
+
+def capability_of(base: AnyProvider) -> Capability:
+    """Return the capability of an SDK base class (`TelephonyProvider`, say)."""
+    return next(capability for capability, known in BASE_CLASSES.items() if known is base)
 
 
 # What each hook must return, and the kind under which it is listed.
@@ -117,39 +138,14 @@ class Registry:
         self._load(plugin, lambda: module)
         return plugin
 
-    @overload
-    def provider(
-        self, capability: Literal[Capability.TELEPHONY], name: str
-    ) -> type[TelephonyProvider[ProviderSettings]] | None: ...
-    @overload
-    def provider(
-        self, capability: Literal[Capability.SPEECH_TO_TEXT], name: str
-    ) -> type[SpeechToTextProvider[ProviderSettings]] | None: ...
-    @overload
-    def provider(
-        self, capability: Literal[Capability.TEXT_TO_SPEECH], name: str
-    ) -> type[TextToSpeechProvider[ProviderSettings]] | None: ...
-    @overload
-    def provider(
-        self, capability: Literal[Capability.LLM], name: str
-    ) -> type[LLMProvider[ProviderSettings]] | None: ...
-    @overload
-    def provider(
-        self, capability: Literal[Capability.EMBEDDING], name: str
-    ) -> type[EmbeddingProvider[ProviderSettings]] | None: ...
-    @overload
-    def provider(
-        self, capability: Literal[Capability.VECTOR_STORE], name: str
-    ) -> type[VectorStore[ProviderSettings]] | None: ...
-    @overload
-    def provider(self, capability: Capability, name: str) -> AnyProvider | None: ...
-    def provider(self, capability: Capability, name: str) -> AnyProvider | None:
-        """The class of this name; None where no plugin provides it."""
-        return cast("AnyProvider | None", self._found.get((capability, name)))
+    def find_provider_class(self, base: type[ProviderT], name: str) -> type[ProviderT] | None:
+        """Return the provider class of this name under a capability's base class; None where no plugin provides it."""
+        found = self._found.get((capability_of(base), name))
+        return found if found is not None and issubclass(found, base) else None
 
-    def providers(self, capability: Capability) -> list[AnyProvider]:
-        """Every class of a capability, in the order of the plugins' names."""
-        return cast("list[AnyProvider]", self._of(capability))
+    def list_provider_classes(self, base: type[ProviderT]) -> list[type[ProviderT]]:
+        """List every provider class of a capability's base class, in the order of the plugins' names."""
+        return [found for found in self._of(capability_of(base)) if issubclass(found, base)]
 
     @property
     def tools(self) -> list[type[AgentTool[ToolParameters]]]:

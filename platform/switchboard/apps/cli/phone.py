@@ -12,7 +12,14 @@ from pydantic import JsonValue
 from sqlmodel import col
 
 from switchboard.apps.cli.session import Failure, answer, as_json, asynchronous, connected
-from switchboard.plugin_sdk import CallbackUrls, CallProgress, ProviderError, SimulatedCarrier, SpokenLine
+from switchboard.plugin_sdk import (
+    CallbackUrls,
+    CallProgress,
+    ProviderError,
+    SimulatedCarrier,
+    SpokenLine,
+    TelephonyProvider,
+)
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.after.settlement import wait_until_settled
 from switchboard.resources.calls.models import Call
@@ -116,7 +123,7 @@ async def simulated_carrier(
     if number is None:
         raise Failure(f"{to_number} is not a number of any organization here")
     try:
-        async with runtime.providers.telephony(number.organization_id, number.carrier) as carrier:
+        async with runtime.providers.use(number.organization_id, TelephonyProvider, number.carrier) as carrier:
             if not isinstance(carrier, SimulatedCarrier):
                 raise RealCarrier(f"{number.carrier} is a real carrier: ring {to_number} with a telephone")
             yield carrier, build_callback_urls(runtime, number.organization_id, number.carrier), number.organization_id

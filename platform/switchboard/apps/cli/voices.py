@@ -8,7 +8,7 @@ from sqlmodel import col, select
 
 from switchboard.apps.cli.session import Failure, answer, as_json, asynchronous, connected
 from switchboard.engine.providers.service import configured_names
-from switchboard.plugin_sdk import ProviderError
+from switchboard.plugin_sdk import ProviderError, TextToSpeechProvider
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.identity.models import Organization
 from switchboard.runtime import Runtime
@@ -58,7 +58,7 @@ async def _organizations(runtime: Runtime, organization_id: UUID | None) -> list
 
 
 async def _voices(runtime: Runtime, organization_id: UUID, name: str) -> list[Row]:
-    async with runtime.providers.text_to_speech(organization_id, name) as speaker:
+    async with runtime.providers.use(organization_id, TextToSpeechProvider, name) as speaker:
         listed = await speaker.voices()
     return [
         {"id": voice.id, "name": voice.name, "language": voice.language, "gender": voice.gender} for voice in listed

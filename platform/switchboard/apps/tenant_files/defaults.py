@@ -18,5 +18,5 @@ def embedded_providers(registry: Registry) -> list[Wanted]:
     return [
         Wanted(capability, name, {})
         for capability, name in EMBEDDED.items()
-        if registry.provider(capability, name) is not None
+        if registry.find_provider_class(capability.base_class, name) is not None
     ]

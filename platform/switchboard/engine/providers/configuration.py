@@ -34,9 +34,14 @@ def secrets_label(row: ProviderConfiguration) -> str:
 
 def provider_class(registry: Registry, wanted: Wanted) -> type[Provider[ProviderSettings]]:
     """The class of a provider. Raises `UnknownProvider`."""
-    kind = registry.provider(wanted.capability, wanted.name)
+    kind = registry.find_provider_class(wanted.capability.base_class, wanted.name)
     if kind is None:
-        names = ", ".join(sorted(provider.name for provider in registry.providers(wanted.capability))) or "none"
+        names = (
+            ", ".join(
+                sorted(provider.name for provider in registry.list_provider_classes(wanted.capability.base_class))
+            )
+            or "none"
+        )
         raise UnknownProvider(f"no plugin provides {wanted.capability.value} {wanted.name}; there are: {names}")
     return kind
 

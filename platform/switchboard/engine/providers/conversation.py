@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Protocol
 from uuid import UUID
 
 from switchboard.engine.providers.failover import (
@@ -14,11 +14,11 @@ from switchboard.engine.providers.failover import (
     FailoverTextToSpeech,
     ServiceRecord,
 )
-from switchboard.engine.providers.instances import AnyProvider, Providers
+from switchboard.engine.providers.instances import Providers, ProviderT
 from switchboard.engine.providers.service import configured_names
 from switchboard.foundation.database import Database
 from switchboard.plugin_sdk import LLMProvider, ProviderSettings, SpeechToTextProvider, TextToSpeechProvider
-from switchboard.plugin_sdk.registry import Capability
+from switchboard.plugin_sdk.registry import capability_of
 
 
 class Choice(Protocol):
@@ -45,17 +45,13 @@ async def conversation_providers(
     """Providers for one call; `record` is filled with who served. Raises `ProviderError`."""
     async with AsyncExitStack() as stack:
         opening = _Opening(stack, database, providers, organization_id)
-        transcribers = await opening.all_of(Capability.SPEECH_TO_TEXT, agent.stt_provider)
-        voices = await opening.all_of(Capability.TEXT_TO_SPEECH, agent.tts_provider)
-        models = await opening.all_of(Capability.LLM, agent.llm_provider)
+        transcribers = await opening.all_of(SpeechToTextProvider, agent.stt_provider)
+        voices = await opening.all_of(TextToSpeechProvider, agent.tts_provider)
+        models = await opening.all_of(LLMProvider, agent.llm_provider)
         yield ConversationProviders(
-            FailoverSpeechToText(
-                cast("list[SpeechToTextProvider[ProviderSettings]]", transcribers), record, patience=PATIENCE
-            ),
-            FailoverTextToSpeech(
-                cast("list[TextToSpeechProvider[ProviderSettings]]", voices), record, patience=PATIENCE
-            ),
-            FailoverLLM(cast("list[LLMProvider[ProviderSettings]]", models), record, patience=PATIENCE),
+            FailoverSpeechToText(transcribers, record, patience=PATIENCE),
+            FailoverTextToSpeech(voices, record, patience=PATIENCE),
+            FailoverLLM(models, record, patience=PATIENCE),
         )
 
 
@@ -65,10 +61,8 @@ async def agent_model(
 ) -> AsyncIterator[LLMProvider[ProviderSettings]]:
     """The agent's model alone, for what is written: nobody waits on a line, so only one that fails is replaced. Raises `ProviderError`."""
     async with AsyncExitStack() as stack:
-        models = await _Opening(stack, database, providers, organization_id).all_of(Capability.LLM, agent.llm_provider)
-        yield FailoverLLM(
-            cast("list[LLMProvider[ProviderSettings]]", models), record or ServiceRecord(), patience=SILENT_SECONDS
-        )
+        models = await _Opening(stack, database, providers, organization_id).all_of(LLMProvider, agent.llm_provider)
+        yield FailoverLLM(models, record or ServiceRecord(), patience=SILENT_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +74,12 @@ class _Opening:
     providers: Providers
     organization_id: UUID
 
-    async def all_of(self, capability: Capability, first: str) -> list[AnyProvider]:
+    async def all_of(self, base: type[ProviderT], first: str) -> list[ProviderT]:
         """Every provider of a capability, the agent's choice first."""
         async with self.database.tenant(self.organization_id) as session:
-            names = await configured_names(session, capability)
+            names = await configured_names(session, capability_of(base))
         ordered = [first, *(name for name in names if name != first)]
         return [
-            await self.stack.enter_async_context(self.providers.use(self.organization_id, capability, name))
+            await self.stack.enter_async_context(self.providers.use(self.organization_id, base, name))
             for name in ordered
         ]

@@ -53,7 +53,7 @@ class Voices:
         try:
             async with (
                 asyncio.timeout(ANSWER_SECONDS),
-                self._providers.text_to_speech(organization_id, provider) as speaker,
+                self._providers.use(organization_id, TextToSpeechProvider, provider) as speaker,
             ):
                 return await question(speaker)
         except (ProviderError, TimeoutError) as error:

@@ -36,7 +36,7 @@ async def create_browser_token(
 ) -> BrowserTokenOut:
     """Create a token of one of the organization's carriers. Raises `ProviderFailed`."""
     try:
-        async with runtime.providers.telephony(organization_id, carrier) as provider:
+        async with runtime.providers.use(organization_id, TelephonyProvider, carrier) as provider:
             minted = await provider.browser_token(identity=identity, platform=platform)
             connection = _connection(runtime.settings, organization_id, provider, minted)
     except ProviderError as error:
@@ -69,7 +69,7 @@ async def find_talk_carrier(runtime: Runtime, session: TenantSession, with_sdk: 
 
 async def _is_set_up(runtime: Runtime, organization_id: UUID, carrier: str) -> bool:
     try:
-        async with runtime.providers.telephony(organization_id, carrier) as provider:
+        async with runtime.providers.use(organization_id, TelephonyProvider, carrier) as provider:
             return provider.has_browser_calling
     except ProviderError:
         return False
@@ -79,7 +79,7 @@ async def _first(
     session: TenantSession, registry: Registry, suits: Callable[[type[Provider[ProviderSettings]]], bool]
 ) -> str | None:
     for name in await configured_names(session, Capability.TELEPHONY):
-        kind = registry.provider(Capability.TELEPHONY, name)
+        kind = registry.find_provider_class(TelephonyProvider, name)
         if kind is not None and suits(kind):
             return name
     return None

@@ -76,7 +76,7 @@ async def _receive(carrier: str, organization_id: UUID | None, path: str, subjec
         body=await request.get_data(as_text=False, cache=False, parse_form_data=False),
     )
     try:
-        async with runtime.providers.telephony(organization_id, carrier) as provider:
+        async with runtime.providers.use(organization_id, TelephonyProvider, carrier) as provider:
             return _response(await _translate(runtime, organization_id, provider, callback, subject_id))
     except InvalidCallback as error:
         logger.warning("callback refused", carrier=carrier, reason=str(error))

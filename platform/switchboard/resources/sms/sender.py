@@ -10,7 +10,14 @@ import structlog
 from sqlmodel import col
 
 from switchboard.foundation.database import TenantSession, now
-from switchboard.plugin_sdk import CallbackUrls, OutcomeUnknown, ProviderError, RecipientOptedOut, TextOrder
+from switchboard.plugin_sdk import (
+    CallbackUrls,
+    OutcomeUnknown,
+    ProviderError,
+    RecipientOptedOut,
+    TelephonyProvider,
+    TextOrder,
+)
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.keywords import obey_keyword
@@ -80,7 +87,7 @@ async def record_carrier_opt_out(runtime: Runtime, message: SmsMessage) -> None:
 async def _ask(runtime: Runtime, message: SmsMessage) -> str:
     async with (
         asyncio.timeout(CARRIER_SECONDS),
-        runtime.providers.telephony(message.organization_id, message.carrier) as carrier,
+        runtime.providers.use(message.organization_id, TelephonyProvider, message.carrier) as carrier,
     ):
         if not carrier.capabilities.texts:
             raise ProviderError(f"{carrier.title} cannot send text messages", retryable=False)

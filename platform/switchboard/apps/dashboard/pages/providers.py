@@ -63,13 +63,13 @@ async def providers_page(session: TenantSession, visitor: Visitor) -> str:
 def _part(capability: Capability, found: list[ProviderConfiguration]) -> Part:
     registry = current_runtime().registry
     rows = [row for row in found if row.capability == capability]
-    chosen = [(row, registry.provider(capability, row.name)) for row in rows]
+    chosen = [(row, registry.find_provider_class(capability.base_class, row.name)) for row in rows]
     taken = {row.name for row in rows}
     return Part(
         capability,
         *NAMES[capability],
         chosen,
-        [kind for kind in registry.providers(capability) if kind.name not in taken],
+        [kind for kind in registry.list_provider_classes(capability.base_class) if kind.name not in taken],
     )
 
 
@@ -162,7 +162,9 @@ async def check_provider(visitor: Visitor, capability: str, name: str) -> Next:
     try:
         async with (
             asyncio.timeout(CHECK_SECONDS),
-            current_runtime().providers.use(visitor.organization_id, _capability(capability), name) as provider,
+            current_runtime().providers.use(
+                visitor.organization_id, _capability(capability).base_class, name
+            ) as provider,
         ):
             await provider.check()
             told = f"{provider.title} works."
@@ -192,7 +194,7 @@ def _capability(text: str) -> Capability:
 
 
 def _kind(capability: str, name: str) -> type[Provider[ProviderSettings]]:
-    kind = current_runtime().registry.provider(_capability(capability), name)
+    kind = current_runtime().registry.find_provider_class(_capability(capability).base_class, name)
     if kind is None:
         raise NotFound
     return kind

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from quart import Response, request, send_file
 
+from switchboard.plugin_sdk import TelephonyProvider
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound, ProviderFailed
 from switchboard.plugin_sdk import ProviderError, RecordingStream
@@ -36,7 +37,7 @@ async def _file(path: Path) -> Response:
 
 async def _carrier_stream(runtime: Runtime, call: Call, recording_id: str) -> Response:
     try:
-        async with runtime.providers.telephony(call.organization_id, call.carrier) as carrier:
+        async with runtime.providers.use(call.organization_id, TelephonyProvider, call.carrier) as carrier:
             recording = await carrier.fetch_recording(recording_id, request.headers.get("Range"))
     except ProviderError as error:
         raise ProviderFailed(error.message) from error

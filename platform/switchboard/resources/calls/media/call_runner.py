@@ -130,7 +130,7 @@ async def run_call(runtime: Runtime, organization_id: UUID, call_id: UUID, carri
         return
     structlog.contextvars.bind_contextvars(organization_id=str(organization_id), call_id=str(call_id))
     try:
-        async with runtime.providers.telephony(organization_id, carrier) as provider:
+        async with runtime.providers.use(organization_id, TelephonyProvider, carrier) as provider:
             leg = ProviderCarrierLeg(runtime, call, provider)
             if call.answered_by == "machine" and call.direction == "outbound":
                 await leg.hang_up()
