@@ -22,7 +22,8 @@ import aiohttp
 import numpy as np
 import uvloop
 from switchboard.engine.conversation.speech.vad import WINDOW, SpeechChange, VoiceActivity, VoiceDetector
-from switchboard_offline.espeak import speak
+from switchboard.plugin_sdk.audio import Samples, decode_audio, encode_audio
+from switchboard_offline.espeak import speak_text
 
 from bench.vendors_server import Turn, Vendors
 
@@ -98,7 +99,7 @@ _START: Final = {
 
 def caller_audio() -> tuple[bytes, list[int]]:
     """A caller's audio, and the frames with each question's last sound."""
-    question = (np.frombuffer(speak("What are your opening hours?"), dtype="<i2") * 0.5).astype(np.int16)
+    question = (np.frombuffer(speak_text("What are your opening hours?"), dtype="<i2") * 0.5).astype(np.int16)
     question = question[: int(np.nonzero(np.abs(question) > QUIET)[0][-1]) + 1]
     audio, words = bytearray([SILENT] * int(LEAD_SECONDS * 8000)), []
     for _ in range(TURNS):

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from aiohttp import WSMsgType, web
 from switchboard.plugin_sdk.audio import decode_audio, encode_audio
-from switchboard_offline.espeak import speak
+from switchboard_offline.espeak import speak_text
 
 MODEL: Final = "gpt-4o-mini"
 HEARING_SECONDS: Final = 0.15
@@ -73,7 +73,7 @@ class Vendors:
 
     def __init__(self, calls: int) -> None:
         self.turns = [Turn() for _ in range(calls)]
-        samples = (np.frombuffer(speak(FIRST_WORDS), dtype="<i2") * 0.5).astype(np.int16)
+        samples = (np.frombuffer(speak_text(FIRST_WORDS), dtype="<i2") * 0.5).astype(np.int16)
         self._speech = encode_audio(samples, "mulaw")
 
     @asynccontextmanager

@@ -5,8 +5,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from switchboard.plugin_sdk import TelephonyProvider
-from switchboard.plugin_sdk import SimulatedCall, SimulatedCarrier, SpokenLine
+from switchboard.plugin_sdk import SimulatedCall, SimulatedCarrier, SpokenLine, TelephonyProvider
 from switchboard.resources.calls.dialing import place_with_carrier
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.phone_numbers.purchases import build_callback_urls

@@ -13,7 +13,7 @@ from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.sms.keywords import ANSWERS
 from switchboard_offline.loopback import LoopbackTelephony
-from switchboard_offline.loopback.callbacks import TextCame
+from switchboard_offline.loopback.callbacks import InboundTextNotice
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, Json, LivePlatform, Organizations, fresh_number
 

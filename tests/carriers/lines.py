@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from pydantic import JsonValue
 from sqlmodel import col, select
 from switchboard.apps.tenant_files.defaults import embedded_providers
-from switchboard.engine.providers.configuration import Wanted, configure
+from switchboard.engine.providers.configuration import ProviderSpec, configure_providers
 from switchboard.foundation.events.models import Event
 from switchboard.plugin_sdk import SimulatedCall, SimulatedCarrier, SpokenLine, TelephonyProvider
 from switchboard.plugin_sdk.registry import Capability
@@ -130,8 +130,10 @@ async def _bakery_at(
     """A bakery with a number of this carrier's, and the loopback carrier as the second choice."""
     caller = await organizations.make()
     async with runtime.database.tenant(caller.organization_id) as session:
-        wanted = Wanted(Capability.TELEPHONY, carrier, settings)
-        await configure(session, runtime.registry, runtime.keyring, [wanted, *embedded_providers(runtime.registry)])
+        wanted = ProviderSpec(Capability.TELEPHONY, carrier, settings)
+        await configure_providers(
+            session, runtime.registry, runtime.keyring, [wanted, *embedded_providers(runtime.registry)]
+        )
     return await bakery(runtime, caller, fresh_number())
 
 

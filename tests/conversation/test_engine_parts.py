@@ -15,7 +15,7 @@ from switchboard.engine.conversation.speech.text_normalization import normalize_
 from switchboard.engine.conversation.speech.vad import WINDOW, SpeechChange, VoiceActivity, VoiceDetector
 from switchboard.plugin_sdk import PHONE_MULAW, AudioFormat, Encoding, Word
 from switchboard.plugin_sdk.audio import decode_audio, encode_audio
-from switchboard_offline.espeak import speak
+from switchboard_offline.espeak import speak_text
 
 LOUD = 0.01
 
@@ -58,7 +58,7 @@ def test_loudness_is_zero_until_400_ms_and_then_smoothed() -> None:
 
 def test_speech_is_found_in_speech_and_not_in_silence_for_each_call_of_a_batch() -> None:
     detector = VoiceDetector()
-    speech = np.frombuffer(speak("Good morning, how can I help you today my friend?"), dtype="<i2")
+    speech = np.frombuffer(speak_text("Good morning, how can I help you today my friend?"), dtype="<i2")
     calls = [VoiceActivity(confidence=0.7, start_seconds=0.2, min_volume=0.6) for _ in range(2)]
     spoke = [False, False]
     for at in range(0, len(speech) - WINDOW, WINDOW):

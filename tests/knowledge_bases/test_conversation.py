@@ -7,9 +7,16 @@ from typing import Literal
 from uuid import UUID
 
 import pytest
-from switchboard.plugin_sdk import TelephonyProvider
 from switchboard.engine.conversation.knowledge import KnowledgeQuestion, SearchKnowledge, retrieve_passages
-from switchboard.plugin_sdk import KNOWLEDGE, Embeddings, ProviderError, SimulatedCarrier, ToolContext, ToolError
+from switchboard.plugin_sdk import (
+    KNOWLEDGE,
+    Embeddings,
+    ProviderError,
+    SimulatedCarrier,
+    TelephonyProvider,
+    ToolContext,
+    ToolError,
+)
 from switchboard.resources.identity.policy import Policy
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.simulations import runner

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import update
 from sqlmodel import col, select
-from switchboard.engine.providers.configuration import Wanted, configure
+from switchboard.engine.providers.configuration import ProviderSpec, configure_providers
 from switchboard.foundation.database import now
 from switchboard.plugin_sdk import (
     Chunk,
@@ -92,11 +92,11 @@ def fresh_words(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 async def use(runtime: Runtime, caller: Caller, *embeddings: str) -> None:
     """Make these the organization's embedding models."""
-    wanted = [Wanted(Capability.EMBEDDING, name, {}) for name in embeddings] + [
-        Wanted(Capability.VECTOR_STORE, "lancedb", {})
+    wanted = [ProviderSpec(Capability.EMBEDDING, name, {}) for name in embeddings] + [
+        ProviderSpec(Capability.VECTOR_STORE, "lancedb", {})
     ]
     async with runtime.database.tenant(caller.organization_id) as session:
-        await configure(session, runtime.registry, runtime.keyring, wanted)
+        await configure_providers(session, runtime.registry, runtime.keyring, wanted)
 
 
 async def add(caller: Caller, content: str = TEXT, base: object = None) -> Json:

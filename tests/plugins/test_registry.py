@@ -29,7 +29,7 @@ from switchboard.plugin_sdk import (
     Voice,
     hookimpl,
 )
-from switchboard.plugin_sdk.event_watchers import MAX_LEFT_BEHIND, Watcher
+from switchboard.plugin_sdk.event_watchers import MAX_STUCK_WATCHERS, EventWatcher
 from switchboard.plugin_sdk.registry import InvalidSettings, Registry, parse_settings
 from switchboard_offline.espeak import EspeakTextToSpeech
 from switchboard_offline.loopback import LoopbackTelephony
@@ -63,7 +63,7 @@ class Hum(TextToSpeechProvider[ProviderSettings]):
     async def synthesize(self, request: SpeechRequest) -> object:  # type: ignore[override] # never called
         yield SpeechChunk(b"")
 
-    async def voices(self) -> Sequence[Voice]:
+    async def list_voices(self) -> Sequence[Voice]:
         return []
 
 
@@ -243,17 +243,17 @@ async def test_a_watcher_that_hangs_is_left_behind_and_told_again_once_it_return
         told.release()
         release.wait(30)
 
-    watcher = Watcher("hangs", hang, seconds=0.01)
-    for _ in range(MAX_LEFT_BEHIND + 3):
-        await watcher.tell(event())
-    for _ in range(MAX_LEFT_BEHIND):
+    watcher = EventWatcher("hangs", hang, seconds=0.01)
+    for _ in range(MAX_STUCK_WATCHERS + 3):
+        await watcher.notify(event())
+    for _ in range(MAX_STUCK_WATCHERS):
         assert told.acquire(timeout=5)
     assert not told.acquire(blocking=False)
     release.set()
     async with asyncio.timeout(20):
         while not told.acquire(blocking=False):
             await asyncio.sleep(0)
-            await watcher.tell(event())
+            await watcher.notify(event())
 
 
 def test_hook_calls_are_logged_where_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

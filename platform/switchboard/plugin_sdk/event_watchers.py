@@ -11,28 +11,28 @@ from switchboard.plugin_sdk.hooks import PublishedEvent
 
 logger = structlog.get_logger()
 
-WATCH_SECONDS = 10.0
-MAX_LEFT_BEHIND = 8
+WATCHER_SECONDS = 10.0
+MAX_STUCK_WATCHERS = 8
 
 
-class Watcher:
+class EventWatcher:
     """One plugin's `event_published`."""
 
     def __init__(
-        self, plugin: str, watch: Callable[[PublishedEvent], object], *, seconds: float = WATCH_SECONDS
+        self, plugin: str, watch: Callable[[PublishedEvent], object], *, seconds: float = WATCHER_SECONDS
     ) -> None:
         self._plugin = plugin
         self._watch = watch
         self._seconds = seconds
         self._running = 0
 
-    async def tell(self, event: PublishedEvent) -> None:
+    async def notify(self, event: PublishedEvent) -> None:
         """Wait until it has watched, at most `seconds`; what it raises is logged. Nothing is raised.
 
         A thread cannot be stopped: one that takes longer is left behind, and a plugin with `MAX_LEFT_BEHIND` of them is not told of more
         until one returns.
         """
-        if self._running >= MAX_LEFT_BEHIND:
+        if self._running >= MAX_STUCK_WATCHERS:
             logger.error(
                 "plugin not told of an event: it hangs in earlier ones", plugin=self._plugin, event_name=event.name
             )

@@ -11,30 +11,30 @@ import msgspec
 from switchboard.plugin_sdk.media import DigitPressed, MarkReached, MediaStopped
 
 
-class Named(msgspec.Struct):
+class MarkName(msgspec.Struct):
     name: str
 
 
-class Digit(msgspec.Struct):
+class DtmfDigit(msgspec.Struct):
     digit: Annotated[str, msgspec.Meta(pattern="^[0-9*#A-D]$")]
 
 
 class Mark(msgspec.Struct, tag_field="event", tag="mark"):
-    mark: Named
+    mark: MarkName
 
 
 class Dtmf(msgspec.Struct, tag_field="event", tag="dtmf"):
-    dtmf: Digit
+    dtmf: DtmfDigit
 
 
 class Stop(msgspec.Struct, tag_field="event", tag="stop"):
     pass
 
 
-Common: TypeAlias = Mark | Dtmf | Stop
+CommonMessage: TypeAlias = Mark | Dtmf | Stop
 
 
-def event_of(told: Common) -> MarkReached | DigitPressed | MediaStopped:
+def to_media_event(told: CommonMessage) -> MarkReached | DigitPressed | MediaStopped:
     """What one of these messages says."""
     match told:
         case Mark(mark):
@@ -45,7 +45,7 @@ def event_of(told: Common) -> MarkReached | DigitPressed | MediaStopped:
             return MediaStopped()
 
 
-class Writer:
+class MediaMessageWriter:
     """Writes the messages to a carrier: by hand and prepared, because audio goes out fifty times a second in every call.
 
     `stream` is the JSON of a name and value that each message must bring along (`"streamSid":"MZ1"`), if there is one.
@@ -55,12 +55,12 @@ class Writer:
         more = f",{stream}" if stream else ""
         self._before_payload = f'{{"event":"media"{more},"media":{{"payload":"'
         self._before_mark = f'{{"event":"mark"{more},"mark":{{"name":'
-        self.clear = f'{{"event":"clear"{more}}}'
+        self.clear_message = f'{{"event":"clear"{more}}}'
 
-    def media(self, audio: bytes) -> str:
+    def write_media(self, audio: bytes) -> str:
         """Audio, in base64."""
         return f'{self._before_payload}{b2a_base64(audio, newline=False).decode()}"}}}}'
 
-    def mark(self, name: str) -> str:
+    def write_mark(self, name: str) -> str:
         """A mark."""
         return f"{self._before_mark}{msgspec.json.encode(name).decode()}}}}}"

@@ -3,26 +3,26 @@
 from collections.abc import Sequence
 from typing import Final
 
-SEVERAL: Final = "mul"
+MULTIPLE_LANGUAGES: Final = "mul"
 """ISO 639's code where people change between languages."""
 NORWEGIAN: Final = ("nb", "nn")
 
 
-def base_language(language: str) -> str:
+def get_base_language(language: str) -> str:
     """`en` of `en-US`; vendors know both ways to write Norwegian as `no`."""
     base = language.partition("-")[0].lower()
     return "no" if base in NORWEGIAN else base
 
 
-def single_language(language: str) -> str | None:
+def get_single_language(language: str) -> str | None:
     """The base language, None where there are several."""
-    base = base_language(language)
-    return None if base == SEVERAL else base
+    base = get_base_language(language)
+    return None if base == MULTIPLE_LANGUAGES else base
 
 
-def nearest_language(language: str, offered: Sequence[str]) -> str | None:
+def find_nearest_language(language: str, offered: Sequence[str]) -> str | None:
     """The language itself, else the first that is offered of another region, else None."""
     if language in offered:
         return language
-    base = base_language(language)
-    return next((other for other in offered if base_language(other) == base), None)
+    base = get_base_language(language)
+    return next((other for other in offered if get_base_language(other) == base), None)

@@ -89,10 +89,10 @@ class LLMProvider(Provider[SettingsT_co]):
         provider is asked. The conversation breaks off where nothing is yielded for 8 seconds.
         """
 
-    async def models(self) -> Sequence[str]:
+    async def list_models(self) -> Sequence[str]:
         """List names that `ChatRequest.model` may have, for people to choose from; others may do too, and many know none. Raises `ProviderError`."""
         return ()
 
-    def expected_phrases(self, system_prompt: str) -> Sequence[str]:
+    def list_expected_phrases(self, system_prompt: str) -> Sequence[str]:
         """Phrases that a caller is likely to say to an agent with this prompt; they become speech-to-text hints. Most models know none."""
         return ()

@@ -15,7 +15,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from switchboard.plugin_sdk.actions import ActionParams, AutomationAction
 from switchboard.plugin_sdk.embeddings import EmbeddingProvider
-from switchboard.plugin_sdk.event_watchers import Watcher
+from switchboard.plugin_sdk.event_watchers import EventWatcher
 from switchboard.plugin_sdk.hooks import ENTRY_POINT_GROUP, PROJECT, Hooks, PublishedEvent
 from switchboard.plugin_sdk.llm import LLMProvider
 from switchboard.plugin_sdk.provider import Provider, ProviderSettings
@@ -29,7 +29,7 @@ logger = structlog.get_logger()
 
 AnyProvider: TypeAlias = type[Provider[ProviderSettings]]
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
-Named: TypeAlias = AnyProvider | type[AutomationAction[ActionParams]] | type[AgentTool[ToolParameters]]
+NamedClass: TypeAlias = AnyProvider | type[AutomationAction[ActionParams]] | type[AgentTool[ToolParameters]]
 
 
 class Capability(StrEnum):
@@ -58,7 +58,7 @@ BASE_CLASSES: Mapping[Capability, AnyProvider] = {
 }
 
 
-def capability_of(base: AnyProvider) -> Capability:
+def find_capability(base: AnyProvider) -> Capability:
     """Return the capability of an SDK base class (`TelephonyProvider`, say)."""
     return next(capability for capability, known in BASE_CLASSES.items() if known is base)
 
@@ -83,7 +83,7 @@ SHAPES: Mapping[type, tuple[str, str, type[BaseModel]]] = {
 }
 
 
-class PluginFault(Exception):
+class PluginError(Exception):
     """Something of a plugin cannot be used; the message says what, for whoever installed it."""
 
 
@@ -112,8 +112,8 @@ class Registry:
     def __init__(self, *, trace: bool = False) -> None:
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(Hooks)
-        self._found: dict[tuple[str, str], Named] = {}
-        self._watchers: list[Watcher] = []
+        self._found: dict[tuple[str, str], NamedClass] = {}
+        self._watchers: list[EventWatcher] = []
         self._trace = trace
         self.plugins: list[Plugin] = []
         self.cli_commands: list[click.Command] = []
@@ -140,12 +140,12 @@ class Registry:
 
     def find_provider_class(self, base: type[ProviderT], name: str) -> type[ProviderT] | None:
         """Return the provider class of this name under a capability's base class; None where no plugin provides it."""
-        found = self._found.get((capability_of(base), name))
+        found = self._found.get((find_capability(base), name))
         return found if found is not None and issubclass(found, base) else None
 
     def list_provider_classes(self, base: type[ProviderT]) -> list[type[ProviderT]]:
         """List every provider class of a capability's base class, in the order of the plugins' names."""
-        return [found for found in self._of(capability_of(base)) if issubclass(found, base)]
+        return [found for found in self._of(find_capability(base)) if issubclass(found, base)]
 
     @property
     def tools(self) -> list[type[AgentTool[ToolParameters]]]:
@@ -163,9 +163,9 @@ class Registry:
 
     async def publish(self, event: PublishedEvent) -> None:
         """Tell every plugin that watches, all at once. Raises nothing; returns when each has watched or was left behind."""
-        await asyncio.gather(*(watcher.tell(event) for watcher in self._watchers))
+        await asyncio.gather(*(watcher.notify(event) for watcher in self._watchers))
 
-    def _of(self, kind: str) -> list[Named]:
+    def _of(self, kind: str) -> list[NamedClass]:
         return [found for (of, _), found in self._found.items() if of == kind]
 
     def _load(self, plugin: Plugin, load: Callable[[], object]) -> None:
@@ -173,7 +173,7 @@ class Registry:
         self.plugins.append(plugin)
         try:
             if taken:
-                raise PluginFault(f"another plugin is called {plugin.name}")
+                raise PluginError(f"another plugin is called {plugin.name}")
             self._manager.register(load(), plugin.name)
             self._manager.check_pending()
             implementations = self._implementations(plugin)
@@ -199,7 +199,7 @@ class Registry:
                 or implementation.wrapper
                 or implementation.hookwrapper
             ):
-                raise PluginFault(f"{caller.name} must be a plain function, neither asynchronous nor a wrapper")
+                raise PluginError(f"{caller.name} must be a plain function, neither asynchronous nor a wrapper")
             found[caller.name] = implementation
         return found
 
@@ -209,7 +209,7 @@ class Registry:
                 logger.info("hook", plugin=plugin.name, hook="event_published", event_name=event.name)
             return implementation.function(*[event for _ in implementation.argnames])
 
-        self._watchers.append(Watcher(plugin.name, watch))
+        self._watchers.append(EventWatcher(plugin.name, watch))
         plugin.provides.append("event watcher")
 
     def _collect(self, plugin: Plugin, hook: str, implementation: pluggy.HookImpl) -> None:
@@ -223,7 +223,7 @@ class Registry:
         for answer in answers:
             try:
                 self._take(plugin, hook, answer)
-            except PluginFault as fault:
+            except PluginError as fault:
                 _fault(plugin, f"{hook}: {fault}")
 
     def _take(self, plugin: Plugin, hook: str, answer: object) -> None:
@@ -240,7 +240,7 @@ class Registry:
     def _claim(self, plugin: Plugin, provided: str) -> None:
         for other in self.plugins:
             if provided in other.provides:
-                raise PluginFault(f"{provided} is provided by plugin {other.name} already")
+                raise PluginError(f"{provided} is provided by plugin {other.name} already")
         plugin.provides.append(provided)
 
 
@@ -250,32 +250,32 @@ def _fault(plugin: Plugin, fault: str) -> None:
 
 
 def _told(error: BaseException) -> str:
-    return str(error) if isinstance(error, PluginFault) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
 
 
 def _command(answer: object) -> click.Command:
     if not isinstance(answer, click.Command) or not answer.name:
-        raise PluginFault(f"an answer of type {type(answer).__name__} is no click command with a name")
+        raise PluginError(f"an answer of type {type(answer).__name__} is no click command with a name")
     return answer
 
 
-def _named(answer: object, expected: type) -> Named:
+def _named(answer: object, expected: type) -> NamedClass:
     """The answer as a class that can be used. Raises `PluginFault`."""
     if not isinstance(answer, type) or not issubclass(answer, expected):
-        raise PluginFault(
+        raise PluginError(
             f"{answer.__name__ if isinstance(answer, type) else f'an answer of type {type(answer).__name__}'} is no {expected.__name__}"
         )
     if missing := sorted(getattr(answer, "__abstractmethods__", ())):
-        raise PluginFault(f"{answer.__name__} lacks {', '.join(missing)}")
+        raise PluginError(f"{answer.__name__} lacks {', '.join(missing)}")
     told, model, model_base = SHAPES[next(base for base in SHAPES if issubclass(answer, base))]
     for attribute in ("name", told):
         value = getattr(answer, attribute, None)
         if not isinstance(value, str) or not value.strip():
-            raise PluginFault(f"{answer.__name__} has no {attribute}")
+            raise PluginError(f"{answer.__name__} has no {attribute}")
     given = getattr(answer, model)
     if not isinstance(given, type) or not issubclass(given, model_base):
-        raise PluginFault(f"{answer.__name__}.{model} is no {model_base.__name__}")
-    return cast("Named", answer)
+        raise PluginError(f"{answer.__name__}.{model} is no {model_base.__name__}")
+    return cast("NamedClass", answer)
 
 
 def parse_settings(kind: AnyProvider, values: Mapping[str, JsonValue]) -> ProviderSettings:

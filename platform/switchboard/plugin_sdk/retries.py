@@ -21,7 +21,7 @@ TOO_MANY_REQUESTS: Final = 429
 ResultT = TypeVar("ResultT")
 
 
-class NotConnected(Exception):
+class ConnectionFailed(Exception):
     """No connection to the vendor was made, so the vendor has not seen the request. The message is the reason."""
 
 
@@ -64,14 +64,14 @@ async def _send_until_final(
         is_last, wait = attempt == ATTEMPTS, 0.0
         try:
             response = await send()
-        except NotConnected as error:
+        except ConnectionFailed as error:
             if is_last:
                 raise ProviderError(f"{vendor} cannot be reached: {error}") from error
         except NoResponse as error:
             if is_last or creates:
                 raise lost(f"{vendor} did not answer: {error}") from error
         else:
-            wait = retry_after(response.headers)
+            wait = parse_retry_after(response.headers)
             # A request answered 429 has done nothing; one answered 5xx may have.
             is_repeatable = response.status == TOO_MANY_REQUESTS or (response.status >= 500 and not creates)
             if not is_repeatable or is_last or wait > LONGEST_WAIT_SECONDS:
@@ -80,7 +80,7 @@ async def _send_until_final(
     raise AssertionError  # pragma: no cover  the last attempt returns or raises
 
 
-def retry_after(headers: Mapping[str, str]) -> float:
+def parse_retry_after(headers: Mapping[str, str]) -> float:
     """Return the seconds of a `Retry-After` header (RFC 9110, section 10.2.3), 0 without one or for a date."""
     value = headers.get("Retry-After", "")
     return float(value) if value.isdecimal() else 0.0

@@ -6,7 +6,7 @@ from pathlib import Path
 TEMPLATE = Path(__file__).parent / "template" / "acme"
 
 
-def new_plugin(name: str, folder: Path) -> Path:
+def create_plugin(name: str, folder: Path) -> Path:
     """Write a plugin called `name` into `folder`, and answer its own folder there, `switchboard-<name>`.
 
     Raises `ValueError` for a name that is not lower-case words joined by `_`, and `FileExistsError` where the plugin's folder exists.

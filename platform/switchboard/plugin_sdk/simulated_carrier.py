@@ -69,5 +69,7 @@ class SimulatedCarrier(ABC):
         """
 
     @abstractmethod
-    async def simulate_text(self, *, from_number: str, to_number: str, body: str, callbacks: CallbackUrls) -> str:
+    async def simulate_text_message(
+        self, *, from_number: str, to_number: str, body: str, callbacks: CallbackUrls
+    ) -> str:
         """Text one of our numbers; answers the carrier's id of the text. Raises `ProviderError` where the platform does not take it."""

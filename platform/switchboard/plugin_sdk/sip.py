@@ -32,6 +32,6 @@ _SIP: Final[Mapping[str, str]] = {
 }
 
 
-def sip_failure(code: str) -> str:
+def describe_sip_failure(code: str) -> str:
     """Why a call failed, by the response code that it was answered."""
     return _SIP.get(code, f"the destination's network answered with SIP code {code}")

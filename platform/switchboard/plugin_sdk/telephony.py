@@ -47,7 +47,7 @@ class CallAccepted:
 
 
 @dataclass(frozen=True, slots=True)
-class CallRinging:
+class CalleeRinging:
     """A call that we placed rings at its destination."""
 
     carrier_call_id: str
@@ -90,7 +90,7 @@ class RecordingReady:
 
 
 @dataclass(frozen=True, slots=True)
-class TextReceived:
+class TextMessageReceived:
     """Somebody texted one of our numbers. `opt_out` is set where the carrier itself handled a STOP or START."""
 
     carrier_text_id: str
@@ -102,7 +102,7 @@ class TextReceived:
 
 
 @dataclass(frozen=True, slots=True)
-class TextStatus:
+class TextMessageStatus:
     """A text that we sent has got on. `opted_out`: it failed because the recipient wants no texts from our number."""
 
     carrier_text_id: str
@@ -115,23 +115,23 @@ class TextStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class TargetReady:
+class TransferTargetReady:
     """The target of a transfer (`introduce`) has heard its introduction, and waits."""
 
     target_call_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class TargetGone:
+class TransferTargetGone:
     """The target of a transfer did not answer, or has hung up. Told of one that has been connected it means nothing."""
 
     target_call_id: str
     outcome: CallOutcome
 
 
-TransferEvent: TypeAlias = TargetReady | TargetGone
-CallEvent: TypeAlias = CallAccepted | CallRinging | CallAnswered | MachineDetected | CallEnded | RecordingReady
-CarrierEvent: TypeAlias = IncomingCall | CallEvent | TransferEvent | TextReceived | TextStatus
+TransferEvent: TypeAlias = TransferTargetReady | TransferTargetGone
+CallEvent: TypeAlias = CallAccepted | CalleeRinging | CallAnswered | MachineDetected | CallEnded | RecordingReady
+CarrierEvent: TypeAlias = IncomingCall | CallEvent | TransferEvent | TextMessageReceived | TextMessageStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class CarrierReply:
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ReceivedCallback:
     """A verified callback, translated: what happened, in order, and the answer. An `IncomingCall`'s answer comes from `instruct` instead."""
 
     events: tuple[CarrierEvent, ...]
@@ -167,7 +167,7 @@ class InvalidCallback(Exception):
     """A callback is unsigned, altered, too old or not understood; it is answered 403 and logged. The message never holds a secret."""
 
 
-class RecipientOptedOut(ProviderError):
+class UnsubscribedRecipient(ProviderError):
     """The recipient has told the carrier that they want no texts from our number."""
 
 
@@ -182,7 +182,7 @@ class CallbackUrls:
 
 
 @dataclass(frozen=True, slots=True)
-class CallOrder:
+class OutboundCall:
     """An outbound call. `reference` is our call's id: a carrier that can keeps it, so that `find_call` finds the call after a crash.
 
     `media_url` is the wss:// (or ws://) address for the call's audio; it carries a token in its path and never a query string.
@@ -224,7 +224,7 @@ Instruction: TypeAlias = ConnectMedia | ForwardCall | RejectCall
 
 
 @dataclass(frozen=True, slots=True)
-class Introduction:
+class WarmTransfer:
     """A person to whom a call is to be transferred, and what they are told first, in a BCP 47 language."""
 
     to_number: str
@@ -235,7 +235,7 @@ class Introduction:
 
 
 @dataclass(frozen=True, slots=True)
-class TextOrder:
+class OutboundTextMessage:
     """An outbound text. `reference` is our message's id."""
 
     reference: str
@@ -276,7 +276,7 @@ class TelephonyCapabilities:
     Without `send_digits` keys are pressed as tones in the call's audio. `warm_transfer` is for a provider that has `introduce` and `connect`.
     """
 
-    texts: bool = True
+    text_messages: bool = True
     transfer: bool = True
     warm_transfer: bool = False
     send_digits: bool = True
@@ -298,7 +298,7 @@ class TelephonyProvider(Provider[SettingsT_co]):
     # callbacks and media
 
     @abstractmethod
-    async def receive(self, request: CarrierRequest) -> Received:
+    async def receive(self, request: CarrierRequest) -> ReceivedCallback:
         """Verify a callback's signature and translate it. A repeated callback translates to the same events. Raises `InvalidCallback`."""
 
     @abstractmethod
@@ -306,7 +306,7 @@ class TelephonyProvider(Provider[SettingsT_co]):
         """Say what becomes of an incoming call; the reply answers the callback that announced it. Raises `ProviderError`."""
 
     @abstractmethod
-    def media_codec(self, media_url: str) -> MediaCodec:
+    def create_media_codec(self, media_url: str) -> MediaCodec:
         """A codec for one new media socket, opened at this address of ours.
 
         Where a carrier brings along to the socket what it was told with the address, `decode` raises `ValueError` for a start that does not.
@@ -315,7 +315,7 @@ class TelephonyProvider(Provider[SettingsT_co]):
     # calls
 
     @abstractmethod
-    async def place_call(self, order: CallOrder) -> str:
+    async def place_call(self, order: OutboundCall) -> str:
         """Start a call; answers the carrier's id of it at once, while it is not yet ringing.
 
         Raises `OutcomeUnknown` where there may be a call after all, else `ProviderError`: another carrier is asked where it is retryable.
@@ -333,7 +333,9 @@ class TelephonyProvider(Provider[SettingsT_co]):
     async def transfer(self, carrier_call_id: str, *, to_number: str, caller_id: str, callbacks: CallbackUrls) -> None:
         """Take the call off our socket and connect it to another number. Raises `ProviderError`; the call then goes on with us."""
 
-    async def introduce(self, carrier_call_id: str, introduction: Introduction, callbacks: CallbackUrls) -> str:
+    async def start_warm_transfer(
+        self, carrier_call_id: str, introduction: WarmTransfer, callbacks: CallbackUrls
+    ) -> str:
         """Begin a warm transfer: call its target and speak the introduction to whoever answers. Answers the carrier's id of that call at once.
 
         The call itself stays on our socket. `TargetReady` and `TargetGone`, told at `callbacks`, say what comes of it; the core then asks to
@@ -341,7 +343,7 @@ class TelephonyProvider(Provider[SettingsT_co]):
         """
         raise ProviderError(f"{self.title} cannot introduce a transfer", code="unsupported", retryable=False)
 
-    async def connect(self, carrier_call_id: str, target_call_id: str) -> None:
+    async def complete_warm_transfer(self, carrier_call_id: str, target_call_id: str) -> None:
         """Take the call off our socket and connect it to the target that waits; either hanging up ends both. Raises as `transfer` does."""
         raise ProviderError(f"{self.title} cannot introduce a transfer", code="unsupported", retryable=False)
 
@@ -352,7 +354,7 @@ class TelephonyProvider(Provider[SettingsT_co]):
     # texts
 
     @abstractmethod
-    async def send_text(self, order: TextOrder) -> str:
+    async def send_text_message(self, order: OutboundTextMessage) -> str:
         """Send a text; answers the carrier's id of it. What becomes of it follows as `TextStatus`.
 
         Raises `RecipientOptedOut`, `OutcomeUnknown` where it may have been sent after all, else `ProviderError`.
@@ -382,5 +384,5 @@ class TelephonyProvider(Provider[SettingsT_co]):
         """Stream a recording with our credentials; `byte_range` is a `Range` header to pass on. Raises `ProviderError`."""
 
     @abstractmethod
-    async def browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
+    async def create_browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
         """Mint a token with which a browser or app can call. Raises `ProviderError`."""

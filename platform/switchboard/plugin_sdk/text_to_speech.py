@@ -52,7 +52,7 @@ class TextToSpeechProvider(Provider[SettingsT_co]):
         """
 
     @abstractmethod
-    async def voices(self) -> Sequence[Voice]:
+    async def list_voices(self) -> Sequence[Voice]:
         """List the voices that `SpeechRequest.voice_id` may name. Raises `ProviderError`."""
 
     async def has_voice(self, voice_id: str) -> bool:
@@ -60,4 +60,4 @@ class TextToSpeechProvider(Provider[SettingsT_co]):
 
         Raises `ProviderError` where it cannot be told; the agent is then saved unchecked.
         """
-        return voice_id in {voice.id for voice in await self.voices()}
+        return voice_id in {voice.id for voice in await self.list_voices()}

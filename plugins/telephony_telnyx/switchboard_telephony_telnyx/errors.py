@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from switchboard.plugin_sdk import INVALID_NUMBER, OutcomeUnknown, ProviderError, RecipientOptedOut
+from switchboard.plugin_sdk import INVALID_NUMBER, OutcomeUnknown, ProviderError, UnsubscribedRecipient
 
 NOT_FOUND: Final = 404
 CALL_OVER: Final = frozenset(("90015", "90018"))
@@ -36,7 +36,7 @@ def translate_status_error(error: Any) -> ProviderError:
     code, title, detail = (str(problem.get(name) or "") for name in ("code", "title", "detail"))
     message = f"Telnyx: {title}{f': {detail}' if detail else ''} (error {code})"
     if is_opt_out(code, message):
-        return RecipientOptedOut(message, code=OPTED_OUT, retryable=False)
+        return UnsubscribedRecipient(message, code=OPTED_OUT, retryable=False)
     return TelnyxRefusal(message, status, code or str(status))
 
 

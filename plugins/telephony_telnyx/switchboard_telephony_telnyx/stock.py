@@ -17,7 +17,7 @@ ARRIVAL_SECONDS: Final = 15.0
 LOOK_SECONDS: Final = 0.5
 
 
-async def search(client: Any, country: str, area_code: str | None, limit: int) -> list[AvailableNumber]:
+async def search_telnyx_numbers(client: Any, country: str, area_code: str | None, limit: int) -> list[AvailableNumber]:
     """Numbers that can be called, local ones first, others where there are not enough of those. Raises `ProviderError`."""
     found: list[AvailableNumber] = []
     for number_type in _TYPES:
@@ -63,7 +63,9 @@ def _available(number: Any, country: str, number_type: NumberType) -> AvailableN
     )
 
 
-async def buy(client: Any, settings: TelnyxSettings, phone_number: str, callbacks: CallbackUrls) -> BoughtNumber:
+async def buy_telnyx_number(
+    client: Any, settings: TelnyxSettings, phone_number: str, callbacks: CallbackUrls
+) -> BoughtNumber:
     """One that the account has already, or has ordered, is not ordered again. Raises `ProviderError`."""
     await _direct_account(client, settings, callbacks)
     number = await _own(client, phone_number)
@@ -76,7 +78,7 @@ async def buy(client: Any, settings: TelnyxSettings, phone_number: str, callback
     return BoughtNumber(number.id, number.phone_number, sms=await _direct(client, settings, number.id))
 
 
-async def release(client: Any, number_id: str) -> None:
+async def release_telnyx_number(client: Any, number_id: str) -> None:
     """Give a number back; harmless for one that is not ours any more. Raises `ProviderError`."""
     try:
         await call_telnyx(lambda: client.phone_numbers.delete(number_id))

@@ -9,8 +9,8 @@ from switchboard.plugin_sdk import OutcomeUnknown, ProviderError
 from switchboard.plugin_sdk.retries import (
     ATTEMPT_SECONDS,
     CONNECT_SECONDS,
+    ConnectionFailed,
     NoResponse,
-    NotConnected,
     Response,
     send_with_retries,
 )
@@ -69,7 +69,7 @@ async def call_telnyx(request: Callable[[], Awaitable[ResultT]], *, creates: boo
             reason = error.__cause__ or error
             # Without a connection Telnyx has not seen the request.
             is_unseen = type(error.__cause__).__name__ in ("ConnectError", "ConnectTimeout")
-            failure = NotConnected if is_unseen else NoResponse
+            failure = ConnectionFailed if is_unseen else NoResponse
             raise failure(str(reason) or type(reason).__name__) from error
         return Response(200, {}, result)
 

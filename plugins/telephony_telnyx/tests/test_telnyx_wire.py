@@ -11,24 +11,24 @@ from switchboard.plugin_sdk import (
     BrowserCall,
     CallbackUrls,
     CallEnded,
-    CallOrder,
     CarrierRequest,
     ConnectMedia,
     ForwardCall,
     IncomingCall,
-    Introduction,
+    OutboundCall,
+    OutboundTextMessage,
     OutcomeUnknown,
     ProviderError,
-    RecipientOptedOut,
     RejectCall,
-    TargetReady,
-    TextOrder,
+    TransferTargetReady,
+    UnsubscribedRecipient,
+    WarmTransfer,
     retries,
 )
 from switchboard_telephony_telnyx import stock
 from switchboard_telephony_telnyx.provider import TelnyxTelephony
 from switchboard_telephony_telnyx.settings import TelnyxSettings
-from switchboard_telephony_telnyx.state import CallState, media_digest, read_state
+from switchboard_telephony_telnyx.state import CallState, digest_media_url, read_state
 
 from tests.carriers.telnyx.server import TelnyxServer
 from tests.carriers.telnyx.wire import CallRecord, signed_headers, webhook
@@ -40,8 +40,8 @@ REFERENCE = "01a1fed0-0000-7000-8000-000000000001"
 CALLBACKS = CallbackUrls(f"https://voice.example/carriers/telnyx/org/calls/{REFERENCE}")
 EVENTS = CallbackUrls("https://voice.example/carriers/telnyx/org/events")
 MEDIA = "wss://voice.example/media/token"
-CALL = CallOrder(REFERENCE, OURS, "+15550100021", MEDIA, CALLBACKS, ring_seconds=25, max_duration_seconds=600)
-TEXT = TextOrder("text", OURS, "+15550100001", "Hello", CALLBACKS)
+CALL = OutboundCall(REFERENCE, OURS, "+15550100021", MEDIA, CALLBACKS, ring_seconds=25, max_duration_seconds=600)
+TEXT = OutboundTextMessage("text", OURS, "+15550100001", "Hello", CALLBACKS)
 WHY = "Ann wants a table."
 ID, LEG, TEXT_ID = "v3:call", "a-leg", "a-text"
 
@@ -70,15 +70,26 @@ async def test_a_call_is_ordered_whole(carrier: TelnyxTelephony, telnyx: TelnyxS
     ((method, path, sent),) = telnyx.requests
     assert (method, path) == ("POST", "/v2/calls")
     assert read_state(telnyx.api_key, str(sent.pop("client_state"))) == CallState(
-        reference=REFERENCE, media=media_digest(MEDIA)
+        reference=REFERENCE, media=digest_media_url(MEDIA)
     )
     assert sent.pop("command_id")
     assert sent == {
-        "connection_id": telnyx.connection_id, "to": "+15550100021", "from": OURS, "timeout_secs": 25, "time_limit_secs": 600,
-        "webhook_url": CALLBACKS.events, "stream_url": MEDIA, "stream_track": "inbound_track", "stream_codec": "PCMU",
-        "stream_bidirectional_mode": "rtp", "stream_bidirectional_codec": "PCMU", "stream_bidirectional_target_legs": "self",
-        "send_silence_when_idle": True, "preferred_codecs": "PCMU,PCMA", "answering_machine_detection": "detect",
-    }  # fmt: skip
+        "connection_id": telnyx.connection_id,
+        "to": "+15550100021",
+        "from": OURS,
+        "timeout_secs": 25,
+        "time_limit_secs": 600,
+        "webhook_url": CALLBACKS.events,
+        "stream_url": MEDIA,
+        "stream_track": "inbound_track",
+        "stream_codec": "PCMU",
+        "stream_bidirectional_mode": "rtp",
+        "stream_bidirectional_codec": "PCMU",
+        "stream_bidirectional_target_legs": "self",
+        "send_silence_when_idle": True,
+        "preferred_codecs": "PCMU,PCMA",
+        "answering_machine_detection": "detect",
+    }
 
 
 async def test_limits_that_telnyx_does_not_take_are_widened(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
@@ -102,7 +113,9 @@ async def test_instructions_are_commands_that_hold_once(carrier: TelnyxTelephony
         "dual",
         "wav",
     )
-    assert read_state(telnyx.api_key, record.client_state) == CallState(call_id=record.id, media=media_digest(MEDIA))
+    assert read_state(telnyx.api_key, record.client_state) == CallState(
+        call_id=record.id, media=digest_media_url(MEDIA)
+    )
     _, call = announced(telnyx)
     await carrier.instruct(call, RejectCall("busy"), EVENTS)
     assert telnyx.requests[-1][2]["cause"] == "USER_BUSY"
@@ -146,13 +159,13 @@ async def test_a_target_is_ready_who_has_heard_all(
 ) -> None:
     record = await introduced(carrier, telnyx, "en-US")
     told = await carrier.receive(signed(telnyx, "call.speak.ended", record.payload(status=status)))
-    assert told.events == ((TargetReady(record.id),) if ready else ())
+    assert told.events == ((TransferTargetReady(record.id),) if ready else ())
 
 
 async def introduced(carrier: TelnyxTelephony, telnyx: TelnyxServer, language: str) -> CallRecord:
     """Somebody who is rung for a warm transfer."""
     return telnyx.legs[
-        await carrier.introduce(ID, Introduction("+15550100001", OURS, WHY, language), CALLBACKS)
+        await carrier.start_warm_transfer(ID, WarmTransfer("+15550100001", OURS, WHY, language), CALLBACKS)
     ].post.record
 
 
@@ -196,7 +209,7 @@ async def test_what_may_have_been_done_is_never_asked_for_again(
 ) -> None:
     telnyx.failures["POST", collection] = [failure]
     with pytest.raises(OutcomeUnknown):
-        await (carrier.place_call(CALL) if collection == "calls" else carrier.send_text(TEXT))
+        await (carrier.place_call(CALL) if collection == "calls" else carrier.send_text_message(TEXT))
     assert len(telnyx.requests) == 1
 
 
@@ -206,7 +219,7 @@ async def test_too_many_requests_are_sent_again_a_little_later(carrier: TelnyxTe
     assert (len(telnyx.requests), len(telnyx.legs)) == (3, 1)
     telnyx.failures["POST", "messages"] = [429] * 3
     with pytest.raises(ProviderError) as refusal:
-        await carrier.send_text(TEXT)
+        await carrier.send_text_message(TEXT)
     assert (refusal.value.code, refusal.value.retryable) == ("10011", True)
 
 
@@ -253,8 +266,8 @@ async def test_telnyx_own_code_and_words_are_told(carrier: TelnyxTelephony, teln
     with pytest.raises(ProviderError, match="error 10016") as no_number:
         await carrier.place_call(dataclasses.replace(CALL, to_number="+15550100025"))
     assert (no_number.value.code, no_number.value.retryable) == ("invalid_number", False)
-    with pytest.raises(RecipientOptedOut) as opted_out:
-        await carrier.send_text(dataclasses.replace(TEXT, to_number="+15550100083"))
+    with pytest.raises(UnsubscribedRecipient) as opted_out:
+        await carrier.send_text_message(dataclasses.replace(TEXT, to_number="+15550100083"))
     assert opted_out.value.code == "40300"
 
 
@@ -414,7 +427,7 @@ async def test_a_recording_is_streamed_in_parts_from_where_it_is_kept(
 
 @pytest.mark.parametrize("platform", ["web", "ios", "android"])
 async def test_a_browser_token_is_one_of_telnyx(carrier: TelnyxTelephony, telnyx: TelnyxServer, platform: Any) -> None:
-    token = await carrier.browser_token(identity="key_1", platform=platform)
+    token = await carrier.create_browser_token(identity="key_1", platform=platform)
     assert token.token.count(".") == 2
     assert (token.identity, token.expires_in_seconds, dict(token.connection)) == (
         "key_1",
@@ -429,7 +442,7 @@ async def test_a_browser_token_is_one_of_telnyx(carrier: TelnyxTelephony, telnyx
 async def test_a_token_needs_its_settings(telnyx: TelnyxServer) -> None:
     settings = TelnyxSettings.model_validate({**telnyx.settings, "credential_connection_id": None})
     with pytest.raises(ProviderError, match="credential_connection_id") as refusal:
-        await TelnyxTelephony(settings).browser_token(identity="x", platform="web")
+        await TelnyxTelephony(settings).create_browser_token(identity="x", platform="web")
     assert not refusal.value.retryable
 
 

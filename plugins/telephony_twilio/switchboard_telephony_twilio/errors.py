@@ -3,7 +3,7 @@
 from collections.abc import Awaitable
 from typing import Final, TypeVar
 
-from switchboard.plugin_sdk import INVALID_NUMBER, OutcomeUnknown, ProviderError, RecipientOptedOut
+from switchboard.plugin_sdk import INVALID_NUMBER, OutcomeUnknown, ProviderError, UnsubscribedRecipient
 from twilio.base.exceptions import TwilioException, TwilioRestException, TwilioServiceException
 
 NOT_FOUND: Final = "20404"
@@ -64,5 +64,5 @@ def translate_sdk_error(error: TwilioException) -> ProviderError:
         return ProviderError(str(error), retryable=False)
     told = f"Twilio: {message}" if code == status else f"Twilio: {message} (error {code})"
     if str(code) == OPTED_OUT:
-        return RecipientOptedOut(told, code=OPTED_OUT, retryable=False)
+        return UnsubscribedRecipient(told, code=OPTED_OUT, retryable=False)
     return ProviderError(told, code=str(code), retryable=status >= 500 or status in RETRYABLE)

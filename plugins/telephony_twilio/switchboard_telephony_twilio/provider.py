@@ -11,32 +11,32 @@ from switchboard.plugin_sdk import (
     BoughtNumber,
     BrowserToken,
     CallbackUrls,
-    CallOrder,
     CarrierReply,
     CarrierRequest,
     ConnectMedia,
     ForwardCall,
     IncomingCall,
     Instruction,
-    Introduction,
     MediaCodec,
+    OutboundCall,
+    OutboundTextMessage,
     ProviderError,
     ProviderSettings,
-    Received,
+    ReceivedCallback,
     RecordingStream,
     TelephonyCapabilities,
     TelephonyProvider,
-    TextOrder,
+    WarmTransfer,
 )
 from switchboard.plugin_sdk.recordings import stream_recording
 from twilio.twiml import TwiML
 
 from switchboard_telephony_twilio import callbacks as told
 from switchboard_telephony_twilio import markup, stock
-from switchboard_telephony_twilio.codec import TwilioCodec, stream_token
+from switchboard_telephony_twilio.codec import TwilioCodec, derive_stream_token
 from switchboard_telephony_twilio.errors import CALL_OVER, NOT_FOUND, call_twilio, require_sid, translate_call_error
 from switchboard_telephony_twilio.settings import TwilioSettings
-from switchboard_telephony_twilio.signatures import verified
+from switchboard_telephony_twilio.signatures import verify_twilio_signature
 from switchboard_telephony_twilio.transport import TwilioHttpClient
 
 API: Final = "https://api.twilio.com"
@@ -88,28 +88,28 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
 
     # callbacks and media
 
-    async def receive(self, request: CarrierRequest) -> Received:
-        return told.translate(request.path, verified(request, self._token))
+    async def receive(self, request: CarrierRequest) -> ReceivedCallback:
+        return told.translate_callback(request.path, verify_twilio_signature(request, self._token))
 
     async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
         if isinstance(instruction, ConnectMedia):
-            return markup.reply(self._connected(instruction.media_url, callbacks))
+            return markup.reply_with(self._connected(instruction.media_url, callbacks))
         if isinstance(instruction, ForwardCall):
-            return markup.reply(markup.forwarded(instruction.to_number, instruction.caller_id))
-        return markup.reply(markup.rejected(instruction.reason))
+            return markup.reply_with(markup.dial_number(instruction.to_number, instruction.caller_id))
+        return markup.reply_with(markup.reject_call(instruction.reason))
 
-    def media_codec(self, media_url: str) -> MediaCodec:
-        return TwilioCodec(stream_token(self._token, media_url))
+    def create_media_codec(self, media_url: str) -> MediaCodec:
+        return TwilioCodec(derive_stream_token(self._token, media_url))
 
     def _connected(self, media_url: str, callbacks: CallbackUrls) -> TwiML:
         recorded_at = f"{callbacks.events}/{told.RECORDING}" if self.settings.record_calls else None
-        return markup.connected(
-            media_url, stream_token(self._token, media_url), f"{callbacks.events}/{told.STREAM}", recorded_at
+        return markup.connect_stream(
+            media_url, derive_stream_token(self._token, media_url), f"{callbacks.events}/{told.STREAM}", recorded_at
         )
 
     # calls
 
-    async def place_call(self, order: CallOrder) -> str:
+    async def place_call(self, order: OutboundCall) -> str:
         events = order.callbacks.events
         detection = {
             "machine_detection": "Enable",
@@ -148,11 +148,15 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
 
     async def transfer(self, carrier_call_id: str, *, to_number: str, caller_id: str, callbacks: CallbackUrls) -> None:
         await call_twilio(
-            self._client.calls(carrier_call_id).update_async(twiml=str(markup.forwarded(to_number, caller_id)))
+            self._client.calls(carrier_call_id).update_async(twiml=str(markup.dial_number(to_number, caller_id)))
         )
 
-    async def introduce(self, carrier_call_id: str, introduction: Introduction, callbacks: CallbackUrls) -> str:
-        spoken = markup.introduced(introduction.text, introduction.language, f"{callbacks.events}/{told.INTRODUCED}")
+    async def start_warm_transfer(
+        self, carrier_call_id: str, introduction: WarmTransfer, callbacks: CallbackUrls
+    ) -> str:
+        spoken = markup.say_and_redirect(
+            introduction.text, introduction.language, f"{callbacks.events}/{told.INTRODUCED}"
+        )
         call = await call_twilio(
             self._client.calls.create_async(
                 to=introduction.to_number,
@@ -166,15 +170,17 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
         )
         return require_sid(call.sid)
 
-    async def connect(self, carrier_call_id: str, target_call_id: str) -> None:
-        await call_twilio(self._client.calls(carrier_call_id).update_async(twiml=str(markup.joined(target_call_id))))
+    async def complete_warm_transfer(self, carrier_call_id: str, target_call_id: str) -> None:
+        await call_twilio(
+            self._client.calls(carrier_call_id).update_async(twiml=str(markup.join_conference(target_call_id)))
+        )
 
     async def send_digits(self, carrier_call_id: str, digits: str) -> None:
         raise ProviderError("on Twilio keys are pressed in the call's audio", code="unsupported", retryable=False)
 
     # texts
 
-    async def send_text(self, order: TextOrder) -> str:
+    async def send_text_message(self, order: OutboundTextMessage) -> str:
         text = await call_twilio(
             self._client.messages.create_async(
                 to=order.to_number,
@@ -188,7 +194,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
     # numbers
 
     async def search_numbers(self, *, country: str, area_code: str | None, limit: int) -> Sequence[AvailableNumber]:
-        return await stock.search(self._client, country, area_code, limit)
+        return await stock.search_twilio_numbers(self._client, country, area_code, limit)
 
     async def buy_number(self, phone_number: str, callbacks: CallbackUrls) -> BoughtNumber:
         """One that the account has already, bought here or in the console, is directed to us and answered."""
@@ -212,7 +218,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
             bought = await call_twilio(
                 self._client.incoming_phone_numbers(known.sid).update_async(**directed, **elsewhere)
             )
-        return BoughtNumber(require_sid(bought.sid), bought.phone_number, sms=stock.capabilities(bought)["sms"])
+        return BoughtNumber(require_sid(bought.sid), bought.phone_number, sms=stock.read_capabilities(bought)["sms"])
 
     async def release_number(self, carrier_number_id: str) -> None:
         try:
@@ -234,7 +240,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
     def has_browser_calling(self) -> bool:
         return self.settings.application_sid is not None
 
-    async def browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
+    async def create_browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
         settings = self.settings
         if settings.api_secret is None:
             raise ProviderError(

@@ -10,8 +10,8 @@ import aiohttp
 from switchboard.plugin_sdk.retries import (
     ATTEMPT_SECONDS,
     CONNECT_SECONDS,
+    ConnectionFailed,
     NoResponse,
-    NotConnected,
     Response,
     send_with_retries,
 )
@@ -73,6 +73,6 @@ class TwilioHttpClient:
                 return Response(response.status, response.headers, result)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             # Without a connection Twilio has not seen the request.
-            raise NotConnected(str(error) or type(error).__name__) from error
+            raise ConnectionFailed(str(error) or type(error).__name__) from error
         except (aiohttp.ClientError, TimeoutError) as error:
             raise NoResponse(str(error) or type(error).__name__) from error

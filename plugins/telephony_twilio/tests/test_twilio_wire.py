@@ -13,28 +13,28 @@ from switchboard.plugin_sdk import (
     CallAccepted,
     CallAnswered,
     CallbackUrls,
+    CalleeRinging,
     CallEnded,
-    CallOrder,
-    CallRinging,
     CarrierEvent,
     CarrierRequest,
     ConnectMedia,
     ForwardCall,
     IncomingCall,
-    Introduction,
     InvalidCallback,
     MachineDetected,
+    OutboundCall,
+    OutboundTextMessage,
     OutcomeUnknown,
     ProviderError,
-    RecipientOptedOut,
     RecordingReady,
     RejectCall,
-    TextOrder,
-    TextReceived,
-    TextStatus,
+    TextMessageReceived,
+    TextMessageStatus,
+    UnsubscribedRecipient,
+    WarmTransfer,
     retries,
 )
-from switchboard_telephony_twilio.codec import stream_token
+from switchboard_telephony_twilio.codec import derive_stream_token
 from switchboard_telephony_twilio.provider import TwilioTelephony
 from switchboard_telephony_twilio.settings import TwilioSettings
 
@@ -46,8 +46,8 @@ pytest_plugins = ["tests.carriers.twilio.fixtures"]
 
 CALLBACKS = CallbackUrls("https://voice.example/carriers/twilio/org/calls/call")
 MEDIA = "wss://voice.example/media/token"
-CALL = CallOrder("call", OURS, "+15550100021", MEDIA, CALLBACKS, ring_seconds=25, max_duration_seconds=600)
-TEXT = TextOrder("text", OURS, "+15550100001", "Hello", CALLBACKS)
+CALL = OutboundCall("call", OURS, "+15550100021", MEDIA, CALLBACKS, ring_seconds=25, max_duration_seconds=600)
+TEXT = OutboundTextMessage("text", OURS, "+15550100001", "Hello", CALLBACKS)
 SID, OTHER_SID = new_sid("CA"), new_sid("RE")
 TEXT_SID = new_sid("SM")
 
@@ -70,14 +70,22 @@ async def test_a_call_is_ordered_whole(carrier: TwilioTelephony, twilio: TwilioS
     twiml = sent.pop("Twiml")
     assert twiml == (
         f'<?xml version="1.0" encoding="UTF-8"?><Response><Connect><Stream statusCallback="{CALLBACKS.events}/stream" url="{MEDIA}">'
-        f'<Parameter name="token" value="{stream_token(twilio.auth_token, MEDIA)}" /></Stream></Connect></Response>'
+        f'<Parameter name="token" value="{derive_stream_token(twilio.auth_token, MEDIA)}" /></Stream></Connect></Response>'
     )
     events = CALLBACKS.events
     assert sent == {
-        "To": "+15550100021", "From": OURS, "Timeout": "25", "TimeLimit": "600", "MachineDetection": "Enable", "AsyncAmd": "true",
-        "AsyncAmdStatusCallback": f"{events}/machine", "AsyncAmdStatusCallbackMethod": "POST", "StatusCallback": f"{events}/status",
-        "StatusCallbackMethod": "POST", "StatusCallbackEvent": "completed",
-    }  # fmt: skip
+        "To": "+15550100021",
+        "From": OURS,
+        "Timeout": "25",
+        "TimeLimit": "600",
+        "MachineDetection": "Enable",
+        "AsyncAmd": "true",
+        "AsyncAmdStatusCallback": f"{events}/machine",
+        "AsyncAmdStatusCallbackMethod": "POST",
+        "StatusCallback": f"{events}/status",
+        "StatusCallbackMethod": "POST",
+        "StatusCallbackEvent": "completed",
+    }
     assert [value for name, value in form if name == "StatusCallbackEvent"] == [
         "initiated",
         "ringing",
@@ -108,7 +116,7 @@ async def test_instructions_are_markup(carrier: TwilioTelephony) -> None:
 async def test_a_target_is_told_why_in_a_language_they_have(
     carrier: TwilioTelephony, twilio: TwilioServer, language: str, spoken: str | None
 ) -> None:
-    await carrier.introduce(SID, Introduction("+15550100021", OURS, "Ann & Bob wait.", language), CALLBACKS)
+    await carrier.start_warm_transfer(SID, WarmTransfer("+15550100021", OURS, "Ann & Bob wait.", language), CALLBACKS)
     twiml = dict(twilio.requests[-1][2])["Twiml"]
     attribute = "" if spoken is None else f' language="{spoken}"'
     assert (
@@ -141,7 +149,7 @@ async def test_what_may_have_been_done_is_never_asked_for_again(
 ) -> None:
     twilio.failures["POST", collection] = [failure]
     with pytest.raises(OutcomeUnknown):
-        await (carrier.place_call(CALL) if collection == "Calls" else carrier.send_text(TEXT))
+        await (carrier.place_call(CALL) if collection == "Calls" else carrier.send_text_message(TEXT))
     assert len(twilio.requests) == 1
 
 
@@ -151,7 +159,7 @@ async def test_too_many_requests_are_sent_again_a_little_later(carrier: TwilioTe
     assert (len(twilio.requests), len(twilio.legs)) == (3, 1)
     twilio.failures["POST", "Messages"] = [429] * 3
     with pytest.raises(ProviderError) as refusal:
-        await carrier.send_text(TEXT)
+        await carrier.send_text_message(TEXT)
     assert (refusal.value.code, refusal.value.retryable) == ("20429", True)
 
 
@@ -188,8 +196,8 @@ async def test_twilios_own_code_and_words_are_told(carrier: TwilioTelephony, twi
     with pytest.raises(ProviderError, match="error 21211") as no_number:
         await carrier.place_call(replace(CALL, to_number="+15550100025"))
     assert (no_number.value.code, no_number.value.retryable) == ("invalid_number", False)
-    with pytest.raises(RecipientOptedOut) as opted_out:
-        await carrier.send_text(replace(TEXT, to_number="+15550100083"))
+    with pytest.raises(UnsubscribedRecipient) as opted_out:
+        await carrier.send_text_message(replace(TEXT, to_number="+15550100083"))
     assert opted_out.value.code == "21610"
 
 
@@ -235,28 +243,49 @@ def failed(code: str, message: str) -> CallEnded:
 
 
 TOLD: dict[str, tuple[str, dict[str, str], CarrierEvent | None]] = {
-    "a call that comes in": ("call", {"CallSid": SID, "From": "+15550100001", "To": OURS}, IncomingCall(SID, "+15550100001", OURS)),
-    "a call from nobody": ("call", {"CallSid": SID, "From": "+266696687", "To": OURS}, IncomingCall(SID, "anonymous", OURS)),
-    "a call from somebody restricted": ("call", {"CallSid": SID, "From": "+7378742833", "To": OURS}, IncomingCall(SID, "anonymous", OURS)),
+    "a call that comes in": (
+        "call",
+        {"CallSid": SID, "From": "+15550100001", "To": OURS},
+        IncomingCall(SID, "+15550100001", OURS),
+    ),
+    "a call from nobody": (
+        "call",
+        {"CallSid": SID, "From": "+266696687", "To": OURS},
+        IncomingCall(SID, "anonymous", OURS),
+    ),
+    "a call from somebody restricted": (
+        "call",
+        {"CallSid": SID, "From": "+7378742833", "To": OURS},
+        IncomingCall(SID, "anonymous", OURS),
+    ),
     "a stream that began": ("stream", {"CallSid": SID, "StreamEvent": "stream-started"}, None),
     "a stream that could not": (
-        "stream", {"CallSid": SID, "StreamEvent": "stream-error"},
+        "stream",
+        {"CallSid": SID, "StreamEvent": "stream-error"},
         CallEnded(SID, "failed", error_message="Twilio could not stream the call's audio: no reason"),
     ),
     "queued": ("status", {"CallStatus": "queued"}, CallAccepted(SID)),
     "initiated": ("status", {"CallStatus": "initiated"}, CallAccepted(SID)),
-    "ringing": ("status", {"CallStatus": "ringing"}, CallRinging(SID)),
+    "ringing": ("status", {"CallStatus": "ringing"}, CalleeRinging(SID)),
     "answered": ("status", {"CallStatus": "in-progress"}, CallAnswered(SID)),
     "completed": ("status", {"CallStatus": "completed", "CallDuration": "17"}, CallEnded(SID, "completed", 17)),
     "busy": ("status", {"CallStatus": "busy"}, CallEnded(SID, "busy")),
     "no answer": ("status", {"CallStatus": "no-answer"}, CallEnded(SID, "no-answer")),
     "canceled": ("status", {"CallStatus": "canceled"}, CallEnded(SID, "canceled")),
-    "failed": ("status", {"CallStatus": "failed", "SipResponseCode": "404"}, failed("404", "the number is not in service")),
+    "failed": (
+        "status",
+        {"CallStatus": "failed", "SipResponseCode": "404"},
+        failed("404", "the number is not in service"),
+    ),
     "failed, strangely": (
-        "status", {"CallStatus": "failed", "SipResponseCode": "699"}, failed("699", "the destination's network answered with SIP code 699"),
+        "status",
+        {"CallStatus": "failed", "SipResponseCode": "699"},
+        failed("699", "the destination's network answered with SIP code 699"),
     ),
     "failed, with Twilio's words": (
-        "status", {"CallStatus": "failed", "ErrorCode": "13224", "ErrorMessage": "Invalid number"}, failed("invalid_number", "Invalid number"),
+        "status",
+        {"CallStatus": "failed", "ErrorCode": "13224", "ErrorMessage": "Invalid number"},
+        failed("invalid_number", "Invalid number"),
     ),
     "a state of the future": ("status", {"CallStatus": "levitating"}, None),
     "a human": ("machine", {"AnsweredBy": "human"}, CallAnswered(SID, "human")),
@@ -264,38 +293,69 @@ TOLD: dict[str, tuple[str, dict[str, str], CarrierEvent | None]] = {
     "a machine": ("machine", {"AnsweredBy": "machine_start"}, MachineDetected(SID)),
     "a fax": ("machine", {"AnsweredBy": "fax"}, MachineDetected(SID)),
     "a beep": ("machine", {"AnsweredBy": "machine_end_beep"}, MachineDetected(SID, beep=True)),
-    "a recording": ("recording", {"RecordingSid": OTHER_SID, "RecordingStatus": "completed"}, RecordingReady(SID, OTHER_SID)),
+    "a recording": (
+        "recording",
+        {"RecordingSid": OTHER_SID, "RecordingStatus": "completed"},
+        RecordingReady(SID, OTHER_SID),
+    ),
     "no recording": ("recording", {"RecordingSid": OTHER_SID, "RecordingStatus": "absent"}, None),
     "an incoming call": ("call", {"From": "+1555", "To": OURS}, IncomingCall(SID, "+1555", OURS)),
     "a browser's call": (
-        "browser", {"From": "client:ada", "To": "+15550100001", "CallerId": OURS}, BrowserCall(SID, OURS, "+15550100001", identity="ada"),
+        "browser",
+        {"From": "client:ada", "To": "+15550100001", "CallerId": OURS},
+        BrowserCall(SID, OURS, "+15550100001", identity="ada"),
     ),
-    "a text's acceptance": ("text", {"MessageStatus": "accepted"}, TextStatus(TEXT_SID, "sending")),
-    "a text that was sent": ("text", {"MessageStatus": "sent"}, TextStatus(TEXT_SID, "sent")),
-    "a text that was delivered": ("text", {"MessageStatus": "delivered"}, TextStatus(TEXT_SID, "delivered")),
-    "a text that was read": ("text", {"MessageStatus": "read"}, TextStatus(TEXT_SID, "delivered")),
+    "a text's acceptance": ("text", {"MessageStatus": "accepted"}, TextMessageStatus(TEXT_SID, "sending")),
+    "a text that was sent": ("text", {"MessageStatus": "sent"}, TextMessageStatus(TEXT_SID, "sent")),
+    "a text that was delivered": ("text", {"MessageStatus": "delivered"}, TextMessageStatus(TEXT_SID, "delivered")),
+    "a text that was read": ("text", {"MessageStatus": "read"}, TextMessageStatus(TEXT_SID, "delivered")),
     "a text that was not delivered": (
-        "text", {"MessageStatus": "undelivered", "ErrorCode": "30003"},
-        TextStatus(TEXT_SID, "undelivered", "the recipient's phone cannot be reached (error 30003)", "30003"),
+        "text",
+        {"MessageStatus": "undelivered", "ErrorCode": "30003"},
+        TextMessageStatus(TEXT_SID, "undelivered", "the recipient's phone cannot be reached (error 30003)", "30003"),
     ),
     "a text that failed": (
-        "text", {"MessageStatus": "failed", "ErrorCode": "39999"},
-        TextStatus(TEXT_SID, "failed", "Twilio error 39999, see https://www.twilio.com/docs/errors/39999", "39999"),
+        "text",
+        {"MessageStatus": "failed", "ErrorCode": "39999"},
+        TextMessageStatus(
+            TEXT_SID, "failed", "Twilio error 39999, see https://www.twilio.com/docs/errors/39999", "39999"
+        ),
     ),
     "a text to somebody who has opted out": (
-        "text", {"MessageStatus": "failed", "ErrorCode": "21610"},
-        TextStatus(TEXT_SID, "failed", "the recipient has opted out of texts from this number (error 21610)", "21610", opted_out=True),
+        "text",
+        {"MessageStatus": "failed", "ErrorCode": "21610"},
+        TextMessageStatus(
+            TEXT_SID,
+            "failed",
+            "the recipient has opted out of texts from this number (error 21610)",
+            "21610",
+            opted_out=True,
+        ),
     ),
     "a text that is scheduled": ("text", {"MessageStatus": "scheduled"}, None),
     "an incoming text with pictures": (
-        "text", {"From": "+1555", "To": OURS, "Body": "Look", "NumMedia": "2", "MediaUrl0": "https://a/0", "MediaUrl1": "https://a/1"},
-        TextReceived(TEXT_SID, "+1555", OURS, "Look", ("https://a/0", "https://a/1")),
+        "text",
+        {
+            "From": "+1555",
+            "To": OURS,
+            "Body": "Look",
+            "NumMedia": "2",
+            "MediaUrl0": "https://a/0",
+            "MediaUrl1": "https://a/1",
+        },
+        TextMessageReceived(TEXT_SID, "+1555", OURS, "Look", ("https://a/0", "https://a/1")),
     ),
-    "STOP": ("text", {"From": "+1555", "To": OURS, "Body": " Stop ", "NumMedia": "0"}, TextReceived(TEXT_SID, "+1555", OURS, " Stop ", (), "stop")),
+    "STOP": (
+        "text",
+        {"From": "+1555", "To": OURS, "Body": " Stop ", "NumMedia": "0"},
+        TextMessageReceived(TEXT_SID, "+1555", OURS, " Stop ", (), "stop"),
+    ),
     "another word for it": (
-        "text", {"From": "+1555", "To": OURS, "Body": "Basta", "OptOutType": "STOP"}, TextReceived(TEXT_SID, "+1555", OURS, "Basta", (), "stop"),
+        "text",
+        {"From": "+1555", "To": OURS, "Body": "Basta", "OptOutType": "STOP"},
+        TextMessageReceived(TEXT_SID, "+1555", OURS, "Basta", (), "stop"),
     ),
-}  # fmt: skip
+}
 
 
 def signed(twilio: TwilioServer, path: str, form: dict[str, str]) -> CarrierRequest:
@@ -311,7 +371,7 @@ async def test_callbacks_are_translated(
 ) -> None:
     received = await carrier.receive(signed(twilio, path, {"CallSid": SID, "MessageSid": TEXT_SID, **form}))
     assert received.events == (() if event is None else (event,))
-    if isinstance(event, TextReceived):
+    if isinstance(event, TextMessageReceived):
         assert received.reply.body.endswith(b"<Response />")
 
 
@@ -331,11 +391,11 @@ async def test_what_twilio_would_not_tell_is_refused(
 
 @pytest.mark.parametrize(
     "parameters",
-    [{}, {"token": ""}, {"token": "x" * 64}, {"token": stream_token("t", "wss://voice.example/media/another")}],
+    [{}, {"token": ""}, {"token": "x" * 64}, {"token": derive_stream_token("t", "wss://voice.example/media/another")}],
 )
 def test_a_stream_without_its_calls_token_never_starts(parameters: dict[str, str]) -> None:
     settings = TwilioSettings(account_sid="AC" + "a" * 32, auth_token=SecretStr("t"))
-    codec = TwilioTelephony(settings).media_codec(MEDIA)
+    codec = TwilioTelephony(settings).create_media_codec(MEDIA)
     start = {
         "accountSid": settings.account_sid, "streamSid": "MZ", "callSid": SID, "tracks": ["inbound"],
         "mediaFormat": {"encoding": "audio/x-mulaw", "sampleRate": 8000, "channels": 1}, "customParameters": parameters,
@@ -406,7 +466,7 @@ async def test_a_browser_token_has_twilios_format_and_grants(platform: Any, push
         api_sid="SK" + "b" * 32, api_secret="c" * 32, application_sid="AP" + "d" * 32,
         ios_push_credential_sid="CR" + "1" * 32, android_push_credential_sid="CR" + "2" * 32,
     )  # fmt: skip
-    token = await carrier.browser_token(identity="key_1", platform=platform)
+    token = await carrier.create_browser_token(identity="key_1", platform=platform)
     header, payload = (json.loads(urlsafe_b64decode(part + "==")) for part in token.token.split(".")[:2])
     assert header == {"typ": "JWT", "alg": "HS256", "cty": "twilio-fpa;v=1"}
     assert (payload["iss"], payload["sub"], payload["exp"] - payload["nbf"]) == (
@@ -424,5 +484,5 @@ async def test_a_browser_token_has_twilios_format_and_grants(platform: Any, push
 
 async def test_a_token_needs_its_settings() -> None:
     with pytest.raises(ProviderError, match="api_sid") as refusal:
-        await browser_carrier().browser_token(identity="x", platform="web")
+        await browser_carrier().create_browser_token(identity="x", platform="web")
     assert not refusal.value.retryable

@@ -12,11 +12,11 @@ from uuid import uuid4
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import JsonValue
-from switchboard.plugin_sdk import CallbackUrls, CallOrder, ProviderError, SimulatedCall, TextOrder
+from switchboard.plugin_sdk import CallbackUrls, OutboundCall, OutboundTextMessage, ProviderError, SimulatedCall
 from switchboard_offline.loopback import stock, texts
-from switchboard_offline.loopback.callbacks import Calling, TextCame, Undelivered
-from switchboard_offline.loopback.leg import join
-from switchboard_offline.loopback.persons import Subscriber, voice
+from switchboard_offline.loopback.callbacks import InboundTextNotice, IncomingCallNotice, NoticeUndelivered
+from switchboard_offline.loopback.leg import join_legs
+from switchboard_offline.loopback.persons import Subscriber, synthesize_mulaw
 
 from tests.carriers.telnyx.leg import TelnyxLeg
 from tests.carriers.telnyx.wire import CallRecord, Number, TelnyxPost, hangup, webhook
@@ -28,7 +28,7 @@ LONGEST_RING = 5
 
 async def _as_far_as_heard(telling: Awaitable[None]) -> None:
     """Tell a platform that may be gone."""
-    with suppress(Undelivered):
+    with suppress(NoticeUndelivered):
         await telling
 
 
@@ -66,9 +66,12 @@ class TelnyxServer(Vendor[TelnyxLeg]):
         )
         self.requests: list[tuple[str, str, JsonBody]] = []
         self.application: JsonBody = {
-            "id": self.connection_id, "application_name": "switchboard", "webhook_event_url": "https://example.com", "webhook_api_version": "1",
+            "id": self.connection_id,
+            "application_name": "switchboard",
+            "webhook_event_url": "https://example.com",
+            "webhook_api_version": "1",
             "active": True,
-        }  # fmt: skip
+        }
         self.profile: JsonBody = {
             "id": self.profile_id,
             "name": "texts",
@@ -142,12 +145,14 @@ class TelnyxServer(Vendor[TelnyxLeg]):
 
     async def _ring(self, record: CallRecord, lines: Sequence[str]) -> SimulatedCall:
         leg = self._leg(record)
-        return await self.simulate(leg, leg.post, Calling(record.id, record.from_number, record.to_number), lines)
+        return await self.simulate(
+            leg, leg.post, IncomingCallNotice(record.id, record.from_number, record.to_number), lines
+        )
 
     async def text(self, from_number: str, to_number: str, body: str, **more: object) -> str:
         """Somebody texts a number of the account; answers the text's id."""
         assert self.numbers[to_number].messaging_profile_id == self.profile_id
-        told = TextCame("", from_number, to_number, body)
+        told = InboundTextNotice("", from_number, to_number, body)
         return await self.post(CallRecord("incoming", from_number, to_number, "", "")).text_came(
             str(self.profile["webhook_url"]), told, **more
         )
@@ -194,10 +199,16 @@ class TelnyxServer(Vendor[TelnyxLeg]):
         except ProviderError:
             raise refused(422, "10015", "Bad Request", f"{to_number} cannot be reached") from None
         record = CallRecord(
-            "outgoing", from_number, to_number, self.connection_id, str(given["webhook_url"]), state="bridging",
-            client_state=str(given["client_state"]), amd=given.get("answering_machine_detection", "disabled") != "disabled",
+            "outgoing",
+            from_number,
+            to_number,
+            self.connection_id,
+            str(given["webhook_url"]),
+            state="bridging",
+            client_state=str(given["client_state"]),
+            amd=given.get("answering_machine_detection", "disabled") != "disabled",
             recorded=given.get("record") == "record-from-answer",
-        )  # fmt: skip
+        )
         ring, limit = given["timeout_secs"], given.get("time_limit_secs", 14_400)
         assert isinstance(ring, int)
         assert isinstance(limit, int)
@@ -206,7 +217,7 @@ class TelnyxServer(Vendor[TelnyxLeg]):
         if "stream_url" not in given:
             return self._dial_target(record, subscriber, ring)
         _streams(given)
-        order = CallOrder(
+        order = OutboundCall(
             "",
             from_number,
             to_number,
@@ -267,9 +278,9 @@ class TelnyxServer(Vendor[TelnyxLeg]):
             case "speak":
                 assert given["voice"]
                 self.introductions.append(str(given["payload"]))
-                leg.speech.set_result(await voice(str(given["payload"])))
+                leg.speech.set_result(await synthesize_mulaw(str(given["payload"])))
             case "bridge":
-                join(leg, self.legs[str(given["call_control_id"])])
+                join_legs(leg, self.legs[str(given["call_control_id"])])
             case "send_dtmf":
                 self.spawn(leg.press(str(given["digits"])))
             case _:
@@ -318,8 +329,10 @@ class TelnyxServer(Vendor[TelnyxLeg]):
                 400, "40300", "Blocked due to STOP message", "Messages cannot be sent due to an existing block rule."
             )
         text_id = str(uuid4())
-        order = TextOrder("", from_number, to_number, str(given["text"]), CallbackUrls(str(given["webhook_url"])))
-        self.spawn(texts.carry(self.post(CallRecord("outgoing", "", "", "", "")), order, text_id))
+        order = OutboundTextMessage(
+            "", from_number, to_number, str(given["text"]), CallbackUrls(str(given["webhook_url"]))
+        )
+        self.spawn(texts.deliver_text(self.post(CallRecord("outgoing", "", "", "", "")), order, text_id))
         return {
             "data": {"id": text_id, "record_type": "message", "to": [{"phone_number": to_number, "status": "queued"}]}
         }
@@ -330,7 +343,7 @@ class TelnyxServer(Vendor[TelnyxLeg]):
         country, kind = query["filter[country_code]"], query["filter[phone_number_type]"]
         if kind != "local" or country not in ("US", "CA", "GB"):
             return {"data": [], "meta": {"total_results": 0}}
-        found = stock.search(country, query.get("filter[national_destination_code]"), int(query["filter[limit]"]))
+        found = stock.search_stock(country, query.get("filter[national_destination_code]"), int(query["filter[limit]"]))
         cost = {"upfront_cost": "0.00", "monthly_cost": "1.15", "currency": "USD"}
         numbers = [
             {

@@ -97,7 +97,7 @@ async def text(from_number: str, to_number: str, body: str, as_json: bool) -> No
     """Text one of our numbers, and show what is answered within ten seconds (without --json)."""
     async with connected() as runtime, simulated_carrier(runtime, to_number) as (carrier, callbacks, organization_id):
         try:
-            carrier_text_id = await carrier.simulate_text(
+            carrier_text_id = await carrier.simulate_text_message(
                 from_number=from_number, to_number=to_number, body=body, callbacks=callbacks
             )
         except ProviderError as error:

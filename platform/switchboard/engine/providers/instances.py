@@ -14,12 +14,12 @@ import structlog
 from pydantic import JsonValue
 from sqlmodel import col, select
 
-from switchboard.engine.providers.configuration import secrets_label
+from switchboard.engine.providers.configuration import format_secrets_label
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import Database
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings
-from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Registry, capability_of, parse_settings
+from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Registry, find_capability, parse_settings
 
 logger = structlog.get_logger()
 
@@ -57,7 +57,7 @@ class Providers:
         `base` is the capability's SDK class, `TelephonyProvider` for example. Raises `ProviderError` where the
         organization has no such provider, or it cannot be created or opened.
         """
-        capability = capability_of(base)
+        capability = find_capability(base)
         row = await self._configuration(organization_id, capability, name)
         instance = self._instance(row, capability)
         instance.users += 1
@@ -111,7 +111,7 @@ class Providers:
                 f"no plugin provides {capability.value} {row.name}; see `switchboard plugins list`", retryable=False
             )
         try:
-            secrets: Mapping[str, JsonValue] = json.loads(self._keyring.decrypt(row.secrets, secrets_label(row)))
+            secrets: Mapping[str, JsonValue] = json.loads(self._keyring.decrypt(row.secrets, format_secrets_label(row)))
             provider = kind(parse_settings(kind, {**row.settings, **secrets}))
         except (SecretError, InvalidSettings) as error:
             raise ProviderError(

@@ -14,11 +14,11 @@ logger = structlog.get_logger()
 ANSWER_SECONDS: Final = 5.0
 
 
-async def offered_models(providers: Providers, organization_id: UUID, provider: str) -> Sequence[str]:
+async def list_offered_models(providers: Providers, organization_id: UUID, provider: str) -> Sequence[str]:
     """What an agent's `llm_model` may be with one of the organization's providers, as far as it says so."""
     try:
         async with asyncio.timeout(ANSWER_SECONDS), providers.use(organization_id, LLMProvider, provider) as found:
-            return await found.models()
+            return await found.list_models()
     except (ProviderError, TimeoutError) as error:
         logger.warning("models not asked for", provider=provider, reason=str(error) or "no answer in time")
         return ()

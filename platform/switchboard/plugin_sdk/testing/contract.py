@@ -41,12 +41,12 @@ class ProviderContract(Contract, Generic[AnyProvider]):
 
     @pytest.fixture
     def provider(self) -> AnyProvider:
-        """The provider under test, made but not opened. Must be overridden, by a plain (not async) fixture."""
+        """The provider under test, made but not open_provider. Must be overridden, by a plain (not async) fixture."""
         raise NotImplementedError("override the fixture `provider` of this contract")
 
     @pytest_asyncio.fixture
-    async def opened(self, provider: AnyProvider) -> AsyncIterator[AnyProvider]:
-        """The provider, opened for the test and closed after it."""
+    async def open_provider(self, provider: AnyProvider) -> AsyncIterator[AnyProvider]:
+        """The provider, open_provider for the test and closed after it."""
         await provider.open()
         yield provider
         await provider.close()
@@ -69,9 +69,9 @@ class ProviderContract(Contract, Generic[AnyProvider]):
                 assert "Secret" in str(field.annotation), f"{name} should be a SecretStr"
 
     async def test_making_one_touches_nothing(self, provider: AnyProvider) -> None:
-        """Instances are made while others wait. If this fails, connect in `open()`, and let `close()` bear that nothing was opened."""
+        """Instances are made while others wait. If this fails, connect in `open()`, and let `close()` bear that nothing was open_provider."""
         await type(provider)(provider.settings).close()
 
-    async def test_check_accepts_working_settings(self, opened: AnyProvider) -> None:
+    async def test_check_accepts_working_settings(self, open_provider: AnyProvider) -> None:
         """`check()` is what `switchboard doctor` trusts. If this fails, the settings of your `provider` fixture do not work."""
-        await opened.check()
+        await open_provider.check()

@@ -19,7 +19,7 @@ ANSWER_SECONDS = 20.0
 SILENCE_SECONDS = 0.5
 
 
-async def final_of(stream: SpeechToTextStream) -> tuple[str, Transcript]:
+async def collect_final_text(stream: SpeechToTextStream) -> tuple[str, Transcript]:
     """The final text of the utterance that was finalized, and the transcript that ended it."""
     texts = []
     async with asyncio.timeout(ANSWER_SECONDS):
@@ -45,47 +45,47 @@ class SpeechToTextContract(ProviderContract[AnySpeechToText]):
         return TranscriptionRequest()
 
     async def test_speech_becomes_its_words(
-        self, opened: AnySpeechToText, utterance: tuple[bytes, str], transcription: TranscriptionRequest
+        self, open_provider: AnySpeechToText, utterance: tuple[bytes, str], transcription: TranscriptionRequest
     ) -> None:
         """If this fails, check the audio's encoding and rate against `audio_format`."""
-        stream = await opened.transcribe(transcription)
+        stream = await open_provider.transcribe(transcription)
         audio, words = utterance
         for start in range(0, len(audio), 320):
             await stream.send(audio[start : start + 320])
         await stream.finalize()
-        text, _ = await final_of(stream)
+        text, _ = await collect_final_text(stream)
         await stream.close()
         assert text.lower().strip(" .?!") == words
 
     async def test_finalize_is_answered_even_when_nothing_was_said(
-        self, opened: AnySpeechToText, transcription: TranscriptionRequest
+        self, open_provider: AnySpeechToText, transcription: TranscriptionRequest
     ) -> None:
         """The engine waits for it. If this fails, yield a `Transcript` with `finalized` for silence too, its text empty."""
-        stream = await opened.transcribe(transcription)
-        await stream.send(bytes(int(opened.audio_format.bytes_per_second * SILENCE_SECONDS)))
+        stream = await open_provider.transcribe(transcription)
+        await stream.send(bytes(int(open_provider.audio_format.bytes_per_second * SILENCE_SECONDS)))
         await stream.finalize()
-        text, transcript = await final_of(stream)
+        text, transcript = await collect_final_text(stream)
         await stream.close()
         assert text == ""
         assert transcript.finalized
 
     async def test_utterances_do_not_run_into_one_another(
-        self, opened: AnySpeechToText, utterance: tuple[bytes, str], transcription: TranscriptionRequest
+        self, open_provider: AnySpeechToText, utterance: tuple[bytes, str], transcription: TranscriptionRequest
     ) -> None:
         """If this fails, forget an utterance's audio and words once it is finalized."""
-        stream = await opened.transcribe(transcription)
+        stream = await open_provider.transcribe(transcription)
         for _ in range(2):
             await stream.send(utterance[0])
             await stream.finalize()
-            text, _ = await final_of(stream)
+            text, _ = await collect_final_text(stream)
             assert text.lower().strip(" .?!") == utterance[1]
         await stream.close()
 
     async def test_closing_ends_the_iteration_and_may_be_done_twice(
-        self, opened: AnySpeechToText, transcription: TranscriptionRequest
+        self, open_provider: AnySpeechToText, transcription: TranscriptionRequest
     ) -> None:
         """A call's task waits in the iteration. If this fails, wake it in `close`."""
-        stream = await opened.transcribe(transcription)
+        stream = await open_provider.transcribe(transcription)
         await stream.close()
         await stream.close()
         async with asyncio.timeout(ANSWER_SECONDS):

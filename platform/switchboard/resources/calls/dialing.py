@@ -6,11 +6,11 @@ from uuid import UUID
 import structlog
 
 from switchboard.engine.conversation.call import EndedReason
-from switchboard.engine.providers.service import configured_names
+from switchboard.engine.providers.service import list_provider_names
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.observability import metrics
-from switchboard.plugin_sdk import INVALID_NUMBER, CallOrder, OutcomeUnknown, ProviderError, TelephonyProvider
+from switchboard.plugin_sdk import INVALID_NUMBER, OutboundCall, OutcomeUnknown, ProviderError, TelephonyProvider
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.agents import service as agents
 from switchboard.resources.calls import service as calls
@@ -42,7 +42,7 @@ async def place_with_carrier(runtime: Runtime, organization_id: UUID, call_id: U
         call.dialing_at, call.watch_at = now(), now() + CARRIER_TIMEOUT
         agent = await agents.find_agent(session, call.agent_id) if call.agent_id else None
         max_seconds = agent.max_call_duration_seconds if agent else RING_SECONDS
-        others = [name for name in await configured_names(session, Capability.TELEPHONY) if name != call.carrier]
+        others = [name for name in await list_provider_names(session, Capability.TELEPHONY) if name != call.carrier]
     error = await _ask(runtime, call, max_seconds)
     while error is not None and error.retryable and others:
         handed_on = await _hand_on(runtime, call, others.pop(0))
@@ -126,8 +126,8 @@ def map_error_code(error_code: str | None) -> EndedReason | None:
     return EndedReason.INVALID_NUMBER if error_code == INVALID_NUMBER else None
 
 
-def _order(runtime: Runtime, call: Call, max_duration_seconds: int) -> CallOrder:
-    return CallOrder(
+def _order(runtime: Runtime, call: Call, max_duration_seconds: int) -> OutboundCall:
+    return OutboundCall(
         reference=str(call.id),
         from_number=call.from_number,
         to_number=call.to_number,

@@ -41,7 +41,7 @@ async def search_available_numbers(
 async def buy_number(runtime: Runtime, organization_id: UUID, data: PhoneNumberBuy) -> PhoneNumber:
     """Buy a phone number. Raises `ValidationFailed`, `Conflict`, and `ProviderFailed` with the carrier's message."""
     async with runtime.database.tenant(organization_id) as session:
-        carrier = await providers.choose(session, Capability.TELEPHONY, None, field="phone_number")
+        carrier = await providers.choose_provider(session, Capability.TELEPHONY, None, field="phone_number")
         number = await numbers.begin_purchase(session, data, carrier=carrier)
     return await ask_carrier(runtime, organization_id, number)
 

@@ -24,7 +24,7 @@ class Phone:
         self.digits_heard = ""
         self.pressed: deque[str] = deque()
         self.now = 0
-        self.voiced_frames = 0
+        self.audible_frames = 0
         self.last_heard: int | None = None
         self.last_said: int | None = None
         self.on_heard: Callable[[bytes], None] = lambda _frame: None
@@ -46,7 +46,7 @@ class Phone:
         """20 ms have passed, in which this was said and that was heard."""
         if is_audible(heard):
             self.last_heard = self.now
-            self.voiced_frames += 1
+            self.audible_frames += 1
         if len(self.heard) < RECORDED_BYTES:
             self.said += said
             self.heard += heard

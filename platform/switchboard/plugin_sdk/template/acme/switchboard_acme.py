@@ -44,7 +44,7 @@ class AcmeVoice(TextToSpeechProvider[AcmeSettings]):
         for word in request.text.split():
             yield SpeechChunk(beep, (Word(word, 0, int(seconds * 1000)),))
 
-    async def voices(self) -> Sequence[Voice]:
+    async def list_voices(self) -> Sequence[Voice]:
         """The one voice."""
         return [Voice("beep", "Beep", "en-US")]
 

@@ -5,10 +5,9 @@ from pathlib import Path
 
 from quart import Response, request, send_file
 
-from switchboard.plugin_sdk import TelephonyProvider
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound, ProviderFailed
-from switchboard.plugin_sdk import ProviderError, RecordingStream
+from switchboard.plugin_sdk import ProviderError, RecordingStream, TelephonyProvider
 from switchboard.resources.calls.media.call_runner import build_recording_path
 from switchboard.resources.calls.models import Call
 from switchboard.runtime import Runtime
