@@ -161,7 +161,7 @@ def test_a_plugin_whose_hooks_do_not_fit_is_left_out_whole(module: object, fault
         ([Nameless], "Nameless has no name"),
         ([WithoutTitle], "WithoutTitle has no title"),
         ([LaxSettings], "LaxSettings.Settings is no ProviderSettings"),
-        ([Unfinished], "Unfinished lacks synthesize, voices"),
+        ([Unfinished], "Unfinished lacks list_voices, synthesize"),
         ([Hum(ProviderSettings())], "an answer of type Hum is no TextToSpeechProvider"),
         ([LoopbackTelephony], "LoopbackTelephony is no TextToSpeechProvider"),
         ([Hum, Hum], "text_to_speech hum is provided by plugin wrong already"),
