@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from switchboard.plugin_sdk import EmbeddingProvider
-from switchboard.plugin_sdk import VectorStore
+from switchboard.plugin_sdk import EmbeddingProvider, VectorStore
 from switchboard.resources.knowledge_bases.search import Passage, search_passages
 from switchboard.runtime import Runtime
 
