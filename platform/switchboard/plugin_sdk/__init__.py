@@ -1,4 +1,7 @@
-"""What integrators import, and nothing else of the platform: the hooks, a base class for each capability, and its value types."""
+"""The plugin SDK: hooks, a base class for each capability, and their value types.
+
+Plugins import this package and no other module of the platform.
+"""
 
 from switchboard.plugin_sdk.actions import ActionContext, ActionError, ActionParams, ActionPostponed, AutomationAction
 from switchboard.plugin_sdk.audio import (

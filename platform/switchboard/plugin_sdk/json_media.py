@@ -1,6 +1,7 @@
-"""What media sockets have in common that speak JSON text frames in the style of Twilio's, as most carriers' do.
+"""Messages that many carriers' media sockets share: JSON text frames in the style of Twilio Media Streams.
 
-The rest (how a stream starts, what audio comes in) is each carrier's own; a codec puts these structs into its union and asks `event_of`.
+The start message and inbound audio differ by carrier. A codec adds these structs to its own union and passes them to
+`to_media_event`.
 """
 
 from binascii import b2a_base64
@@ -34,9 +35,9 @@ class Stop(msgspec.Struct, tag_field="event", tag="stop"):
 CommonMessage: TypeAlias = Mark | Dtmf | Stop
 
 
-def to_media_event(told: CommonMessage) -> MarkReached | DigitPressed | MediaStopped:
-    """What one of these messages says."""
-    match told:
+def to_media_event(message: CommonMessage) -> MarkReached | DigitPressed | MediaStopped:
+    """Translate one of these messages to an event."""
+    match message:
         case Mark(mark):
             return MarkReached(mark.name)
         case Dtmf(dtmf):
@@ -46,9 +47,9 @@ def to_media_event(told: CommonMessage) -> MarkReached | DigitPressed | MediaSto
 
 
 class MediaMessageWriter:
-    """Writes the messages to a carrier: by hand and prepared, because audio goes out fifty times a second in every call.
+    """Writer of the messages to a carrier, from prepared strings because audio is sent 50 times a second in each call.
 
-    `stream` is the JSON of a name and value that each message must bring along (`"streamSid":"MZ1"`), if there is one.
+    `stream` is the JSON of a name and value that each message must contain (`"streamSid":"MZ1"`), if any.
     """
 
     def __init__(self, stream: str = "") -> None:
@@ -58,9 +59,9 @@ class MediaMessageWriter:
         self.clear_message = f'{{"event":"clear"{more}}}'
 
     def write_media(self, audio: bytes) -> str:
-        """Audio, in base64."""
+        """Write audio, in base64."""
         return f'{self._before_payload}{b2a_base64(audio, newline=False).decode()}"}}}}'
 
     def write_mark(self, name: str) -> str:
-        """A mark."""
+        """Write a mark."""
         return f"{self._before_mark}{msgspec.json.encode(name).decode()}}}}}"

@@ -1,4 +1,4 @@
-"""Finds plugins and what they provide. A plugin that is broken is reported by name and left out; the platform starts without it."""
+"""Plugin discovery. A broken plugin is reported by name and left out; the platform starts without it."""
 
 import asyncio
 import inspect
@@ -33,7 +33,7 @@ NamedClass: TypeAlias = AnyProvider | type[AutomationAction[ActionParams]] | typ
 
 
 class Capability(StrEnum):
-    """What a provider can be asked for, as tenant files name it."""
+    """A capability that providers implement, with its name in tenant files."""
 
     TELEPHONY = "telephony"
     SPEECH_TO_TEXT = "speech_to_text"
@@ -63,7 +63,7 @@ def find_capability(base: AnyProvider) -> Capability:
     return next(capability for capability, known in BASE_CLASSES.items() if known is base)
 
 
-# What each hook must return, and the kind under which it is listed.
+# The base class that each hook's classes must subclass, and the kind under which they are listed.
 HOOKS: Mapping[str, tuple[str, type]] = {
     "telephony_providers": (Capability.TELEPHONY, TelephonyProvider),
     "speech_to_text_providers": (Capability.SPEECH_TO_TEXT, SpeechToTextProvider),
@@ -75,7 +75,7 @@ HOOKS: Mapping[str, tuple[str, type]] = {
     "agent_tools": ("agent_tool", AgentTool),
 }
 
-# The attribute that says what a class is for, and the one that holds the pydantic model of what it is given.
+# For each base class: the attribute with its description, and the attribute with the pydantic model of its input.
 SHAPES: Mapping[type, tuple[str, str, type[BaseModel]]] = {
     Provider: ("title", "Settings", ProviderSettings),
     AutomationAction: ("title", "Params", ActionParams),
@@ -84,11 +84,11 @@ SHAPES: Mapping[type, tuple[str, str, type[BaseModel]]] = {
 
 
 class PluginError(Exception):
-    """Something of a plugin cannot be used; the message says what, for whoever installed it."""
+    """A plugin, or a part of it, cannot be used. The message explains why to the person who installed it."""
 
 
 class InvalidSettings(Exception):
-    """A provider's settings do not validate; `faults` are key and message, without the values."""
+    """A provider's settings are not valid. `faults` are pairs of key and message, without the values."""
 
     def __init__(self, faults: Sequence[tuple[str, str]]) -> None:
         super().__init__("; ".join(f"{key}: {message}" for key, message in faults))
@@ -97,7 +97,7 @@ class InvalidSettings(Exception):
 
 @dataclass(slots=True)
 class Plugin:
-    """A plugin as it was found: what it provides (`telephony loopback`), and what of it is broken, in words."""
+    """A discovered plugin: what it provides (`telephony loopback`), and messages about its broken parts."""
 
     name: str
     distribution: str
@@ -107,7 +107,7 @@ class Plugin:
 
 
 class Registry:
-    """What all plugins provide together."""
+    """Everything that the installed plugins provide."""
 
     def __init__(self, *, trace: bool = False) -> None:
         self._manager = pluggy.PluginManager(PROJECT)
@@ -133,7 +133,7 @@ class Registry:
         return registry
 
     def add(self, name: str, module: object) -> Plugin:
-        """Register a plugin that is not installed (a test's)."""
+        """Register a plugin that is not installed, for tests."""
         plugin = Plugin(name, "-", "-")
         self._load(plugin, lambda: module)
         return plugin
@@ -149,20 +149,23 @@ class Registry:
 
     @property
     def tools(self) -> list[type[AgentTool[ToolParameters]]]:
-        """The functions that plugins add to every agent."""
+        """Tools that plugins add to every agent."""
         return cast("list[type[AgentTool[ToolParameters]]]", self._of("agent_tool"))
 
     @property
     def actions(self) -> list[type[AutomationAction[ActionParams]]]:
-        """The kinds of automation actions."""
+        """Kinds of automation actions."""
         return cast("list[type[AutomationAction[ActionParams]]]", self._of("automation_action"))
 
     def action(self, name: str) -> type[AutomationAction[ActionParams]] | None:
-        """The kind of action of this name; None where no plugin provides it."""
+        """Return the kind of action of this name; None if no plugin provides it."""
         return cast("type[AutomationAction[ActionParams]] | None", self._found.get(("automation_action", name)))
 
     async def publish(self, event: PublishedEvent) -> None:
-        """Tell every plugin that watches, all at once. Raises nothing; returns when each has watched or was left behind."""
+        """Notify every plugin that watches events, concurrently.
+
+        Raises nothing. Returns when each watcher has returned or timed out.
+        """
         await asyncio.gather(*(watcher.notify(event) for watcher in self._watchers))
 
     def _of(self, kind: str) -> list[NamedClass]:
@@ -177,8 +180,8 @@ class Registry:
             self._manager.register(load(), plugin.name)
             self._manager.check_pending()
             implementations = self._implementations(plugin)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a stranger's module may raise anything while it is imported
-            _fault(plugin, f"cannot be loaded: {_told(error)}")
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a third-party module may raise anything on import
+            _fault(plugin, f"cannot be loaded: {_describe_error(error)}")
             if not taken and self._manager.has_plugin(plugin.name):
                 self._manager.unregister(name=plugin.name)
             return
@@ -189,7 +192,7 @@ class Registry:
                 self._collect(plugin, hook, implementation)
 
     def _implementations(self, plugin: Plugin) -> dict[str, pluggy.HookImpl]:
-        """The plugin's hooks by name. Raises `PluginFault` for one that could not be called."""
+        """Return the plugin's hook implementations by hook name. Raises `PluginError` for one that cannot be called."""
         module = self._manager.get_plugin(plugin.name)
         found = {}
         for caller in self._manager.get_hookcallers(module) or ():
@@ -217,8 +220,8 @@ class Registry:
             logger.info("hook", plugin=plugin.name, hook=hook)
         try:
             answers = list(cast("Iterable[object]", implementation.function()))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a stranger's hook may raise anything
-            _fault(plugin, f"{hook} failed: {_told(error)}")
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a third-party hook may raise anything
+            _fault(plugin, f"{hook} failed: {_describe_error(error)}")
             return
         for answer in answers:
             try:
@@ -233,7 +236,7 @@ class Registry:
             self.cli_commands.append(command)
             return
         kind, expected = HOOKS[hook]
-        found = _named(answer, expected)
+        found = _validate_class(answer, expected)
         self._claim(plugin, f"{kind} {found.name}")
         self._found[kind, found.name] = found
 
@@ -246,21 +249,21 @@ class Registry:
 
 def _fault(plugin: Plugin, fault: str) -> None:
     plugin.faults.append(fault)
-    logger.error("plugin left out, or a part of it", plugin=plugin.name, fault=fault)
+    logger.error("plugin or part of a plugin left out", plugin=plugin.name, fault=fault)
 
 
-def _told(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     return str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
 
 
 def _command(answer: object) -> click.Command:
     if not isinstance(answer, click.Command) or not answer.name:
-        raise PluginError(f"an answer of type {type(answer).__name__} is no click command with a name")
+        raise PluginError(f"a result of type {type(answer).__name__} is not a click command with a name")
     return answer
 
 
-def _named(answer: object, expected: type) -> NamedClass:
-    """The answer as a class that can be used. Raises `PluginFault`."""
+def _validate_class(answer: object, expected: type) -> NamedClass:
+    """Return a hook's result as a class that can be used. Raises `PluginError`."""
     if not isinstance(answer, type) or not issubclass(answer, expected):
         raise PluginError(
             f"{answer.__name__ if isinstance(answer, type) else f'an answer of type {type(answer).__name__}'} is no {expected.__name__}"
@@ -279,14 +282,17 @@ def _named(answer: object, expected: type) -> NamedClass:
 
 
 def parse_settings(kind: AnyProvider, values: Mapping[str, JsonValue]) -> ProviderSettings:
-    """A provider's settings from plain values. Raises `InvalidSettings`, whose messages repeat no value that was given."""
+    """Validate plain values as a provider's settings.
+
+    Raises `InvalidSettings`, whose messages never contain a given value.
+    """
     try:
         return kind.Settings.model_validate(dict(values))
     except ValidationError as error:
         faults = error.errors(include_url=False, include_context=False, include_input=False)
         given = [text for value in values.values() for text in _texts(value)]
         raise InvalidSettings(
-            [(".".join(map(str, fault["loc"])) or "settings", _without(given, fault["msg"])) for fault in faults]
+            [(".".join(map(str, fault["loc"])) or "settings", _redact(given, fault["msg"])) for fault in faults]
         ) from None
 
 
@@ -298,6 +304,6 @@ def _texts(value: JsonValue) -> Iterator[str]:
             yield from _texts(part)
 
 
-def _without(given: Iterable[str], message: str) -> str:
-    """A validator of the plugin's own may put what it was given into its message."""
+def _redact(given: Iterable[str], message: str) -> str:
+    """Return the message, or a generic one if a plugin's validator put a given value into it."""
     return "is not valid" if any(len(text) > 3 and text in message for text in given) else message

@@ -14,7 +14,7 @@ class EmbeddingContract(ProviderContract[AnyEmbedding]):
     """Rules of every embedding model. Override `provider`."""
 
     async def test_each_text_has_its_vector_in_order(self, open_provider: AnyEmbedding) -> None:
-        """If this fails, sort the answer by the texts' indexes."""
+        """If this fails, sort the vendor's vectors by the texts' indexes."""
         texts = ["one", "two", "three"]
         together = await open_provider.embed(texts, purpose="document")
         assert len(together.vectors) == 3
@@ -28,5 +28,5 @@ class EmbeddingContract(ProviderContract[AnyEmbedding]):
             assert math.isclose(math.hypot(*vector), 1.0, abs_tol=1e-3)
 
     async def test_it_names_its_model(self, open_provider: AnyEmbedding) -> None:
-        """Vectors of two models never mix. If this fails, answer the model's own name."""
+        """Vectors of two models cannot be compared. If this fails, return the model's own name."""
         assert (await open_provider.embed(["text"], purpose="document")).model

@@ -16,7 +16,7 @@ NORTH, EAST = (1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0)
 
 
 def make_chunk(base: UUID, document: UUID, text: str, vector: tuple[float, ...], index: int = 0) -> Chunk:
-    """A passage."""
+    """Create a passage."""
     return Chunk(base, document, index, text, vector)
 
 
@@ -28,7 +28,7 @@ async def search_texts(
     bases: Sequence[UUID] | None = None,
     limit: int = 10,
 ) -> list[str]:
-    """What a search towards north finds."""
+    """Return the texts that a search for "north" finds."""
     found = await store.search(
         organization_id, model, text="north", vector=NORTH, knowledge_base_ids=bases, limit=limit
     )
@@ -40,11 +40,11 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
 
     @pytest.fixture
     def organization_id(self) -> UUID:
-        """A fresh organization."""
+        """A new organization."""
         return uuid4()
 
     async def test_what_was_put_is_found_best_first(self, open_provider: AnyVectorStore, organization_id: UUID) -> None:
-        """If this fails, make `put` return once the chunks can be searched."""
+        """If this fails, return from `put` only when the chunks can be searched."""
         base = uuid4()
         await open_provider.put(
             organization_id, MODEL, [make_chunk(base, uuid4(), "east", EAST), make_chunk(base, uuid4(), "north", NORTH)]
@@ -54,7 +54,10 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
     async def test_a_match_is_the_chunk_that_was_put(
         self, open_provider: AnyVectorStore, organization_id: UUID
     ) -> None:
-        """An answer cites its document. If this fails, keep the ids, the index and the text unchanged, whatever is in it."""
+        """Answers cite their document.
+
+        If this fails, store the ids, the index, and the text unchanged, whatever characters it contains.
+        """
         put = make_chunk(uuid4(), uuid4(), "north: 'quoted', \"twice\", % _ \\ \n Straße 北", NORTH, 7)
         await open_provider.put(organization_id, MODEL, [put])
         (match,) = await open_provider.search(
@@ -70,7 +73,7 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
     async def test_scores_fall_from_the_best_and_the_limit_is_kept(
         self, open_provider: AnyVectorStore, organization_id: UUID
     ) -> None:
-        """If this fails, sort by score, higher for better, and cut after `limit`."""
+        """If this fails, sort by score, highest first, and cut after `limit`."""
         base, between = uuid4(), (0.8, 0.6, 0.0, 0.0)
         rows = [
             make_chunk(base, uuid4(), "east", EAST),
@@ -85,7 +88,7 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
         assert found[0].score > found[1].score
 
     async def test_an_empty_store_finds_nothing(self, open_provider: AnyVectorStore, organization_id: UUID) -> None:
-        """If this fails, answer nothing where nothing was ever put."""
+        """If this fails, return nothing for an organization without chunks."""
         assert await search_texts(open_provider, organization_id) == []
         await open_provider.put(organization_id, MODEL, [])
         assert await search_texts(open_provider, organization_id) == []
@@ -93,7 +96,10 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
     async def test_vectors_of_two_models_are_kept_apart(
         self, open_provider: AnyVectorStore, organization_id: UUID
     ) -> None:
-        """Their vectors may differ in length. If this fails, keep the model with the chunk and search within it."""
+        """Vectors of two models may differ in length.
+
+        If this fails, store the model with the chunk and search only within it.
+        """
         await open_provider.put(organization_id, MODEL, [make_chunk(uuid4(), uuid4(), "north", NORTH)])
         await open_provider.put(organization_id, "another-model", [make_chunk(uuid4(), uuid4(), "flat", (1.0, 0.0))])
         assert await search_texts(open_provider, organization_id) == ["north"]
@@ -146,7 +152,7 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
     async def test_deleting_forgets_and_may_be_done_twice(
         self, open_provider: AnyVectorStore, organization_id: UUID
     ) -> None:
-        """If this fails, ignore what is not there."""
+        """If this fails, ignore missing chunks."""
         base, document = uuid4(), uuid4()
         await open_provider.put(
             organization_id,
@@ -163,7 +169,10 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
     async def test_one_models_chunks_of_a_knowledge_base_can_be_deleted_alone(
         self, open_provider: AnyVectorStore, organization_id: UUID
     ) -> None:
-        """After a change of the embedding model the old one's go. If this fails, filter the deletion by `model` where it is given."""
+        """Chunks of the old model are deleted after a change of the embedding model.
+
+        If this fails, filter the deletion by `model` if it is given.
+        """
         base, document = uuid4(), uuid4()
         await open_provider.put(organization_id, MODEL, [make_chunk(base, document, "north", NORTH)])
         await open_provider.put(organization_id, "another-model", [make_chunk(base, document, "new", NORTH)])
@@ -172,7 +181,7 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
         assert await search_texts(open_provider, organization_id, model="another-model") == ["new"]
 
     async def test_maintenance_loses_nothing(self, open_provider: AnyVectorStore, organization_id: UUID) -> None:
-        """If this fails, look at what compaction removes."""
+        """If this fails, check what compaction removes."""
         await open_provider.put(organization_id, MODEL, [make_chunk(uuid4(), uuid4(), "north", NORTH)])
         await open_provider.maintain(organization_id)
         assert await search_texts(open_provider, organization_id) == ["north"]
@@ -180,6 +189,6 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
     async def test_maintenance_bears_that_there_is_nothing(
         self, open_provider: AnyVectorStore, organization_id: UUID
     ) -> None:
-        """An organization may have deleted everything. If this fails, do nothing where nothing was ever put."""
+        """An organization may have deleted everything. If this fails, do nothing for an organization without chunks."""
         await open_provider.maintain(organization_id)
         assert await search_texts(open_provider, organization_id) == []

@@ -1,4 +1,4 @@
-"""The contract of a voice, and what this one adds to it."""
+"""The contract of a voice, and a test of this plugin's own."""
 
 import pytest
 from switchboard.plugin_sdk import SpeechRequest
