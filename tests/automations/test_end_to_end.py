@@ -22,7 +22,7 @@ async def text(live: LivePlatform, body: str) -> None:
     async with live.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
         urls = build_callback_urls(live.runtime, organization_id, "loopback")
-        await carrier.simulate_text(from_number=CONTACT, to_number=live.number, body=body, callbacks=urls)
+        await carrier.simulate_text_message(from_number=CONTACT, to_number=live.number, body=body, callbacks=urls)
 
 
 async def test_a_text_that_contains_a_word_tags_the_contact_and_calls_an_endpoint(

@@ -62,7 +62,7 @@ class LoopbackPeople:
         async with self.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
             assert isinstance(carrier, SimulatedCarrier)
             callbacks = purchases.build_callback_urls(self.runtime, organization_id, "loopback")
-            return await carrier.simulate_text(
+            return await carrier.simulate_text_message(
                 from_number=from_number, to_number=to_number, body=body, callbacks=callbacks
             )
 

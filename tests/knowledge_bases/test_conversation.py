@@ -89,7 +89,9 @@ async def test_by_text_passages_are_there_before_the_model_asks_for_them(live: L
     async with live.runtime.providers.use(live.caller.organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
         urls = build_callback_urls(live.runtime, live.caller.organization_id, "loopback")
-        await carrier.simulate_text(from_number="+15550100001", to_number=live.number, body=QUESTION, callbacks=urls)
+        await carrier.simulate_text_message(
+            from_number="+15550100001", to_number=live.number, body=QUESTION, callbacks=urls
+        )
     async with asyncio.timeout(20):
         while True:
             conversations = (await live.caller.get("/v1/sms/conversations")).json["items"]

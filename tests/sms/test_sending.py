@@ -108,7 +108,7 @@ async def test_a_carrier_without_texts_is_not_asked(
     runtime: Runtime, caller: Caller, carrier: Carrier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message = await queued(caller)
-    monkeypatch.setattr(LoopbackTelephony, "capabilities", TelephonyCapabilities(texts=False))
+    monkeypatch.setattr(LoopbackTelephony, "capabilities", TelephonyCapabilities(text_messages=False))
     await sender.send_queued_message(runtime, caller.organization_id, message.id)
     assert (await now_is(runtime, message)).status == "failed"
     assert carrier.orders == []

@@ -89,7 +89,7 @@ async def _ask(runtime: Runtime, message: SmsMessage) -> str:
         asyncio.timeout(CARRIER_SECONDS),
         runtime.providers.use(message.organization_id, TelephonyProvider, message.carrier) as carrier,
     ):
-        if not carrier.capabilities.texts:
+        if not carrier.capabilities.text_messages:
             raise ProviderError(f"{carrier.title} cannot send text messages", retryable=False)
         base = f"{runtime.settings.base_url}/carriers/{message.carrier}/{message.organization_id}/texts/{message.id}"
         order = OutboundTextMessage(
