@@ -18,8 +18,8 @@ from pathlib import Path
 import aiohttp
 import numpy as np
 import uvloop
-from switchboard.engine.conversation.media.g711 import encode
-from switchboard_offline.espeak import speak
+from switchboard.plugin_sdk.audio import encode_audio
+from switchboard_offline.espeak import speak_text
 
 PORT = 18_100
 STEPS = (100, 150, 200, 250, 300, 350, 400, 450, 500)
@@ -51,9 +51,9 @@ class Call:
 def frames() -> list[str]:
     """What a caller sends, over and over: a sentence, and silence to be answered in."""
     samples = (
-        np.frombuffer(speak("Hello, could you tell me what your opening hours are please?"), dtype="<i2") * 0.5
+        np.frombuffer(speak_text("Hello, could you tell me what your opening hours are please?"), dtype="<i2") * 0.5
     ).astype(np.int16)
-    audio = encode(samples, "mulaw") + b"\xff" * int(PAUSE_SECONDS * 8000)
+    audio = encode_audio(samples, "mulaw") + b"\xff" * int(PAUSE_SECONDS * 8000)
     pieces = [audio[at : at + 160] for at in range(0, len(audio) - 159, 160)]
     return [json.dumps({"event": "media", "media": {"payload": base64.b64encode(piece).decode()}}) for piece in pieces]
 

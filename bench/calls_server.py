@@ -31,10 +31,12 @@ from switchboard.plugin_sdk import (
     Voice,
 )
 from switchboard.resources.calls.media.media_socket import AsgiMediaSocket
-from switchboard_offline.espeak import speak
+from switchboard_offline.espeak import speak_text
 from switchboard_offline.loopback import LoopbackSettings, LoopbackTelephony
 
-REPLY = speak("We are open from seven to six, but not on Sundays, and our bread is baked twice a day in the house.")
+REPLY = speak_text(
+    "We are open from seven to six, but not on Sundays, and our bread is baked twice a day in the house."
+)
 
 
 class _Stream(SpeechToTextStream):
@@ -75,7 +77,7 @@ class InstantVoice(TextToSpeechProvider[ProviderSettings]):
         for start in range(0, len(REPLY), 3200):
             yield SpeechChunk(REPLY[start : start + 3200])
 
-    async def voices(self) -> Sequence[Voice]:
+    async def list_voices(self) -> Sequence[Voice]:
         return []
 
 
@@ -127,7 +129,7 @@ async def main(port: int, core: int) -> None:
             call_id = uuid4()
             call = LiveCall(
                 call_id, uuid4(), "inbound", "+15550100001", "+15550100200", AgentSettings(uuid4(), interruption_min_words=10),
-                InstantSpeechToText(settings), InstantVoice(settings), InstantModel(settings), carrier.media_codec(""), nowhere, nowhere,
+                InstantSpeechToText(settings), InstantVoice(settings), InstantModel(settings), carrier.create_media_codec(""), nowhere, nowhere,
                 recording_path=Path(folder) / f"{call_id}.wav",
             )  # fmt: skip
             await engine.hold(call, AsgiMediaSocket(receive, send))

@@ -24,7 +24,7 @@ from switchboard.apps.embedded import DataDirectory, EmbeddedServers
 from switchboard.plugin_sdk import Chunk, ProviderSettings
 from switchboard_offline.minilm import MiniLMEmbedding
 from switchboard_vectorstore.store import LanceSettings, LanceStore
-from switchboard_vectorstore.tables import table_name
+from switchboard_vectorstore.tables import format_table_name
 
 PROSE = Path(__file__).parent.parent / "tests" / "knowledge_bases" / "prose"
 SMALL, LARGE, STEP = 10_000, 1_000_000, 20_000
@@ -144,7 +144,7 @@ class Lance:
 
     async def exact(self, vector: Floats) -> set[tuple[UUID, int]]:
         """The nearest, by looking at all of them."""
-        table = await (await self.store._connection(ORGANIZATION)).open_table(table_name(MODEL))  # noqa: SLF001
+        table = await (await self.store._connection(ORGANIZATION)).open_table(format_table_name(MODEL))  # noqa: SLF001
         query = (
             table.query()
             .nearest_to(vector)

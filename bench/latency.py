@@ -21,9 +21,9 @@ from typing import Final
 import aiohttp
 import numpy as np
 import uvloop
-from switchboard.engine.conversation.media.g711 import Samples, decode, encode
 from switchboard.engine.conversation.speech.vad import WINDOW, SpeechChange, VoiceActivity, VoiceDetector
-from switchboard_offline.espeak import speak
+from switchboard.plugin_sdk.audio import Samples, decode_audio, encode_audio
+from switchboard_offline.espeak import speak_text
 
 from bench.vendors_server import Turn, Vendors
 
@@ -99,11 +99,11 @@ _START: Final = {
 
 def caller_audio() -> tuple[bytes, list[int]]:
     """A caller's audio, and the frames with each question's last sound."""
-    question = (np.frombuffer(speak("What are your opening hours?"), dtype="<i2") * 0.5).astype(np.int16)
+    question = (np.frombuffer(speak_text("What are your opening hours?"), dtype="<i2") * 0.5).astype(np.int16)
     question = question[: int(np.nonzero(np.abs(question) > QUIET)[0][-1]) + 1]
     audio, words = bytearray([SILENT] * int(LEAD_SECONDS * 8000)), []
     for _ in range(TURNS):
-        audio += encode(question, "mulaw")
+        audio += encode_audio(question, "mulaw")
         words.append((len(audio) - 1) // FRAME)
         audio += bytes([SILENT]) * int(PAUSE_SECONDS * 8000)
     return bytes(audio[: len(audio) // FRAME * FRAME]), words
@@ -212,7 +212,7 @@ def report(name: str, calls: int, found: Measured) -> None:
 def run() -> None:
     """Print the table."""
     audio, words = caller_audio()
-    samples = decode(audio, "mulaw")
+    samples = decode_audio(audio, "mulaw")
     ours: list[str | Path] = [sys.executable, "-m", "bench.latency_server"]
     our_script = Script(audio, words, our_ends(samples))
     engines = {"Switchboard": (ours, our_script)}

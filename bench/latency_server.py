@@ -12,14 +12,14 @@ from pydantic import HttpUrl, SecretStr
 from switchboard.engine.conversation.call import AgentSettings, LiveCall
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.failover import (
-    PATIENCE,
+    HEDGE_AFTER_SECONDS,
     FailoverLLM,
     FailoverSpeechToText,
     FailoverTextToSpeech,
     ServiceRecord,
 )
 from switchboard.resources.calls.media.media_socket import AsgiMediaSocket
-from switchboard_llm.client import VendorSettings
+from switchboard_llm.client import LiteLLMSettings
 from switchboard_llm.models import MODELS
 from switchboard_speech.deepgram import DeepgramSettings, DeepgramSpeechToText
 from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSpeech
@@ -35,7 +35,7 @@ async def main(port: int, core: int, vendors: str) -> None:
     os.sched_setaffinity(0, {core})
     engine, nowhere = CallEngine(), Nowhere()
     model = next(kind for kind in MODELS if kind.name == "openai_compatible")(
-        VendorSettings(api_key=SECRET, base_url=f"{vendors}/v1")
+        LiteLLMSettings(api_key=SECRET, base_url=f"{vendors}/v1")
     )
     ears = DeepgramSpeechToText(DeepgramSettings(api_key=SECRET, base_url=HttpUrl(vendors)))
     mouth = ElevenLabsTextToSpeech(ElevenLabsSettings(api_key=SECRET, base_url=HttpUrl(vendors)))
@@ -50,15 +50,28 @@ async def main(port: int, core: int, vendors: str) -> None:
         await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
         number = scope["path"].rpartition("/")[2]
         agent = AgentSettings(
-            uuid4(), f"Be brief on call-{number}", llm_model=MODEL, tts_voice_id=f"voice-{number}", stt_model=f"nova-3-{number}",
+            uuid4(),
+            f"Be brief on call-{number}",
+            llm_model=MODEL,
+            tts_voice_id=f"voice-{number}",
+            stt_model=f"nova-3-{number}",
             interruption_min_words=10,
-        )  # fmt: skip
+        )
         record = ServiceRecord()
         call = LiveCall(
-            uuid4(), uuid4(), "inbound", "+15550100001", "+15550100200", agent, FailoverSpeechToText([ears], record, patience=PATIENCE),
-            FailoverTextToSpeech([mouth], record, patience=PATIENCE), FailoverLLM([model], record, patience=PATIENCE), TwilioCodec("token"),
-            nowhere, nowhere,
-        )  # fmt: skip
+            uuid4(),
+            uuid4(),
+            "inbound",
+            "+15550100001",
+            "+15550100200",
+            agent,
+            FailoverSpeechToText([ears], record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
+            FailoverTextToSpeech([mouth], record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
+            FailoverLLM([model], record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
+            TwilioCodec("token"),
+            nowhere,
+            nowhere,
+        )
         await engine.hold(call, AsgiMediaSocket(receive, send))
 
     config = Config()

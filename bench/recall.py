@@ -14,11 +14,11 @@ from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.server import app
 from switchboard.apps.tenant_files.defaults import embedded_providers
 from switchboard.engine.conversation.knowledge import retrieve_passages, warm_up
-from switchboard.engine.providers.configuration import configure
+from switchboard.engine.providers.configuration import configure_providers
 from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
-from switchboard.plugin_sdk import Chunk
+from switchboard.plugin_sdk import Chunk, VectorStore
 from switchboard.resources.identity import service as identity
 from switchboard.resources.knowledge_bases.agent_knowledge import AgentKnowledge
 from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
@@ -76,7 +76,7 @@ async def taught(parts: Runtime) -> AsyncIterator[tuple[AgentKnowledge, list[str
         "chunk_count": DOCUMENT,
     }
     async with parts.database.tenant(organization.id) as session:
-        await configure(session, parts.registry, parts.keyring, embedded_providers(parts.registry))
+        await configure_providers(session, parts.registry, parts.keyring, embedded_providers(parts.registry))
         session.add_all([KnowledgeBase(id=base, name="Base", **model, **mine) for base in bases])
         await session.flush()
         documents = {chunk.document_id: chunk.knowledge_base_id for chunk in chunks}
@@ -86,7 +86,7 @@ async def taught(parts: Runtime) -> AsyncIterator[tuple[AgentKnowledge, list[str
                 for document, base in documents.items()
             ]
         )
-    async with parts.providers.vector_store(organization.id) as store:
+    async with parts.providers.use(organization.id, VectorStore) as store:
         await store.put(organization.id, f"minilm/{MODEL}/{len(chunks[0].vector)}", chunks)
         await store.maintain(organization.id)
     questions = [" ".join(chance.permutation(texts[row * DOCUMENT].split())[:8]) for row in range(QUERIES)]

@@ -15,8 +15,8 @@ from typing import Final
 
 import numpy as np
 from aiohttp import WSMsgType, web
-from switchboard.engine.conversation.media.g711 import decode, encode
-from switchboard_offline.espeak import speak
+from switchboard.plugin_sdk.audio import decode_audio, encode_audio
+from switchboard_offline.espeak import speak_text
 
 MODEL: Final = "gpt-4o-mini"
 HEARING_SECONDS: Final = 0.15
@@ -73,8 +73,8 @@ class Vendors:
 
     def __init__(self, calls: int) -> None:
         self.turns = [Turn() for _ in range(calls)]
-        samples = (np.frombuffer(speak(FIRST_WORDS), dtype="<i2") * 0.5).astype(np.int16)
-        self._speech = encode(samples, "mulaw")
+        samples = (np.frombuffer(speak_text(FIRST_WORDS), dtype="<i2") * 0.5).astype(np.int16)
+        self._speech = encode_audio(samples, "mulaw")
 
     @asynccontextmanager
     async def listening(self, port: int) -> AsyncIterator[None]:
@@ -135,7 +135,9 @@ class Vendors:
         await asyncio.sleep(SPEAKING_SECONDS)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         audio = (
-            self._speech if request.query["output_format"] == "ulaw_8000" else decode(self._speech, "mulaw").tobytes()
+            self._speech
+            if request.query["output_format"] == "ulaw_8000"
+            else decode_audio(self._speech, "mulaw").tobytes()
         )
         times = [at * 0.05 for at in range(len(text) + 1)]
         alignment = {

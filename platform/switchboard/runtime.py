@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.instances import Providers
-from switchboard.engine.providers.voices import Voices
+from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation.database import Database
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.keyring import KeyRing
@@ -34,7 +34,7 @@ class Runtime:
     registry: Registry
     keyring: KeyRing
     providers: Providers
-    voices: Voices
+    voices: VoiceCatalog
     outbound: OutboundClient
     engine: CallEngine
     deliveries_due: asyncio.Event

@@ -10,9 +10,9 @@ import aiohttp
 import numpy as np
 import pytest
 from switchboard.apps.tenant_files.defaults import embedded_providers
-from switchboard.engine.providers.configuration import Wanted, configure
+from switchboard.engine.providers.configuration import ProviderSpec, configure_providers
 from switchboard.foundation.web.errors import InvalidState
-from switchboard.plugin_sdk import CallbackUrls, ProviderError
+from switchboard.plugin_sdk import CallbackUrls, ProviderError, TelephonyProvider
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.browser_calls import service as browser_calls
 from switchboard.resources.phone_numbers import purchases
@@ -29,9 +29,9 @@ TWILIO = {
 
 async def with_twilio(runtime: Runtime, caller: Caller) -> None:
     """Twilio is the first carrier, before the loopback one."""
-    wanted = [Wanted(Capability.TELEPHONY, "twilio", TWILIO), *embedded_providers(runtime.registry)]
+    wanted = [ProviderSpec(Capability.TELEPHONY, "twilio", TWILIO), *embedded_providers(runtime.registry)]
     async with runtime.database.tenant(caller.organization_id) as session:
-        await configure(session, runtime.registry, runtime.keyring, wanted)
+        await configure_providers(session, runtime.registry, runtime.keyring, wanted)
 
 
 @pytest.mark.parametrize("platform", ["web", "ios", "android"])
@@ -55,7 +55,9 @@ async def test_the_platform_is_web_unless_it_is_named(runtime: Runtime, caller: 
 
 async def test_without_a_carrier_for_it_there_is_no_browser_calling(runtime: Runtime, caller: Caller) -> None:
     async with runtime.database.tenant(caller.organization_id) as session:
-        await configure(session, runtime.registry, runtime.keyring, [Wanted(Capability.LLM, "scripted", {})])
+        await configure_providers(
+            session, runtime.registry, runtime.keyring, [ProviderSpec(Capability.LLM, "scripted", {})]
+        )
     answer = await caller.post("/v1/browser-call/token")
     assert (answer.status, answer.json["code"]) == (409, "invalid_state")
     assert (await caller.get("/v1/browser-call/phone-numbers")).json == {"items": []}
@@ -79,20 +81,20 @@ async def test_agents_are_talked_to_over_our_own_socket_unless_the_page_has_the_
     runtime: Runtime, caller: Caller
 ) -> None:
     twilio, loopback = (
-        Wanted(Capability.TELEPHONY, "twilio", TWILIO),
-        Wanted(Capability.TELEPHONY, "loopback", {"browsers_only": True}),
+        ProviderSpec(Capability.TELEPHONY, "twilio", TWILIO),
+        ProviderSpec(Capability.TELEPHONY, "loopback", {"browsers_only": True}),
     )
     async with runtime.database.tenant(caller.organization_id) as session:
-        await configure(session, runtime.registry, runtime.keyring, [twilio, loopback])
+        await configure_providers(session, runtime.registry, runtime.keyring, [twilio, loopback])
     async with runtime.database.tenant(caller.organization_id) as session:
         assert await browser_calls.find_talk_carrier(runtime, session, ()) == "loopback"
         assert await browser_calls.find_talk_carrier(runtime, session, ("telnyx",)) == "loopback"
         assert await browser_calls.find_talk_carrier(runtime, session, ("telnyx", "twilio")) == "twilio"
-    async with runtime.providers.telephony(caller.organization_id, "loopback") as carrier:
+    async with runtime.providers.use(caller.organization_id, TelephonyProvider, "loopback") as carrier:
         with pytest.raises(ProviderError, match="browsers only"):
             await carrier.buy_number("+12125550103", CallbackUrls("https://voice.example/"))
     async with runtime.database.tenant(caller.organization_id) as session:
-        await configure(session, runtime.registry, runtime.keyring, [twilio])
+        await configure_providers(session, runtime.registry, runtime.keyring, [twilio])
         with pytest.raises(InvalidState, match="loopback carrier"):
             await browser_calls.find_talk_carrier(runtime, session, ())
 

@@ -8,6 +8,7 @@ from itertools import count
 import pytest
 from pydantic import JsonValue
 from switchboard.foundation.database import now
+from switchboard.plugin_sdk import TelephonyProvider
 from switchboard.resources.billing import ledger
 from switchboard.resources.campaigns.schemas import MAX_CONTACTS
 from switchboard.resources.identity.policy import CallingHours, Policy, Prices
@@ -265,7 +266,7 @@ async def test_paused_it_dials_nobody_else_and_resumed_it_goes_on(live: LivePlat
     await until(live.caller, campaign, lambda found: found["called"] == 2)
     await act(live.caller, campaign, "pause")
     for contact in (await contacts(live.caller, campaign))[:2]:
-        async with live.runtime.providers.telephony(live.caller.organization_id) as carrier:
+        async with live.runtime.providers.use(live.caller.organization_id, TelephonyProvider) as carrier:
             call = await until_known(live, contact["call_id"])
             await carrier.hang_up(str(call))
     paused = await until(live.caller, campaign, lambda found: found["canceled"] == 2)
@@ -279,7 +280,7 @@ async def until_known(live: LivePlatform, call_id: JsonValue) -> str:
     """The carrier's own id of a call that rings."""
     async with asyncio.timeout(20):
         while True:
-            async with live.runtime.providers.telephony(live.caller.organization_id) as carrier:
+            async with live.runtime.providers.use(live.caller.organization_id, TelephonyProvider) as carrier:
                 found = await carrier.find_call(str(call_id))
             if found is not None:
                 return found

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from switchboard.plugin_sdk import SimulatedCall, SimulatedCarrier, SpokenLine
+from switchboard.plugin_sdk import SimulatedCall, SimulatedCarrier, SpokenLine, TelephonyProvider
 from switchboard.resources.calls.dialing import place_with_carrier
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
@@ -140,7 +140,7 @@ async def test_a_number_listed_while_its_call_waits_is_not_called(caller: Caller
 
 async def ring(live: LivePlatform, from_number: str, *lines: str) -> SimulatedCall:
     organization_id = live.caller.organization_id
-    async with live.runtime.providers.telephony(organization_id) as carrier:
+    async with live.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
         return await carrier.simulate_call(
             from_number=from_number,

@@ -5,7 +5,7 @@ import base64
 from uuid import uuid4
 
 from switchboard.apps.tenant_files.defaults import embedded_providers
-from switchboard.engine.providers.configuration import configure
+from switchboard.engine.providers.configuration import configure_providers
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.runtime import Runtime
 
@@ -219,7 +219,7 @@ async def test_without_an_embedding_model_a_document_is_kept_as_failed(runtime: 
         provider for provider in embedded_providers(runtime.registry) if provider.capability is not Capability.EMBEDDING
     ]
     async with runtime.database.tenant(caller.organization_id) as session:
-        await configure(session, runtime.registry, runtime.keyring, wanted)
+        await configure_providers(session, runtime.registry, runtime.keyring, wanted)
     document = await add(caller, base, HOURS)
     assert (document["status"], document["error_message"]) == ("failed", "the organization has no embedding provider")
     assert await search(caller, "opening hours") == []

@@ -8,12 +8,12 @@ import pytest
 from pydantic import JsonValue
 from sqlmodel import col, select, update
 from switchboard.foundation.events.models import Event
-from switchboard.plugin_sdk import SimulatedCarrier
+from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.sms.keywords import ANSWERS
 from switchboard_offline.loopback import LoopbackTelephony
-from switchboard_offline.loopback.callbacks import TextCame
+from switchboard_offline.loopback.callbacks import InboundTextNotice
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, Json, LivePlatform, Organizations, fresh_number
 
@@ -31,10 +31,12 @@ async def send(live: LivePlatform, to_number: str = CONTACT, body: str = "Your b
 async def text(live: LivePlatform, body: str, *, from_number: str = CONTACT) -> str:
     """Somebody texts our number; answers the carrier's id of it."""
     organization_id = live.caller.organization_id
-    async with live.runtime.providers.telephony(organization_id) as carrier:
+    async with live.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
         urls = build_callback_urls(live.runtime, organization_id, "loopback")
-        return await carrier.simulate_text(from_number=from_number, to_number=live.number, body=body, callbacks=urls)
+        return await carrier.simulate_text_message(
+            from_number=from_number, to_number=live.number, body=body, callbacks=urls
+        )
 
 
 async def conversations(caller: Caller) -> list[Json]:
@@ -131,9 +133,9 @@ async def test_two_texts_in_quick_succession_get_one_answer(live: LivePlatform) 
 
 async def test_a_callback_told_twice_is_one_text(live: LivePlatform) -> None:
     organization_id = live.caller.organization_id
-    async with live.runtime.providers.telephony(organization_id) as carrier:
+    async with live.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, LoopbackTelephony)
-        came = TextCame("lt-same", CONTACT, live.number, "HELP")
+        came = InboundTextNotice("lt-same", CONTACT, live.number, "HELP")
         url = build_callback_urls(live.runtime, organization_id, "loopback").events
         await asyncio.gather(*(carrier._exchange.post.deliver(url, came) for _ in range(5)))
     assert [message["author"] for message in await messages(live)] == ["platform", "contact"]
@@ -182,10 +184,10 @@ async def test_stop_feeds_the_do_not_call_list_and_start_lifts_only_that(live: L
 
 async def test_a_text_to_a_number_that_is_not_ours_is_dropped(live: LivePlatform) -> None:
     organization_id = live.caller.organization_id
-    async with live.runtime.providers.telephony(organization_id) as carrier:
+    async with live.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
         urls = build_callback_urls(live.runtime, organization_id, "loopback")
-        await carrier.simulate_text(from_number=CONTACT, to_number=fresh_number(), body="Hello", callbacks=urls)
+        await carrier.simulate_text_message(from_number=CONTACT, to_number=fresh_number(), body="Hello", callbacks=urls)
     assert await conversations(live.caller) == []
 
 

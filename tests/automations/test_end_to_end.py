@@ -1,7 +1,7 @@
 """Automations end to end: real texts and calls of the loopback carrier, a worker that runs, a receiver on a real socket."""
 
 import pytest
-from switchboard.plugin_sdk import SimulatedCarrier
+from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
 from switchboard.resources.automations.conditions import CHECKS, ROOTS
 from switchboard.resources.automations.filters import FILTERS, TESTS
 from switchboard.resources.automations.schemas import ActionRunOut, AutomationRunOut
@@ -19,10 +19,10 @@ pytestmark = pytest.mark.local_receivers
 async def text(live: LivePlatform, body: str) -> None:
     """Somebody texts our number."""
     organization_id = live.caller.organization_id
-    async with live.runtime.providers.telephony(organization_id) as carrier:
+    async with live.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
         urls = build_callback_urls(live.runtime, organization_id, "loopback")
-        await carrier.simulate_text(from_number=CONTACT, to_number=live.number, body=body, callbacks=urls)
+        await carrier.simulate_text_message(from_number=CONTACT, to_number=live.number, body=body, callbacks=urls)
 
 
 async def test_a_text_that_contains_a_word_tags_the_contact_and_calls_an_endpoint(

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from sqlmodel import col, select
 from switchboard.apps.worker import worker
 from switchboard.foundation.events.models import Event
-from switchboard.plugin_sdk import TextReceived
+from switchboard.plugin_sdk import TextMessageReceived
 from switchboard.resources.automations import triggers
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import finish_call
@@ -239,7 +239,7 @@ async def test_a_text_to_an_own_number_does_not_shed_its_depth_on_the_way(caller
     await work_through(runtime, caller)
     for text_id, sender in (("in-1", ours), ("in-2", CONTACT)):
         await inbound.receive_message(
-            runtime, caller.organization_id, "loopback", TextReceived(text_id, sender, other, "HELP")
+            runtime, caller.organization_id, "loopback", TextMessageReceived(text_id, sender, other, "HELP")
         )
     async with runtime.database.tenant(caller.organization_id) as session:
         received = select(SmsMessage).where(col(SmsMessage.direction) == "inbound").order_by(col(SmsMessage.created_at))

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 from pydantic import JsonValue
 from sqlmodel import col, select
 from switchboard.apps.tenant_files.defaults import embedded_providers
-from switchboard.engine.providers.configuration import Wanted, configure
+from switchboard.engine.providers.configuration import ProviderSpec, configure_providers
 from switchboard.foundation.events.models import Event
-from switchboard.plugin_sdk import SimulatedCall, SimulatedCarrier, SpokenLine
+from switchboard.plugin_sdk import SimulatedCall, SimulatedCarrier, SpokenLine, TelephonyProvider
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.phone_numbers import purchases
 from switchboard.runtime import Runtime
@@ -48,7 +48,7 @@ class LoopbackPeople:
 
     async def ring(self, from_number: str, to_number: str, lines: Sequence[str]) -> SimulatedCall:
         organization_id = self.live.caller.organization_id
-        async with self.runtime.providers.telephony(organization_id) as carrier:
+        async with self.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
             assert isinstance(carrier, SimulatedCarrier)
             return await carrier.simulate_call(
                 from_number=from_number,
@@ -59,10 +59,10 @@ class LoopbackPeople:
 
     async def text(self, from_number: str, to_number: str, body: str) -> str:
         organization_id = self.live.caller.organization_id
-        async with self.runtime.providers.telephony(organization_id) as carrier:
+        async with self.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
             assert isinstance(carrier, SimulatedCarrier)
             callbacks = purchases.build_callback_urls(self.runtime, organization_id, "loopback")
-            return await carrier.simulate_text(
+            return await carrier.simulate_text_message(
                 from_number=from_number, to_number=to_number, body=body, callbacks=callbacks
             )
 
@@ -130,8 +130,10 @@ async def _bakery_at(
     """A bakery with a number of this carrier's, and the loopback carrier as the second choice."""
     caller = await organizations.make()
     async with runtime.database.tenant(caller.organization_id) as session:
-        wanted = Wanted(Capability.TELEPHONY, carrier, settings)
-        await configure(session, runtime.registry, runtime.keyring, [wanted, *embedded_providers(runtime.registry)])
+        wanted = ProviderSpec(Capability.TELEPHONY, carrier, settings)
+        await configure_providers(
+            session, runtime.registry, runtime.keyring, [wanted, *embedded_providers(runtime.registry)]
+        )
     return await bakery(runtime, caller, fresh_number())
 
 

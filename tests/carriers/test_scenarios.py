@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import pytest_asyncio
 from switchboard.foundation.database import now
-from switchboard.plugin_sdk import CallOrder, ProviderSettings, TelephonyProvider
+from switchboard.plugin_sdk import OutboundCall, ProviderSettings, TelephonyProvider
 from switchboard.plugin_sdk.telephony import CallEvent
 from switchboard.resources.calls import callbacks, dialing
 from switchboard.resources.calls import service as calls
@@ -173,10 +173,16 @@ async def test_calls_go_out(line: Line, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(dialing, "RING_SECONDS", 1)
     await line.live.caller.send("PUT", f"/v1/agents/{line.live.agent_id}", {"interruption_min_words": 0})
     expected = {
-        "20": ("busy", None), "21": ("no-answer", None), "22": ("failed", None), "23": ("failed", None), "24": ("failed", None),
-        "30": ("completed", "voicemail"), "40": ("completed", "caller_hung_up"), "41": ("completed", "caller_hung_up"),
+        "20": ("busy", None),
+        "21": ("no-answer", None),
+        "22": ("failed", None),
+        "23": ("failed", None),
+        "24": ("failed", None),
+        "30": ("completed", "voicemail"),
+        "40": ("completed", "caller_hung_up"),
+        "41": ("completed", "caller_hung_up"),
         "50": ("completed", "caller_hung_up"),
-    }  # fmt: skip
+    }
     placed = {
         digits: await line.live.place(f"+155501000{digits}", metadata={"customer": "Ada"})
         for digits in (*expected, "60")
@@ -194,11 +200,11 @@ async def test_calls_go_out(line: Line, monkeypatch: pytest.MonkeyPatch) -> None
 async def test_a_crash_between_claim_and_answer_is_reconciled(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     """The carrier has the call, the platform does not know it, and no callback has come: whoever can be asked says so, and nobody is rung twice."""
     live, crashed, asked = line.live, asyncio.Event(), asyncio.Event()
-    async with live.runtime.providers.telephony(live.caller.organization_id, line.carrier) as provider:
+    async with live.runtime.providers.use(live.caller.organization_id, TelephonyProvider, line.carrier) as provider:
         kind = type(provider)
     place, apply = kind.place_call, callbacks.apply_call_event
 
-    async def place_and_crash(provider: Provider, order: CallOrder) -> str:
+    async def place_and_crash(provider: Provider, order: OutboundCall) -> str:
         assert not crashed.is_set(), "a call is placed once"
         await place(provider, order)
         crashed.set()

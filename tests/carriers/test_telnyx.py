@@ -92,9 +92,14 @@ async def test_calls_come_from_browsers_and_telephones_and_are_recorded(at_telny
 
     to_agent = {"User-To-User": "x", "X-Switchboard-To": f"agent:{live.agent_id}"}
     _, *answered = await asyncio.gather(
-        line.ring("Thank you"), dial(live.number), dial(QUICK, live.number), dial(QUICK, "+15550100009"), dial(QUICK), dial("sip:x", live.number),
+        line.ring("Thank you"),
+        dial(live.number),
+        dial(QUICK, live.number),
+        dial(QUICK, "+15550100009"),
+        dial(QUICK),
+        dial("sip:x", live.number),
         dial("sip:x", headers=to_agent),
-    )  # fmt: skip
+    )
     assert answered == [True, True, False, False, False, True]
     items: Any = (await live.caller.get("/v1/calls")).json["items"]
     over: list[Any] = [await live.ended(item["id"]) for item in items]

@@ -15,7 +15,7 @@ import pytest_asyncio
 from switchboard.engine.conversation import engine
 from switchboard.engine.conversation.media.dtmf import COLUMNS, ROWS
 from switchboard.foundation.database import now
-from switchboard.plugin_sdk import SimulatedCall
+from switchboard.plugin_sdk import SimulatedCall, TelephonyProvider
 from switchboard.resources.calls import dialing
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callback_urls import build_media_url
@@ -117,7 +117,7 @@ async def test_a_call_that_was_named_after_its_socket_was_opened_can_be_hung_up(
         unnamed = await calls.get_call(session, UUID(str(placed["id"])))
         session.expunge(unnamed)
     unnamed.carrier_call_id = None
-    async with live.runtime.providers.telephony(live.caller.organization_id, "twilio") as provider:
+    async with live.runtime.providers.use(live.caller.organization_id, TelephonyProvider, "twilio") as provider:
         await ProviderCarrierLeg(live.runtime, unnamed, provider).hang_up()
     assert (await live.ended(placed["id"]))["status"] == "completed"
     assert [("Status", "completed")] in [

@@ -12,12 +12,12 @@ from typing import Generic, TypeVar
 import aiohttp
 import numpy as np
 from aiohttp import web
-from switchboard.engine.conversation.media.g711 import decode
 from switchboard.plugin_sdk import SimulatedCall
-from switchboard_offline.loopback.callbacks import Calling, Ended, Post
-from switchboard_offline.loopback.leg import Leg
-from switchboard_offline.loopback.persons import Directory, voice
-from switchboard_offline.loopback.simulation import Simulation
+from switchboard.plugin_sdk.audio import decode_audio
+from switchboard_offline.loopback.callbacks import CallEndedNotice, IncomingCallNotice, NoticeSender
+from switchboard_offline.loopback.leg import LoopbackLeg
+from switchboard_offline.loopback.persons import Directory, synthesize_mulaw
+from switchboard_offline.loopback.simulation import SimulatedCaller
 
 NEVER = -1
 """A planned failure: no answer."""
@@ -31,7 +31,7 @@ BROKEN = 0
 OURS = "+12125550100"
 """The number of the plugins' own tests."""
 JsonBody = dict[str, object]
-LegT = TypeVar("LegT", bound=Leg)
+LegT = TypeVar("LegT", bound=LoopbackLeg)
 
 
 class Refused(Exception):
@@ -82,17 +82,19 @@ class Vendor(ABC, Generic[LegT]):
 
     # --- calls ---
 
-    async def simulate(self, leg: LegT, post: Post, announced: Calling, lines: Sequence[str]) -> SimulatedCall:
+    async def simulate(
+        self, leg: LegT, post: NoticeSender, announced: IncomingCallNotice, lines: Sequence[str]
+    ) -> SimulatedCall:
         """Somebody rings and says these lines."""
-        call = Simulation([await voice(line) for line in lines], self.directory, lambda _: None)
+        call = SimulatedCaller([await synthesize_mulaw(line) for line in lines], self.directory, lambda _: None)
         await self.run(leg, lambda leg: call.ring(leg, post, "", announced))
         return call.result(leg)
 
-    def run(self, leg: LegT, call: Callable[[Leg], Awaitable[Ended]]) -> asyncio.Task[None]:
+    def run(self, leg: LegT, call: Callable[[LoopbackLeg], Awaitable[CallEndedNotice]]) -> asyncio.Task[None]:
         async def whole() -> None:
             await leg.run(call)
             del self.legs[leg.call_id]
-            self.talked += leg.phone.voiced_frames > 0
+            self.talked += leg.phone.audible_frames > 0
             await self.ended(leg)
 
         return self.spawn(whole())
@@ -174,13 +176,13 @@ class Vendor(ABC, Generic[LegT]):
             await runner.cleanup()
 
 
-def stereo(leg: Leg) -> bytes:
+def stereo(leg: LoopbackLeg) -> bytes:
     """A call as a WAV file: what the person said on the left, what they heard on the right."""
     file = io.BytesIO()
     with wave.open(file, "wb") as recording:
         recording.setnchannels(2)
         recording.setsampwidth(2)
         recording.setframerate(8000)
-        sides = [decode(bytes(side), "mulaw") for side in (leg.phone.said, leg.phone.heard)]
+        sides = [decode_audio(bytes(side), "mulaw") for side in (leg.phone.said, leg.phone.heard)]
         recording.writeframes(np.stack(sides, axis=1).astype("<i2").tobytes())
     return file.getvalue()

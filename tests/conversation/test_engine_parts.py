@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from switchboard.engine.conversation.media.conversion import Converter
-from switchboard.engine.conversation.media.g711 import decode, encode
 from switchboard.engine.conversation.media.recording import HOLD_BACK_SAMPLES, Recording
 from switchboard.engine.conversation.response_generator import fill_placeholders, split_sentences
 from switchboard.engine.conversation.speech.speech_output import Sentence
 from switchboard.engine.conversation.speech.text_normalization import normalize_text
 from switchboard.engine.conversation.speech.vad import WINDOW, SpeechChange, VoiceActivity, VoiceDetector
 from switchboard.plugin_sdk import PHONE_MULAW, AudioFormat, Encoding, Word
-from switchboard_offline.espeak import speak
+from switchboard.plugin_sdk.audio import decode_audio, encode_audio
+from switchboard_offline.espeak import speak_text
 
 LOUD = 0.01
 
@@ -58,7 +58,7 @@ def test_loudness_is_zero_until_400_ms_and_then_smoothed() -> None:
 
 def test_speech_is_found_in_speech_and_not_in_silence_for_each_call_of_a_batch() -> None:
     detector = VoiceDetector()
-    speech = np.frombuffer(speak("Good morning, how can I help you today my friend?"), dtype="<i2")
+    speech = np.frombuffer(speak_text("Good morning, how can I help you today my friend?"), dtype="<i2")
     calls = [VoiceActivity(confidence=0.7, start_seconds=0.2, min_volume=0.6) for _ in range(2)]
     spoke = [False, False]
     for at in range(0, len(speech) - WINDOW, WINDOW):
@@ -70,7 +70,7 @@ def test_speech_is_found_in_speech_and_not_in_silence_for_each_call_of_a_batch()
 @pytest.mark.parametrize("encoding", ["mulaw", "alaw"])
 def test_g711_goes_there_and_back(encoding: Encoding) -> None:
     samples = np.array([0, 8, -8, 1000, -1000, 32_000, -32_000], dtype=np.int16)
-    back = decode(encode(samples, encoding), encoding).astype(int)
+    back = decode_audio(encode_audio(samples, encoding), encoding).astype(int)
     assert (np.abs(back - samples) <= np.maximum(np.abs(samples.astype(int)) * 0.04, 16)).all()
 
 
@@ -100,7 +100,7 @@ def test_variables_are_filled_in_and_unknown_ones_vanish() -> None:
 async def test_audio_that_was_delayed_is_recorded_where_it_was_said(tmp_path: Path) -> None:
     """Eight seconds of a caller, of which the fourth and the fifth come at once, at the end of the fifth, after nothing for two seconds."""
     recording = Recording(tmp_path / "call.wav", "mulaw")
-    said = encode((np.arange(64_000) // 400 * 50).astype(np.int16), "mulaw")
+    said = encode_audio((np.arange(64_000) // 400 * 50).astype(np.int16), "mulaw")
     for position in range(160, 64_160, 160):
         if not 24_000 < position <= 39_840:
             late = range(24_160, 40_160, 160) if position == 40_000 else (position,)
@@ -111,7 +111,7 @@ async def test_audio_that_was_delayed_is_recorded_where_it_was_said(tmp_path: Pa
     await recording.close(64_000)
     with wave.open(str(tmp_path / "call.wav")) as recorded:
         heard = np.frombuffer(recorded.readframes(64_000), dtype="<i2")[::2]
-    assert np.array_equal(heard, decode(said, "mulaw"))
+    assert np.array_equal(heard, decode_audio(said, "mulaw"))
 
 
 async def test_a_recording_is_whole_though_its_last_write_was_given_up(

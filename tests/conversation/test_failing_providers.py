@@ -13,9 +13,9 @@ from switchboard.engine.conversation.call import CallResult, LiveCall
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.response_generator import APOLOGY
 from switchboard.engine.providers import failover
-from switchboard.engine.providers.failover import PATIENCE, FailoverLLM, FailoverTextToSpeech, ServiceRecord
+from switchboard.engine.providers.failover import HEDGE_AFTER_SECONDS, FailoverLLM, FailoverTextToSpeech, ServiceRecord
 from switchboard.plugin_sdk import ChatRequest, Message
-from switchboard_llm.client import VendorSettings
+from switchboard_llm.client import LiteLLMSettings
 from switchboard_llm.models import MODELS, VendorModel
 from switchboard_speech.deepgram import DeepgramTextToSpeech, DeepgramVoiceSettings
 from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSpeech
@@ -78,7 +78,7 @@ async def ask(engine: CallEngine, live: LiveCall, *, listens: float = 1.5) -> He
 
 def model(base_url: str) -> VendorModel:
     kind = next(kind for kind in MODELS if kind.name == "openai_compatible")
-    return kind(VendorSettings(api_key=SecretStr(chat_server.KEY), base_url=base_url))
+    return kind(LiteLLMSettings(api_key=SecretStr(chat_server.KEY), base_url=base_url))
 
 
 @asynccontextmanager
@@ -90,7 +90,7 @@ async def two_models(trouble: Trouble) -> AsyncIterator[tuple[ChatServer, Failov
         models = [model(chosen), model(second.base_url)]
         for provider in models:
             await provider.open()
-        yield first, FailoverLLM(models, ServiceRecord(), patience=PATIENCE)
+        yield first, FailoverLLM(models, ServiceRecord(), hedge_after_seconds=HEDGE_AFTER_SECONDS)
 
 
 async def _ask_models(engine: CallEngine, trouble: Trouble) -> Heard:
@@ -103,7 +103,7 @@ async def _ask_models(engine: CallEngine, trouble: Trouble) -> Heard:
 
 async def test_a_model_in_trouble(engine: CallEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls take the time that they take, so all of them go on at once."""
-    monkeypatch.setattr(failover, "SILENT_SECONDS", 1.0)
+    monkeypatch.setattr(failover, "STALL_SECONDS", 1.0)
     async with two_models(None) as (_, models):
         assert [event async for event in models.chat(ChatRequest((Message("user", "warm up"),)))]
     await asyncio.gather(
@@ -126,7 +126,7 @@ async def _is_replaced_within_a_second(engine: CallEngine) -> None:
         late = [
             trouble
             for trouble, seconds in longer.items()
-            if seconds >= (1 if trouble in ("silent", "mute") else PATIENCE / 2)
+            if seconds >= (1 if trouble in ("silent", "mute") else HEDGE_AFTER_SECONDS / 2)
         ]
         if not late:
             break
@@ -169,7 +169,11 @@ async def two_voices() -> AsyncIterator[tuple[ElevenLabs, Deepgram, FailoverText
         chosen = ElevenLabsTextToSpeech(ElevenLabsSettings(api_key=SecretStr(KEY), base_url=HttpUrl(first.address)))
         other = DeepgramTextToSpeech(DeepgramVoiceSettings(api_key=SecretStr(KEY), base_url=HttpUrl(second.address)))
         async with in_use(chosen), in_use(other):
-            yield first, second, FailoverTextToSpeech([chosen, other], ServiceRecord(), patience=PATIENCE)
+            yield (
+                first,
+                second,
+                FailoverTextToSpeech([chosen, other], ServiceRecord(), hedge_after_seconds=HEDGE_AFTER_SECONDS),
+            )
 
 
 async def _ask_voices(engine: CallEngine, trouble: Literal["refuses", "hangs", "breaks"] | None) -> Heard:
@@ -192,7 +196,7 @@ async def test_a_voice_in_trouble_is_replaced_within_a_second_and_says_a_broken_
         assert [heard.said for heard in (usual, refused, slow, broken)] == [[ANSWER]] * 4
         assert broken.result.error_message is None
         longer = (slow.waited - usual.waited, refused.waited - usual.waited)
-        if longer[0] < 1 and longer[1] < PATIENCE / 2:
+        if longer[0] < 1 and longer[1] < HEDGE_AFTER_SECONDS / 2:
             break
     assert longer[0] < 1
-    assert longer[1] < PATIENCE / 2
+    assert longer[1] < HEDGE_AFTER_SECONDS / 2

@@ -15,7 +15,7 @@ from switchboard.plugin_sdk import ToolCall, Word
 
 from tests.fixtures.conversation import Leg, Model, Socket, Transcriber, call
 from tests.speech.providers import Speech, speech
-from tests.speech.vendor import PHRASES, SENTENCE, spoken, synthesized
+from tests.speech.vendor import PHRASES, SENTENCE, collect_synthesis, synthesize_speech
 
 # LiteLLM and the libraries under it warn of their own future; none of it is ours to mend.
 pytestmark = [
@@ -74,7 +74,7 @@ def said(result: CallResult) -> list[tuple[str, str]]:
 async def _is_answered(engine: CallEngine, voices: Speech) -> None:
     socket = Socket()
     holding = asyncio.create_task(engine.hold(conversation(voices, Model("Yes.")), socket))
-    await socket.say(spoken())
+    await socket.say(synthesize_speech())
     await heard(socket)
     await socket.say(QUIET * 4000)
     socket.hang_up()
@@ -90,7 +90,7 @@ async def _says_goodbye(engine: CallEngine, voices: Speech) -> None:
     socket, leg = Socket(), Leg()
     live = conversation(voices, Model(ToolCall("1", "end_call", {}), "Goodbye then."), leg=leg)
     holding = asyncio.create_task(engine.hold(live, socket))
-    await socket.say(spoken())
+    await socket.say(synthesize_speech())
     await heard(socket)
     async with asyncio.timeout(20):
         result = await holding
@@ -127,7 +127,7 @@ async def _interrupts(engine: CallEngine, voices: Speech, *, knows_times: bool) 
     socket = Socket()
     holding = asyncio.create_task(engine.hold(conversation(voices, Model("All right."), greeting_message=LONG), socket))
     await heard(socket)
-    await socket.say(QUIET * 8000 + spoken())
+    await socket.say(QUIET * 8000 + synthesize_speech())
     await socket.say(QUIET * 8000)
     socket.hang_up()
     result = await holding
@@ -136,7 +136,7 @@ async def _interrupts(engine: CallEngine, voices: Speech, *, knows_times: bool) 
     assert socket.cleared_at is not None
     assert LONG.startswith(greeting.content)
     if knows_times:
-        _, words = await synthesized(LONG, 1.0)
+        _, words = await collect_synthesis(LONG, 1.0)
         heard_ms = round((socket.cleared_at - socket.heard_at) * 1000)
         assert greeting.content in {_until(words, heard_ms + off) for off in (-TOLERANCE_MS, 0, TOLERANCE_MS)}
     else:
@@ -150,7 +150,7 @@ def _until(words: list[Word], milliseconds: int) -> str:
 async def _is_understood_though_the_socket_drops(engine: CallEngine, voices: Speech) -> None:
     socket = Socket()
     holding = asyncio.create_task(engine.hold(conversation(voices, Model("Yes.")), socket))
-    talking = asyncio.create_task(socket.say(spoken()))
+    talking = asyncio.create_task(socket.say(synthesize_speech()))
     await asyncio.sleep(0.7)
     if voices.ear is not None:
         await voices.ear.drop()

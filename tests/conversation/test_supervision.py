@@ -12,8 +12,8 @@ from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCa
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.handoff import supervision as desks
 from switchboard.engine.conversation.handoff.supervision import Supervision, SupervisionRefused, SupervisionState
-from switchboard.engine.conversation.media.g711 import decode
 from switchboard.plugin_sdk import ProviderError, SpeechToTextStream, TranscriptionRequest
+from switchboard.plugin_sdk.audio import decode_audio
 
 from tests.fixtures.conversation import Log, Model, Socket, Speech, Transcriber, call, voice
 
@@ -90,7 +90,7 @@ class Held:
 
 
 def voice_pcm(text: str) -> bytes:
-    return decode(voice(text), "mulaw").tobytes()
+    return decode_audio(voice(text), "mulaw").tobytes()
 
 
 async def held(engine: CallEngine, live: LiveCall) -> Held:

@@ -19,7 +19,7 @@ from switchboard.apps.server import app
 from switchboard.foundation.database import now
 from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
-from switchboard.plugin_sdk import SimulatedCarrier, SpokenLine
+from switchboard.plugin_sdk import SimulatedCarrier, SpokenLine, TelephonyProvider
 from switchboard.resources.calls.models import Call
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.schemas import ContactCreate
@@ -96,10 +96,10 @@ async def _make_up(runtime: Runtime, demo: Demo) -> None:
         runtime.settings.base_url, headers={"Authorization": f"Bearer {demo.api_key}"}
     ) as client:
         await _make(client)
-    async with runtime.providers.telephony(demo.organization_id) as carrier:
+    async with runtime.providers.use(demo.organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
         callbacks = purchases.build_callback_urls(runtime, demo.organization_id, "loopback")
-        await carrier.simulate_text(
+        await carrier.simulate_text_message(
             from_number="+15550100003", to_number=NUMBER, body="What are your opening hours?", callbacks=callbacks
         )
         lines = [SpokenLine(text=line) for line in LINES]

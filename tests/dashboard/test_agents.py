@@ -185,7 +185,7 @@ async def test_versions_say_who_made_them_and_one_comes_back_whole(member: Perso
 async def test_voices_and_models_are_offered_by_their_provider(
     member: Person, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ScriptedLLM, "models", AsyncMock(return_value=["first <model>"]))
+    monkeypatch.setattr(ScriptedLLM, "list_models", AsyncMock(return_value=["first <model>"]))
     assert (
         '<option value="first &lt;model&gt;">' in (await member.get("/dashboard/agents/models?provider=scripted")).html
     )

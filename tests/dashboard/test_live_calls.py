@@ -14,7 +14,7 @@ from sqlmodel import col, select
 from switchboard.foundation.events.models import Event
 from switchboard.resources.calls.models import Call
 from switchboard.runtime import Runtime
-from switchboard_offline.espeak import speak
+from switchboard_offline.espeak import speak_text
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform
 from tests.fixtures.calls import add_call
@@ -35,7 +35,7 @@ def spoken(path: Path, text: str) -> Path:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(RATE)
-        file.writeframes(speak(text, sample_rate=RATE) + bytes(int(2 * RATE * PAUSE_SECONDS)))
+        file.writeframes(speak_text(text, sample_rate=RATE) + bytes(int(2 * RATE * PAUSE_SECONDS)))
     return path
 
 

@@ -12,7 +12,7 @@ from sqlmodel import col, select
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk import ChatEvent, ChatRequest, LLMProvider, ProviderError, ProviderSettings, hookimpl
-from switchboard.plugin_sdk.registry import Capability, Registry
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.identity.models import Organization
 from switchboard.runtime import Runtime
 
@@ -69,7 +69,7 @@ async def owner(people: People, caller: Caller) -> Person:
 
 async def kept(runtime: Runtime, caller: Caller) -> dict[str, object]:
     """The owl's settings as a call would find them, secrets in plain text."""
-    async with runtime.providers.use(caller.organization_id, Capability.LLM, "owl") as provider:
+    async with runtime.providers.use(caller.organization_id, LLMProvider, "owl") as provider:
         settings = provider.settings.model_dump()
         return {
             name: value.get_secret_value() if isinstance(value, SecretStr) else value

@@ -6,7 +6,7 @@ import wave
 from pathlib import Path
 
 import numpy as np
-from switchboard.engine.providers.configuration import configure
+from switchboard.engine.providers.configuration import configure_providers
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, LivePlatform
@@ -66,7 +66,7 @@ async def test_without_a_carrier_for_it_the_page_is_told_what_is_missing(
     page = f"/dashboard/agents/{(await caller.post('/v1/agents', {'name': 'Front desk'})).json['id']}/talk"
     assert (await member.post(page)).status == 200
     async with runtime.database.tenant(caller.organization_id) as session:
-        await configure(session, runtime.registry, runtime.keyring, [])
+        await configure_providers(session, runtime.registry, runtime.keyring, [])
     refused = await member.post(page)
     assert (refused.status, "needs the loopback carrier" in json.loads(refused.html)["fault"]) == (409, True)
 

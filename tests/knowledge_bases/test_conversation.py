@@ -8,7 +8,15 @@ from uuid import UUID
 
 import pytest
 from switchboard.engine.conversation.knowledge import KnowledgeQuestion, SearchKnowledge, retrieve_passages
-from switchboard.plugin_sdk import KNOWLEDGE, Embeddings, ProviderError, SimulatedCarrier, ToolContext, ToolError
+from switchboard.plugin_sdk import (
+    KNOWLEDGE,
+    Embeddings,
+    ProviderError,
+    SimulatedCarrier,
+    TelephonyProvider,
+    ToolContext,
+    ToolError,
+)
 from switchboard.resources.identity.policy import Policy
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.simulations import runner
@@ -78,10 +86,12 @@ async def test_on_the_phone_the_agent_answers_what_only_its_knowledge_base_holds
 
 async def test_by_text_passages_are_there_before_the_model_asks_for_them(live: LivePlatform) -> None:
     await teach(live, "You answer the phone of a bakery.")
-    async with live.runtime.providers.telephony(live.caller.organization_id) as carrier:
+    async with live.runtime.providers.use(live.caller.organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
         urls = build_callback_urls(live.runtime, live.caller.organization_id, "loopback")
-        await carrier.simulate_text(from_number="+15550100001", to_number=live.number, body=QUESTION, callbacks=urls)
+        await carrier.simulate_text_message(
+            from_number="+15550100001", to_number=live.number, body=QUESTION, callbacks=urls
+        )
     async with asyncio.timeout(20):
         while True:
             conversations = (await live.caller.get("/v1/sms/conversations")).json["items"]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from switchboard.plugin_sdk import EmbeddingProvider, VectorStore
 from switchboard.resources.knowledge_bases.search import Passage, search_passages
 from switchboard.runtime import Runtime
 
@@ -95,9 +96,9 @@ async def library(caller: Caller) -> Caller:
 
 async def without_words(runtime: Runtime, caller: Caller, query: str) -> str:
     """The best passage by vectors alone."""
-    async with runtime.providers.embedding(caller.organization_id) as provider:
+    async with runtime.providers.use(caller.organization_id, EmbeddingProvider) as provider:
         vector = (await provider.embed([query], purpose="query")).vectors[0]
-    async with runtime.providers.vector_store(caller.organization_id) as store:
+    async with runtime.providers.use(caller.organization_id, VectorStore) as store:
         model = f"minilm/all-MiniLM-L6-v2/{len(vector)}"
         found = await store.search(
             caller.organization_id, model, text="", vector=vector, knowledge_base_ids=None, limit=1

@@ -13,9 +13,17 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import update
 from sqlmodel import col, select
-from switchboard.engine.providers.configuration import Wanted, configure
+from switchboard.engine.providers.configuration import ProviderSpec, configure_providers
 from switchboard.foundation.database import now
-from switchboard.plugin_sdk import Chunk, EmbeddingProvider, Embeddings, ProviderError, ProviderSettings, hookimpl
+from switchboard.plugin_sdk import (
+    Chunk,
+    EmbeddingProvider,
+    Embeddings,
+    ProviderError,
+    ProviderSettings,
+    VectorStore,
+    hookimpl,
+)
 from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.resources.knowledge_bases import indexing, jobs, vector_maintenance
 from switchboard.resources.knowledge_bases import ingestion as adding
@@ -84,11 +92,11 @@ def fresh_words(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 async def use(runtime: Runtime, caller: Caller, *embeddings: str) -> None:
     """Make these the organization's embedding models."""
-    wanted = [Wanted(Capability.EMBEDDING, name, {}) for name in embeddings] + [
-        Wanted(Capability.VECTOR_STORE, "lancedb", {})
+    wanted = [ProviderSpec(Capability.EMBEDDING, name, {}) for name in embeddings] + [
+        ProviderSpec(Capability.VECTOR_STORE, "lancedb", {})
     ]
     async with runtime.database.tenant(caller.organization_id) as session:
-        await configure(session, runtime.registry, runtime.keyring, wanted)
+        await configure_providers(session, runtime.registry, runtime.keyring, wanted)
 
 
 async def add(caller: Caller, content: str = TEXT, base: object = None) -> Json:
@@ -103,7 +111,7 @@ async def found(runtime: Runtime, caller: Caller, query: str = "opening hours of
 async def in_store(runtime: Runtime, caller: Caller, label: str) -> list[str]:
     """What the vector store itself holds by a model, whatever the database says."""
     vector = (1.0, *(0.0 for _ in range(int(label.rsplit("/", 1)[1]) - 1)))
-    async with runtime.providers.vector_store(caller.organization_id) as store:
+    async with runtime.providers.use(caller.organization_id, VectorStore) as store:
         matches = await store.search(
             caller.organization_id, label, text="", vector=vector, knowledge_base_ids=None, limit=100
         )
@@ -238,7 +246,7 @@ async def test_what_was_put_by_one_who_did_not_know_of_the_deletion_goes_with_th
     await use(runtime, caller, "words")
     document = await add(caller)
     organization_id, document_id = caller.organization_id, UUID(str(document["id"]))
-    async with runtime.providers.vector_store(organization_id) as store:
+    async with runtime.providers.use(organization_id, VectorStore) as store:
         await caller.send("DELETE", f"/v1/documents/{document_id}")
         await vector_maintenance.delete_due_vectors(runtime, organization_id)
         late = Chunk(UUID(str(document["knowledge_base_id"])), document_id, 0, TEXT, (1.0, *[0.0] * 63))

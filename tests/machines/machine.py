@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.server import app
 from switchboard.apps.tenant_files.defaults import embedded_providers
-from switchboard.engine.providers.configuration import configure
+from switchboard.engine.providers.configuration import configure_providers
 from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.identity import service as identity
@@ -58,7 +58,7 @@ class PlatformMachine(RuleBasedStateMachine):
                 await identity.create_organization(session, name="Machine", policy=self.policy)
             ).id
         async with self.runtime.database.tenant(self.organization_id) as session:
-            await configure(
+            await configure_providers(
                 session, self.runtime.registry, self.runtime.keyring, embedded_providers(self.runtime.registry)
             )
         await self.begin()

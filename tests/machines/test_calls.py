@@ -8,7 +8,7 @@ from sqlmodel import col, select
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.database import now
 from switchboard.foundation.events.models import Event
-from switchboard.plugin_sdk import CallAnswered, CallEnded, CallRinging, MachineDetected
+from switchboard.plugin_sdk import CallAnswered, CalleeRinging, CallEnded, MachineDetected
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.plugin_sdk.telephony import CallEvent
 from switchboard.resources.agents import service as agents
@@ -54,7 +54,7 @@ class CallMachine(PlatformMachine):
 
     @rule(
         event=strategies.one_of(
-            strategies.just(CallRinging(LEG)),
+            strategies.just(CalleeRinging(LEG)),
             strategies.sampled_from(("human", "machine", "unknown")).map(lambda who: CallAnswered(LEG, who)),  # type: ignore[arg-type]
             strategies.just(MachineDetected(LEG)),
             strategies.sampled_from(OUTCOMES).map(lambda outcome: CallEnded(LEG, outcome, error_message="told")),  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from sqlmodel import col, select
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.database import now
 from switchboard.foundation.web.errors import InvalidState
-from switchboard.plugin_sdk import CallAnswered, CallEnded, CallRinging
+from switchboard.plugin_sdk import CallAnswered, CalleeRinging, CallEnded
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.plugin_sdk.telephony import CallEvent
 from switchboard.resources.agents import service as agents
@@ -61,7 +61,7 @@ class CampaignMachine(PlatformMachine):
         )
         async with self.runtime.database.tenant(self.organization_id) as session:
             self.campaign_id = (await campaigns.create_campaign(session, data)).id
-        self.listed: dict[str, int] = {}
+        self.list_voices: dict[str, int] = {}
         self.statuses = ["draft"]
 
     @property
@@ -97,7 +97,7 @@ class CampaignMachine(PlatformMachine):
             if call is not None:
                 leg = f"leg of {call.id}"
                 told: dict[str, CallEvent] = {
-                    "rings": CallRinging(leg), "answered": CallAnswered(leg, "human"), "machine": CallAnswered(leg, "machine"),
+                    "rings": CalleeRinging(leg), "answered": CallAnswered(leg, "human"), "machine": CallAnswered(leg, "machine"),
                 }  # fmt: skip
                 event = told.get(what) or CallEnded(leg, what)  # type: ignore[arg-type]
                 await callbacks.apply_call_event(self.runtime, self.organization_id, "loopback", event, call_id=call.id)
@@ -113,7 +113,7 @@ class CampaignMachine(PlatformMachine):
                 await do_not_call.add_entry(session, number, source="api")
                 return len((await session.exec(select(Call).where(col(Call.to_number) == number))).all())
 
-        self.listed.setdefault(number, self.run(add()))
+        self.list_voices.setdefault(number, self.run(add()))
 
     @rule()
     def time_passes(self) -> None:
@@ -142,7 +142,7 @@ class CampaignMachine(PlatformMachine):
         assert len(calls) == sum(contact.attempts for contact in contacts)
         dialled = Counter(call.to_number for call in calls.values())
         assert all(count <= 1 + RETRIES for count in dialled.values())
-        assert all(dialled[number] <= before for number, before in self.listed.items()), (
+        assert all(dialled[number] <= before for number, before in self.list_voices.items()), (
             "whoever is listed is not called any more"
         )
         for contact in contacts:

@@ -147,7 +147,7 @@ class Shout(TextToSpeechProvider):
     async def synthesize(self, request):
         yield SpeechChunk(b"")
 
-    async def voices(self):
+    async def list_voices(self):
         return []
 
 

@@ -6,20 +6,21 @@ import sys
 from pathlib import Path
 
 import pytest
-from switchboard.plugin_sdk.scaffold import TEMPLATE, new_plugin
+from switchboard.plugin_sdk.scaffold import TEMPLATE, create_plugin
 
 FIND = """
-from switchboard.plugin_sdk.registry import Capability, Registry
+from switchboard.plugin_sdk import TextToSpeechProvider
+from switchboard.plugin_sdk.registry import Registry
 
 registry = Registry.discover()
 (plugin,) = [plugin for plugin in registry.plugins if plugin.name == "night_owl"]
-print(plugin, registry.provider(Capability.TEXT_TO_SPEECH, "night_owl"))
+print(plugin, registry.find_provider_class(TextToSpeechProvider, "night_owl"))
 """
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return new_plugin("night_owl", tmp_path_factory.mktemp("plugins"))
+    return create_plugin("night_owl", tmp_path_factory.mktemp("plugins"))
 
 
 @pytest.fixture(scope="module")
@@ -69,13 +70,13 @@ def test_nothing_of_the_templates_name_is_left(made: Path) -> None:
 @pytest.mark.parametrize("name", ["", "Owl", "night-owl", "9owls", "owl_", "../owl", "owl\n", "nüsse"])
 def test_a_name_that_python_could_not_import_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="cannot be a plugin's name"):
-        new_plugin(name, tmp_path)
+        create_plugin(name, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_there_is_not_overwritten(made: Path) -> None:
     with pytest.raises(FileExistsError):
-        new_plugin("night_owl", made.parent)
+        create_plugin("night_owl", made.parent)
 
 
 def test_its_module_can_be_read_in_a_minute() -> None:

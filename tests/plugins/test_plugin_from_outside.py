@@ -45,7 +45,7 @@ class Hum(TextToSpeechProvider):
         samples = (int(9000 * math.sin(2 * math.pi * self.settings.pitch * i / 8000)) for i in range(8000))
         yield SpeechChunk(struct.pack("<8000h", *samples))
 
-    async def voices(self):
+    async def list_voices(self):
         return [Voice("hum", "Hum", "en-US")]
 
 

@@ -22,14 +22,15 @@ from switchboard.plugin_sdk import (
     PublishedEvent,
     SpeechChunk,
     SpeechRequest,
+    TelephonyProvider,
     TextToSpeechProvider,
     ToolContext,
     ToolParameters,
     Voice,
     hookimpl,
 )
-from switchboard.plugin_sdk.event_watchers import MAX_LEFT_BEHIND, Watcher
-from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Registry, parse_settings
+from switchboard.plugin_sdk.event_watchers import MAX_STUCK_WATCHERS, EventWatcher
+from switchboard.plugin_sdk.registry import InvalidSettings, Registry, parse_settings
 from switchboard_offline.espeak import EspeakTextToSpeech
 from switchboard_offline.loopback import LoopbackTelephony
 
@@ -62,7 +63,7 @@ class Hum(TextToSpeechProvider[ProviderSettings]):
     async def synthesize(self, request: SpeechRequest) -> object:  # type: ignore[override] # never called
         yield SpeechChunk(b"")
 
-    async def voices(self) -> Sequence[Voice]:
+    async def list_voices(self) -> Sequence[Voice]:
         return []
 
 
@@ -101,9 +102,9 @@ class Clock(AgentTool[ToolParameters]):
 def test_what_is_installed_is_found() -> None:
     registry = Registry.discover()
     assert {plugin.name for plugin in registry.plugins} >= {"llm", "offline"}
-    assert registry.provider(Capability.TELEPHONY, "loopback") is LoopbackTelephony
-    assert EspeakTextToSpeech in registry.providers(Capability.TEXT_TO_SPEECH)
-    assert registry.provider(Capability.TELEPHONY, "no-such-carrier") is None
+    assert registry.find_provider_class(TelephonyProvider, "loopback") is LoopbackTelephony
+    assert EspeakTextToSpeech in registry.list_provider_classes(TextToSpeechProvider)
+    assert registry.find_provider_class(TelephonyProvider, "no-such-carrier") is None
     assert not any(plugin.faults for plugin in registry.plugins)
     assert all(
         plugin.version[0].isdigit() and plugin.distribution.startswith("switchboard-") for plugin in registry.plugins
@@ -123,7 +124,7 @@ def test_plugins_are_loaded_in_the_order_of_their_names_and_one_that_cannot_be_i
     assert registry.plugins[0].faults == ["cannot be loaded: ImportError: its library is not installed"]
     assert registry.plugins[1].faults == ["cannot be loaded: SystemExit: bye"]
     assert registry.plugins[2].provides == ["text_to_speech hum"]
-    assert registry.provider(Capability.TEXT_TO_SPEECH, "hum") is Hum
+    assert registry.find_provider_class(TextToSpeechProvider, "hum") is Hum
 
 
 async def _asynchronous() -> list[object]:
@@ -150,7 +151,7 @@ def test_a_plugin_whose_hooks_do_not_fit_is_left_out_whole(module: object, fault
     assert len(found.faults) == 1
     assert fault in found.faults[0]
     assert found.provides == []
-    assert registry.providers(Capability.TEXT_TO_SPEECH) == []
+    assert registry.list_provider_classes(TextToSpeechProvider) == []
     assert registry.add("after", plugin(text_to_speech_providers=lambda: [Hum])).faults == []
 
 
@@ -160,7 +161,7 @@ def test_a_plugin_whose_hooks_do_not_fit_is_left_out_whole(module: object, fault
         ([Nameless], "Nameless has no name"),
         ([WithoutTitle], "WithoutTitle has no title"),
         ([LaxSettings], "LaxSettings.Settings is no ProviderSettings"),
-        ([Unfinished], "Unfinished lacks synthesize, voices"),
+        ([Unfinished], "Unfinished lacks list_voices, synthesize"),
         ([Hum(ProviderSettings())], "an answer of type Hum is no TextToSpeechProvider"),
         ([LoopbackTelephony], "LoopbackTelephony is no TextToSpeechProvider"),
         ([Hum, Hum], "text_to_speech hum is provided by plugin wrong already"),
@@ -196,7 +197,7 @@ def test_of_two_providers_of_one_name_the_first_stays() -> None:
     registry.add("first", plugin(text_to_speech_providers=lambda: [Hum]))
     second = registry.add("second", plugin(text_to_speech_providers=lambda: [Other]))
     assert second.faults == ["text_to_speech_providers: text_to_speech hum is provided by plugin first already"]
-    assert registry.providers(Capability.TEXT_TO_SPEECH) == [Hum]
+    assert registry.list_provider_classes(TextToSpeechProvider) == [Hum]
 
 
 def test_of_two_plugins_of_one_name_the_first_stays() -> None:
@@ -205,7 +206,7 @@ def test_of_two_plugins_of_one_name_the_first_stays() -> None:
     assert registry.add("twin", plugin(automation_actions=lambda: [Wave])).faults == [
         "cannot be loaded: another plugin is called twin"
     ]
-    assert (registry.providers(Capability.TEXT_TO_SPEECH), registry.actions) == ([Hum], [])
+    assert (registry.list_provider_classes(TextToSpeechProvider), registry.actions) == ([Hum], [])
 
 
 def test_commands_are_collected() -> None:
@@ -242,17 +243,17 @@ async def test_a_watcher_that_hangs_is_left_behind_and_told_again_once_it_return
         told.release()
         release.wait(30)
 
-    watcher = Watcher("hangs", hang, seconds=0.01)
-    for _ in range(MAX_LEFT_BEHIND + 3):
-        await watcher.tell(event())
-    for _ in range(MAX_LEFT_BEHIND):
+    watcher = EventWatcher("hangs", hang, seconds=0.01)
+    for _ in range(MAX_STUCK_WATCHERS + 3):
+        await watcher.notify(event())
+    for _ in range(MAX_STUCK_WATCHERS):
         assert told.acquire(timeout=5)
     assert not told.acquire(blocking=False)
     release.set()
     async with asyncio.timeout(20):
         while not told.acquire(blocking=False):
             await asyncio.sleep(0)
-            await watcher.tell(event())
+            await watcher.notify(event())
 
 
 def test_hook_calls_are_logged_where_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,7 +50,7 @@ class Tone(TextToSpeechProvider[ProviderSettings]):
                 raise FAILURE
             yield SpeechChunk(bytes(160 if self.audio_format == PHONE_MULAW else 320))
 
-    async def voices(self) -> Sequence[Voice]:
+    async def list_voices(self) -> Sequence[Voice]:
         return []
 
 
@@ -74,12 +74,14 @@ class Stalling(Model):
             self.left.set()
 
 
-def models(*providers: Model, patience: float = 5.0, record: ServiceRecord | None = None) -> FailoverLLM:
-    return FailoverLLM(providers, record or ServiceRecord(), patience=patience)
+def models(*providers: Model, hedge_after_seconds: float = 5.0, record: ServiceRecord | None = None) -> FailoverLLM:
+    return FailoverLLM(providers, record or ServiceRecord(), hedge_after_seconds=hedge_after_seconds)
 
 
-def voices(*providers: Tone, patience: float = 5.0, record: ServiceRecord | None = None) -> FailoverTextToSpeech:
-    return FailoverTextToSpeech(providers, record or ServiceRecord(), patience=patience)
+def voices(
+    *providers: Tone, hedge_after_seconds: float = 5.0, record: ServiceRecord | None = None
+) -> FailoverTextToSpeech:
+    return FailoverTextToSpeech(providers, record or ServiceRecord(), hedge_after_seconds=hedge_after_seconds)
 
 
 async def texts(model: FailoverLLM) -> list[str]:
@@ -107,7 +109,7 @@ async def test_a_slow_model_is_overtaken_stopped_at_once_and_accounted_for() -> 
 
     slow = Stalling()
     async with asyncio.timeout(5):
-        events = [event async for event in models(slow, Quick(), patience=0.01).chat(ChatRequest(()))]
+        events = [event async for event in models(slow, Quick(), hedge_after_seconds=0.01).chat(ChatRequest(()))]
     assert events == [
         TextDelta("Hello."),
         ModelUsage("quick", 70, 5),
@@ -117,7 +119,7 @@ async def test_a_slow_model_is_overtaken_stopped_at_once_and_accounted_for() -> 
 
 async def test_the_chosen_model_may_still_be_first_and_is_asked_again_for_the_next_answer() -> None:
     slow, second = Stalling(), Stalling()
-    model = models(slow, second, patience=0.01)
+    model = models(slow, second, hedge_after_seconds=0.01)
     answering = asyncio.create_task(texts(model))
     async with asyncio.timeout(5):
         await second.begun.wait()
@@ -131,21 +133,21 @@ async def test_the_chosen_model_may_still_be_first_and_is_asked_again_for_the_ne
 async def test_each_failure_brings_in_the_next_while_a_slow_one_goes_on() -> None:
     slow, third = Stalling(), Model("Third.")
     async with asyncio.timeout(5):
-        assert await texts(models(slow, Model(FAILURE), third, patience=0.01)) == ["Third."]
+        assert await texts(models(slow, Model(FAILURE), third, hedge_after_seconds=0.01)) == ["Third."]
     assert slow.left.is_set()
 
 
 async def test_a_model_at_work_on_a_tool_call_is_not_taken_for_silent() -> None:
     working, second = Stalling(""), Model("Hello.")
     working.go_on.set()
-    assert await texts(models(working, second, patience=0.01)) == ["", "Late."]
+    assert await texts(models(working, second, hedge_after_seconds=0.01)) == ["", "Late."]
     assert second.asked == []
 
 
 async def test_silence_is_an_error_at_the_beginning_and_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failover, "SILENT_SECONDS", 0.02)
+    monkeypatch.setattr(failover, "STALL_SECONDS", 0.02)
     with pytest.raises(ProviderError, match="did not answer in time"):
-        await texts(models(Stalling(), Stalling(), patience=0.01))
+        await texts(models(Stalling(), Stalling(), hedge_after_seconds=0.01))
     with pytest.raises(ProviderError, match="stopped in the middle"):
         await texts(models(Stalling("Hello."), Model("Never asked.")))
 
@@ -157,7 +159,7 @@ async def test_when_all_fail_the_last_error_is_told() -> None:
 
 async def test_whoever_stops_listening_stops_every_model() -> None:
     slow, second = Stalling(), Stalling()
-    answering = asyncio.create_task(texts(models(slow, second, patience=0.01)))
+    answering = asyncio.create_task(texts(models(slow, second, hedge_after_seconds=0.01)))
     async with asyncio.timeout(5):
         await second.begun.wait()
         answering.cancel()
@@ -209,7 +211,8 @@ async def test_a_slow_voice_is_overtaken_and_its_characters_are_accounted_for() 
     record = ServiceRecord()
     async with asyncio.timeout(5):
         assert await sound(
-            voices(Slow("slow", PHONE_PCM), Tone("second", PHONE_PCM), patience=0.01, record=record), "Hello."
+            voices(Slow("slow", PHONE_PCM), Tone("second", PHONE_PCM), hedge_after_seconds=0.01, record=record),
+            "Hello.",
         )
     assert (record.served, record.overtaken_characters) == ({"text_to_speech": "second"}, 6)
 
@@ -244,7 +247,7 @@ class Opening(Transcriber):
 async def test_another_transcriber_is_opened(first: Transcriber) -> None:
     record = ServiceRecord()
     async with asyncio.timeout(5):
-        stream = await FailoverSpeechToText([first, Transcriber("hello")], record, patience=0.01).transcribe(
+        stream = await FailoverSpeechToText([first, Transcriber("hello")], record, hedge_after_seconds=0.01).transcribe(
             TranscriptionRequest()
         )
     await stream.finalize()
@@ -263,7 +266,9 @@ async def test_whoever_stops_waiting_just_as_a_transcriber_opens_is_not_held(ste
             return await super().transcribe(request)
 
     async def hold_a_call() -> None:
-        await FailoverSpeechToText([Slow()], ServiceRecord(), patience=5.0).transcribe(TranscriptionRequest())
+        await FailoverSpeechToText([Slow()], ServiceRecord(), hedge_after_seconds=5.0).transcribe(
+            TranscriptionRequest()
+        )
         await asyncio.Event().wait()
 
     call = asyncio.create_task(hold_a_call())

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from switchboard.apps.tenant_files.defaults import embedded_providers
 from switchboard.engine.providers import voices
-from switchboard.engine.providers.configuration import Wanted, configure
+from switchboard.engine.providers.configuration import ProviderSpec, configure_providers
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.runtime import Runtime
 
@@ -22,9 +22,12 @@ async def vendor(runtime: Runtime, caller: Caller) -> AsyncIterator[ElevenLabs]:
     """A vendor whose voices the caller's organization may use."""
     async with ElevenLabs.listening() as vendor:
         settings = {"api_key": KEY, "base_url": vendor.address}
-        wanted = [*embedded_providers(runtime.registry), Wanted(Capability.TEXT_TO_SPEECH, "elevenlabs", settings)]
+        wanted = [
+            *embedded_providers(runtime.registry),
+            ProviderSpec(Capability.TEXT_TO_SPEECH, "elevenlabs", settings),
+        ]
         async with runtime.database.tenant(caller.organization_id) as session:
-            await configure(session, runtime.registry, runtime.keyring, wanted)
+            await configure_providers(session, runtime.registry, runtime.keyring, wanted)
         yield vendor
 
 

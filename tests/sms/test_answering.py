@@ -17,7 +17,7 @@ from switchboard.plugin_sdk import (
     LLMProvider,
     ProviderError,
     ProviderSettings,
-    TextReceived,
+    TextMessageReceived,
     ToolCall,
     ToolContext,
     ToolParameters,
@@ -50,7 +50,7 @@ class Line:
         )
 
     async def text(self, body: str, *, contact: str = CONTACT) -> None:
-        told = TextReceived(f"in-{uuid4()}", contact, self.number, body)
+        told = TextMessageReceived(f"in-{uuid4()}", contact, self.number, body)
         await inbound.receive_message(self.runtime, self.caller.organization_id, "loopback", told)
 
     async def conversation(self) -> SmsConversation:

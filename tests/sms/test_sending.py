@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlmodel import col, select, update
 from switchboard.foundation.events.models import Event
-from switchboard.plugin_sdk import ProviderError, TextOrder, TextReceived, TextStatus
+from switchboard.plugin_sdk import OutboundTextMessage, ProviderError, TextMessageReceived, TextMessageStatus
 from switchboard.plugin_sdk.telephony import TelephonyCapabilities
 from switchboard.resources.identity.policy import Policy, Prices
 from switchboard.resources.sms import callbacks, inbound, sender
@@ -24,10 +24,10 @@ class Carrier:
     """Counts what is asked of the loopback carrier, and answers as a test wants."""
 
     def __init__(self) -> None:
-        self.orders: list[TextOrder] = []
+        self.orders: list[OutboundTextMessage] = []
         self.answer: str | ProviderError = "lt-1"
 
-    async def send_text(self, order: TextOrder) -> str:
+    async def send_text_message(self, order: OutboundTextMessage) -> str:
         self.orders.append(order)
         await asyncio.sleep(0)
         if isinstance(self.answer, ProviderError):
@@ -39,10 +39,10 @@ class Carrier:
 def carrier(monkeypatch: pytest.MonkeyPatch) -> Carrier:
     carrier = Carrier()
 
-    async def send_text(_: LoopbackTelephony, order: TextOrder) -> str:
-        return await carrier.send_text(order)
+    async def send_text_message(_: LoopbackTelephony, order: OutboundTextMessage) -> str:
+        return await carrier.send_text_message(order)
 
-    monkeypatch.setattr(LoopbackTelephony, "send_text", send_text)
+    monkeypatch.setattr(LoopbackTelephony, "send_text_message", send_text_message)
     return carrier
 
 
@@ -62,7 +62,7 @@ async def now_is(runtime: Runtime, message: SmsMessage) -> SmsMessage:
 
 
 async def tell(runtime: Runtime, message: SmsMessage, status: str, *, named: bool = True) -> None:
-    told = TextStatus("lt-1", status, "switched off" if status == "undelivered" else None)  # type: ignore[arg-type] # parametrized
+    told = TextMessageStatus("lt-1", status, "switched off" if status == "undelivered" else None)  # type: ignore[arg-type] # parametrized
     await callbacks.apply_message_event(
         runtime, message.organization_id, "loopback", told, message_id=message.id if named else None
     )
@@ -108,7 +108,7 @@ async def test_a_carrier_without_texts_is_not_asked(
     runtime: Runtime, caller: Caller, carrier: Carrier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message = await queued(caller)
-    monkeypatch.setattr(LoopbackTelephony, "capabilities", TelephonyCapabilities(texts=False))
+    monkeypatch.setattr(LoopbackTelephony, "capabilities", TelephonyCapabilities(text_messages=False))
     await sender.send_queued_message(runtime, caller.organization_id, message.id)
     assert (await now_is(runtime, message)).status == "failed"
     assert carrier.orders == []
@@ -171,7 +171,7 @@ async def test_who_opts_out_before_a_text_leaves_does_not_get_it(
 ) -> None:
     message = await queued(caller)
     await inbound.receive_message(
-        runtime, caller.organization_id, "loopback", TextReceived("in-1", CONTACT, message.from_number, "STOP")
+        runtime, caller.organization_id, "loopback", TextMessageReceived("in-1", CONTACT, message.from_number, "STOP")
     )
     await sender.send_queued_message(runtime, caller.organization_id, message.id)
     failed = await now_is(runtime, message)

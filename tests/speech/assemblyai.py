@@ -4,12 +4,12 @@ import json
 
 from aiohttp import WSMsgType, web
 
-from tests.speech.vendor import KEY, Vendor, understood
+from tests.speech.vendor import KEY, SpeechVendor, recognize_mulaw
 
 SHORTEST, LONGEST = 400, 8000
 
 
-class AssemblyAI(Vendor):
+class AssemblyAI(SpeechVendor):
     """`faults` are the codes and words with which the next sessions end before they begin. `answers`: whether a forced end is answered."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class AssemblyAI(Vendor):
             elif (
                 message.type is WSMsgType.TEXT and json.loads(message.data)["type"] == "ForceEndpoint" and self.answers
             ):
-                await socket.send_json(_turn(turns, await understood(bytes(audio), keyterms), end=True))
+                await socket.send_json(_turn(turns, await recognize_mulaw(bytes(audio), keyterms), end=True))
                 audio.clear()
                 turns, told = turns + 1, False
             elif message.type is WSMsgType.TEXT and json.loads(message.data)["type"] == "Terminate":

@@ -6,7 +6,7 @@ from base64 import b64encode
 
 from aiohttp import WSMsgType, web
 
-from tests.speech.vendor import KEY, Vendor, synthesized
+from tests.speech.vendor import KEY, SpeechVendor, collect_synthesis
 
 VOICES = [f"f786b574-daa5-4673-aa0c-cbe3e8534c0{digit}" for digit in (2, 3, 4)]
 TITLES = {
@@ -20,7 +20,7 @@ CHUNK = 2000
 PAGE = 2
 
 
-class Cartesia(Vendor):
+class Cartesia(SpeechVendor):
     """`faults` are the statuses with which the next texts are refused on their socket; `opened` counts sockets."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class Cartesia(Vendor):
         if self.faults or voice["id"] not in VOICES:
             await socket.send_json({**_failure(self.faults.pop(0) if self.faults else 404), "context_id": context})
             return
-        audio, words = await synthesized(str(order["transcript"]), float(settings.get("speed", 1)))
+        audio, words = await collect_synthesis(str(order["transcript"]), float(settings.get("speed", 1)))
         shared = {"context_id": context, "status_code": 206, "done": False}
         for at in range(0, len(audio), CHUNK):
             if told := [word for word in words if at <= word.start_ms * 8 < at + CHUNK]:

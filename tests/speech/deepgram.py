@@ -6,7 +6,7 @@ from itertools import count
 
 from aiohttp import WSMsgType, web
 
-from tests.speech.vendor import KEY, Vendor, synthesized, understood
+from tests.speech.vendor import KEY, SpeechVendor, collect_synthesis, recognize_mulaw
 
 VOICES = ("aura-2-thalia-en", "aura-2-apollo-en")
 MODELS = {
@@ -25,7 +25,7 @@ CODES = {400: "Bad Request", 401: "INVALID_AUTH", 429: "TOO_MANY_REQUESTS", 500:
 NOTICEABLE_SECONDS = 0.2
 
 
-class Deepgram(Vendor):
+class Deepgram(SpeechVendor):
     """`closing` is the reason with which the next Finalize closes the socket instead of being answered."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Deepgram(Vendor):
             query.get("container"),
         ) != ("mulaw", "8000", "none"):
             return self.refusal(400, "No such model/version combination found.")
-        audio, _ = await synthesized(str(asked.body["text"]), float(query.get("speed", "1")))
+        audio, _ = await collect_synthesis(str(asked.body["text"]), float(query.get("speed", "1")))
         response = web.StreamResponse(headers={"Content-Type": "audio/mulaw"})
         await response.prepare(request)
         for at in range(0, len(audio), 1600):
@@ -109,7 +109,7 @@ class _Session:
         elif control == "Finalize" and self._server.closing is not None:
             await self._socket.close(code=1011, message=self._server.closing.encode())
         elif control == "Finalize" and len(self._audio) >= NOTICEABLE_SECONDS * 8000:
-            await self._results(await understood(bytes(self._audio), self._keyterms), is_final=True)
+            await self._results(await recognize_mulaw(bytes(self._audio), self._keyterms), is_final=True)
 
     async def _results(self, text: str, *, is_final: bool) -> None:
         seconds = len(self._audio) / 8000

@@ -6,7 +6,7 @@ from base64 import b64encode
 from aiohttp import web
 from switchboard.plugin_sdk import Word
 
-from tests.speech.vendor import KEY, Vendor, synthesized
+from tests.speech.vendor import KEY, SpeechVendor, collect_synthesis
 
 VOICES = {"JBFqnCBsd6RMkjVDRZzb": "George", "EXAVITQu4vr4xnSDxMaL": "Sarah", "onwK4e9ZLuTAKqWW03F9": "Daniel"}
 LEGACY = {"21m00Tcm4TlvDq8ikWAM": "Rachel"}
@@ -16,7 +16,7 @@ STATUSES = {401: "invalid_api_key", 404: "voice_not_found", 429: "too_many_concu
 CHUNK = 2000
 
 
-class ElevenLabs(Vendor):
+class ElevenLabs(SpeechVendor):
     """`breaks` breaks the next answer off after its first chunk; `counts_from_chunks`: times are a chunk's own, as over the WebSocket."""
 
     breaks = False
@@ -62,7 +62,7 @@ class ElevenLabs(Vendor):
         assert request.query["output_format"] == "ulaw_8000"
         body = self.asked[-1].body
         settings = body.get("voice_settings", {})
-        audio, words = await synthesized(
+        audio, words = await collect_synthesis(
             str(body["text"]), float(settings.get("speed", 1)) if isinstance(settings, dict) else 1
         )
         response = web.StreamResponse(headers={"Content-Type": "application/json"})

@@ -5,15 +5,15 @@ import wave
 
 import numpy as np
 from aiohttp import BodyPartReader, web
-from switchboard.engine.conversation.media.g711 import encode
-from switchboard_offline.espeak import speak
+from switchboard.plugin_sdk.audio import encode_audio
+from switchboard_offline.espeak import speak_text
 
-from tests.speech.vendor import KEY, Vendor, understood
+from tests.speech.vendor import KEY, SpeechVendor, recognize_mulaw
 
 VOICES = ("alloy", "echo")
 
 
-class OpenAI(Vendor):
+class OpenAI(SpeechVendor):
     """`lists_voices`: whether it has the list that some servers have."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class OpenAI(Vendor):
             assert file.getparams()[:3] == (1, 2, 8000)
             samples = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2")
         hints = tuple(form["prompt"].split(", ")) if "prompt" in form else ()
-        return web.json_response({"text": f" {await understood(encode(samples, 'mulaw'), hints)} "})
+        return web.json_response({"text": f" {await recognize_mulaw(encode_audio(samples, 'mulaw'), hints)} "})
 
     async def _speak(self, request: web.Request) -> web.StreamResponse:
         body = self.asked[-1].body
@@ -66,7 +66,7 @@ class OpenAI(Vendor):
             )
         response = web.StreamResponse(headers={"Content-Type": "audio/pcm"})
         await response.prepare(request)
-        audio = speak(str(body["input"]), speed=float(str(body.get("speed", 1))), sample_rate=24_000)
+        audio = speak_text(str(body["input"]), speed=float(str(body.get("speed", 1))), sample_rate=24_000)
         for at in range(0, len(audio), 4801):
             await response.write(audio[at : at + 4801])
         await response.write_eof()

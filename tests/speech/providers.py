@@ -7,7 +7,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from pydantic import HttpUrl, SecretStr
 from switchboard.plugin_sdk import Provider, ProviderSettings, SpeechToTextProvider, TextToSpeechProvider
-from switchboard_llm.client import VendorSettings
+from switchboard_llm.client import LiteLLMSettings
 from switchboard_llm.transcription import TRANSCRIBERS
 from switchboard_llm.voices import VOICES, VoiceSettings
 from switchboard_offline.espeak import EspeakTextToSpeech
@@ -27,7 +27,7 @@ from tests.speech.cartesia import Cartesia
 from tests.speech.deepgram import Deepgram
 from tests.speech.elevenlabs import ElevenLabs
 from tests.speech.openai import OpenAI
-from tests.speech.vendor import KEY, Vendor, in_use
+from tests.speech.vendor import KEY, SpeechVendor, in_use
 
 Ears: TypeAlias = SpeechToTextProvider[ProviderSettings]
 Mouth: TypeAlias = TextToSpeechProvider[ProviderSettings]
@@ -39,7 +39,7 @@ def _compatible(kinds: Iterable[Named]) -> Named:
     return next(kind for kind in kinds if kind.name == "openai_compatible")
 
 
-EARS: Final[dict[str, tuple[type[Vendor] | None, Callable[[str], Ears]]]] = {
+EARS: Final[dict[str, tuple[type[SpeechVendor] | None, Callable[[str], Ears]]]] = {
     "pocketsphinx": (None, lambda _: PocketsphinxSpeechToText(ProviderSettings())),
     "deepgram": (Deepgram, lambda url: DeepgramSpeechToText(DeepgramSettings(api_key=SECRET, base_url=HttpUrl(url)))),
     "assemblyai": (
@@ -50,10 +50,10 @@ EARS: Final[dict[str, tuple[type[Vendor] | None, Callable[[str], Ears]]]] = {
     ),
     "openai_compatible": (
         OpenAI,
-        lambda url: _compatible(TRANSCRIBERS)(VendorSettings(api_key=SECRET, base_url=f"{url}/v1", model="whisper")),
+        lambda url: _compatible(TRANSCRIBERS)(LiteLLMSettings(api_key=SECRET, base_url=f"{url}/v1", model="whisper")),
     ),
 }
-MOUTHS: Final[dict[str, tuple[type[Vendor] | None, Callable[[str], Mouth]]]] = {
+MOUTHS: Final[dict[str, tuple[type[SpeechVendor] | None, Callable[[str], Mouth]]]] = {
     "espeak": (None, lambda _: EspeakTextToSpeech(ProviderSettings())),
     "deepgram": (
         Deepgram,
@@ -74,7 +74,7 @@ class Speech:
 
     ears: Ears
     mouth: Mouth
-    ear: Vendor | None
+    ear: SpeechVendor | None
 
 
 @asynccontextmanager

@@ -10,10 +10,10 @@ from typing import Self, TypeVar
 
 import numpy as np
 from aiohttp import web
-from switchboard.engine.conversation.media.g711 import decode, encode
 from switchboard.plugin_sdk import Provider, ProviderSettings, SpeechRequest, SpeechToTextStream, Transcript, Word
-from switchboard_offline.espeak import EspeakTextToSpeech, speak
-from switchboard_offline.pocketsphinx import hear
+from switchboard.plugin_sdk.audio import decode_audio, encode_audio
+from switchboard_offline.espeak import EspeakTextToSpeech, speak_text
+from switchboard_offline.pocketsphinx import recognize_speech
 
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
 KEY = "the-key-of-the-vendor"
@@ -22,7 +22,7 @@ PHRASES = (SENTENCE, "thank you", "goodbye", "what are your opening hours")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReceivedRequest:
     """A request: its path, query and body."""
 
     path: str
@@ -30,12 +30,12 @@ class Asked:
     body: dict[str, object]
 
 
-class Vendor(ABC):
+class SpeechVendor(ABC):
     """A vendor's server on this machine. `refusals` are the statuses of the next requests, whatever they are; `hangs`: nothing is answered."""
 
     def __init__(self) -> None:
         self.address = ""
-        self.asked: list[Asked] = []
+        self.asked: list[ReceivedRequest] = []
         self.refusals: list[int] = []
         self.hangs = False
         self.open: list[web.Request] = []
@@ -79,7 +79,7 @@ class Vendor(ABC):
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         body = await request.read() if request.content_type == "application/json" else b""
-        self.asked.append(Asked(request.path, list(request.query.items()), json.loads(body) if body else {}))
+        self.asked.append(ReceivedRequest(request.path, list(request.query.items()), json.loads(body) if body else {}))
         if self.hangs:
             await asyncio.Event().wait()
         if not self.has_key(request):
@@ -109,23 +109,25 @@ async def next_of(stream: SpeechToTextStream) -> Transcript:
         return await anext(aiter(stream))
 
 
-def mulaw(pcm: bytes) -> bytes:
-    return encode(np.frombuffer(pcm, dtype="<i2"), "mulaw")
+def convert_to_mulaw(pcm: bytes) -> bytes:
+    return encode_audio(np.frombuffer(pcm, dtype="<i2"), "mulaw")
 
 
-def spoken(text: str = SENTENCE) -> bytes:
+def synthesize_speech(text: str = SENTENCE) -> bytes:
     """Speech as a caller's phone sends it."""
-    return mulaw(speak(text))
+    return convert_to_mulaw(speak_text(text))
 
 
-async def understood(audio: bytes, hints: tuple[str, ...] = PHRASES) -> str:
+async def recognize_mulaw(audio: bytes, hints: tuple[str, ...] = PHRASES) -> str:
     """What real recognition hears in mu-law."""
-    return await hear(decode(audio, "mulaw").tobytes(), hints)
+    return await recognize_speech(decode_audio(audio, "mulaw").tobytes(), hints)
 
 
-async def synthesized(text: str, speed: float) -> tuple[bytes, list[Word]]:
+async def collect_synthesis(text: str, speed: float) -> tuple[bytes, list[Word]]:
     """Real speech in mu-law, and its words' times."""
     chunks = [
         chunk async for chunk in EspeakTextToSpeech(ProviderSettings()).synthesize(SpeechRequest(text, speed=speed))
     ]
-    return mulaw(b"".join(chunk.audio for chunk in chunks)), [word for chunk in chunks for word in chunk.words]
+    return convert_to_mulaw(b"".join(chunk.audio for chunk in chunks)), [
+        word for chunk in chunks for word in chunk.words
+    ]

@@ -7,6 +7,7 @@ from sqlmodel import col, select
 from switchboard.apps.tenant_files.apply import apply, compare
 from switchboard.apps.tenant_files.files import read_file, read_folder
 from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.plugin_sdk import TelephonyProvider
 from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.resources.identity.models import Organization
 from switchboard.runtime import Runtime
@@ -86,7 +87,7 @@ async def test_applying_is_idempotent_and_compares_truly(tmp_path: Path, runtime
     path.write_text(GOOD.replace("0.02", "0.03").replace('[[llm]]\nprovider = "scripted"\n', ""))
     changed = (await apply(*parts, read_file(path, runtime.registry, {"ACME_KEY": "sk-other"})))[1]
     assert changed == ["change policy", "change llm openai", "remove llm scripted"]
-    async with runtime.providers.use(organization_id, Capability.TELEPHONY) as carrier:
+    async with runtime.providers.use(organization_id, TelephonyProvider) as carrier:
         await carrier.check()
 
 

@@ -60,10 +60,6 @@ class KeyRing:
         except (InvalidTag, ValueError):
             raise SecretError("a secret cannot be decrypted: it was altered or moved") from None
 
-    def is_current(self, sealed: str) -> bool:
-        """Whether the ring's first key made it."""
-        return sealed.startswith(f"{VERSION}.{self._first}.")
-
     def derive(self, purpose: str) -> str:
         """A key for signing what we give out and take back, from the ring's first key."""
         return _stretch(self._root, purpose).hex()

@@ -1,7 +1,20 @@
-"""What integrators import, and nothing else of the platform: the hooks, a base class for each capability, and its value types."""
+"""The plugin SDK: hooks, a base class for each capability, and their value types.
+
+Plugins import this package and no other module of the platform.
+"""
 
 from switchboard.plugin_sdk.actions import ActionContext, ActionError, ActionParams, ActionPostponed, AutomationAction
-from switchboard.plugin_sdk.audio import PHONE_MULAW, PHONE_PCM, AudioFormat, Encoding, Word
+from switchboard.plugin_sdk.audio import (
+    PHONE_MULAW,
+    PHONE_PCM,
+    AudioFormat,
+    Encoding,
+    Samples,
+    Word,
+    decode_audio,
+    encode_audio,
+    transcode_audio,
+)
 from switchboard.plugin_sdk.browser_phone import BrowserPhone, BrowserSocket
 from switchboard.plugin_sdk.embeddings import EmbeddingProvider, Embeddings
 from switchboard.plugin_sdk.hooks import PublishedEvent, hookimpl
@@ -29,7 +42,7 @@ from switchboard.plugin_sdk.media import (
 from switchboard.plugin_sdk.phone_numbers import AvailableNumber, BoughtNumber
 from switchboard.plugin_sdk.provider import OPERATOR_ONLY, OutcomeUnknown, Provider, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.simulated_carrier import CallProgress, SimulatedCall, SimulatedCarrier, SpokenLine
-from switchboard.plugin_sdk.sip import sip_failure
+from switchboard.plugin_sdk.sip import describe_sip_failure
 from switchboard.plugin_sdk.speech_to_text import (
     SpeechToTextProvider,
     SpeechToTextStream,
@@ -43,9 +56,8 @@ from switchboard.plugin_sdk.telephony import (
     CallAccepted,
     CallAnswered,
     CallbackUrls,
+    CalleeRinging,
     CallEnded,
-    CallOrder,
-    CallRinging,
     CarrierEvent,
     CarrierReply,
     CarrierRequest,
@@ -53,21 +65,22 @@ from switchboard.plugin_sdk.telephony import (
     ForwardCall,
     IncomingCall,
     Instruction,
-    Introduction,
     InvalidCallback,
     MachineDetected,
-    Received,
-    RecipientOptedOut,
+    OutboundCall,
+    OutboundTextMessage,
+    ReceivedCallback,
     RecordingReady,
     RecordingStream,
     RejectCall,
-    TargetGone,
-    TargetReady,
     TelephonyCapabilities,
     TelephonyProvider,
-    TextOrder,
-    TextReceived,
-    TextStatus,
+    TextMessageReceived,
+    TextMessageStatus,
+    TransferTargetGone,
+    TransferTargetReady,
+    UnsubscribedRecipient,
+    WarmTransfer,
 )
 from switchboard.plugin_sdk.text_to_speech import SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice
 from switchboard.plugin_sdk.tools import AgentTool, ToolContext, ToolError, ToolParameters
@@ -95,10 +108,9 @@ __all__ = [
     "CallAccepted",
     "CallAnswered",
     "CallEnded",
-    "CallOrder",
     "CallProgress",
-    "CallRinging",
     "CallbackUrls",
+    "CalleeRinging",
     "CarrierEvent",
     "CarrierReply",
     "CarrierRequest",
@@ -115,7 +127,6 @@ __all__ = [
     "Frame",
     "IncomingCall",
     "Instruction",
-    "Introduction",
     "InvalidCallback",
     "JsonObject",
     "LLMProvider",
@@ -127,16 +138,18 @@ __all__ = [
     "MediaStopped",
     "Message",
     "ModelUsage",
+    "OutboundCall",
+    "OutboundTextMessage",
     "OutcomeUnknown",
     "Provider",
     "ProviderError",
     "ProviderSettings",
     "PublishedEvent",
-    "Received",
-    "RecipientOptedOut",
+    "ReceivedCallback",
     "RecordingReady",
     "RecordingStream",
     "RejectCall",
+    "Samples",
     "SimulatedCall",
     "SimulatedCarrier",
     "SpeechChunk",
@@ -144,14 +157,11 @@ __all__ = [
     "SpeechToTextProvider",
     "SpeechToTextStream",
     "SpokenLine",
-    "TargetGone",
-    "TargetReady",
     "TelephonyCapabilities",
     "TelephonyProvider",
     "TextDelta",
-    "TextOrder",
-    "TextReceived",
-    "TextStatus",
+    "TextMessageReceived",
+    "TextMessageStatus",
     "TextToSpeechProvider",
     "ToolCall",
     "ToolContext",
@@ -160,9 +170,16 @@ __all__ = [
     "ToolSpec",
     "Transcript",
     "TranscriptionRequest",
+    "TransferTargetGone",
+    "TransferTargetReady",
+    "UnsubscribedRecipient",
     "VectorStore",
     "Voice",
+    "WarmTransfer",
     "Word",
+    "decode_audio",
+    "describe_sip_failure",
+    "encode_audio",
     "hookimpl",
-    "sip_failure",
+    "transcode_audio",
 ]

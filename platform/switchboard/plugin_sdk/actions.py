@@ -1,4 +1,4 @@
-"""Capability `automation_action`: what an automation can do when its trigger fires."""
+"""Capability `automation_action`: actions that an automation runs when its trigger fires."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -12,14 +12,17 @@ from switchboard.plugin_sdk.llm import JsonObject
 
 
 class ActionParams(BaseModel):
-    """An action's parameters, after their templates were filled in; texts are trimmed. The dashboard's form is made from it."""
+    """Parameters of an action, after template substitution; strings are trimmed. The dashboard's form is generated from
+    it.
+    """
 
-    # A template that is one expression gives a number where there is one, also for a text.
+    # A template that consists of one expression keeps the expression's type, so a string parameter may receive a
+    # number.
     model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True, str_strip_whitespace=True)
 
 
 class ActionError(Exception):
-    """An action failed; `message` is kept with the run. `retryable` says that trying again may help."""
+    """An action failed. `message` is saved with the run. `retryable`: a later attempt may succeed."""
 
     def __init__(self, message: str, *, retryable: bool = True) -> None:
         super().__init__(message)
@@ -28,7 +31,7 @@ class ActionError(Exception):
 
 
 class ActionPostponed(Exception):
-    """An action is not over: it is to be run again at `until`, which counts as no failure and holds no worker up."""
+    """The action is not finished and runs again at `until`. That is no failure, and no worker waits for it."""
 
     def __init__(self, until: datetime) -> None:
         super().__init__(f"until {until.isoformat()}")
@@ -37,9 +40,11 @@ class ActionPostponed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ActionContext:
-    """Where an action runs. `idempotency_key` is the same at every retry of this action in this run, `began_at` is when the first of them began.
+    """The run of an action.
 
-    `event` is what templates see: `event` (its name), `id`, `timestamp`, `organization_id` and `data`.
+    `idempotency_key` is the same for every attempt of this action in this run; `began_at` is the start of the first
+    attempt. `event` is the object that templates see: `event` (its name), `id`, `timestamp`, `organization_id`, and
+    `data`.
     """
 
     organization_id: UUID
@@ -54,9 +59,10 @@ ParamsT = TypeVar("ParamsT", bound=ActionParams)
 
 
 class AutomationAction(ABC, Generic[ParamsT]):
-    """One kind of action. `name` is the `type` of an automation's action, `title` is for people, `Params` is its `params`.
+    """One kind of action.
 
-    An instance is made without arguments, in a worker, each time that it runs.
+    `name` is the `type` of an automation's action, `title` its display name, and `Params` the model of its `params`. A
+    worker creates an instance, without arguments, for each run.
     """
 
     name: ClassVar[str]
@@ -65,7 +71,9 @@ class AutomationAction(ABC, Generic[ParamsT]):
 
     @abstractmethod
     async def run(self, context: ActionContext, params: ParamsT) -> JsonObject:
-        """Do it within 30 seconds, and return what is kept with the run (at most 16 000 characters as JSON).
+        """Run the action within 30 seconds and return its result, saved with the run (at most 16,000 characters of
+        JSON).
 
-        Raises `ActionError`, and `ActionPostponed` to be called again later. May be called again after a crash, with the same key.
+        Raises `ActionError`, or `ActionPostponed` to be called again later. May be called again after a crash, with the
+        same `idempotency_key`.
         """

@@ -1,4 +1,6 @@
-"""What a carrier adds to capability `telephony` when browsers and apps call over a socket of the platform's, because it has no client SDK."""
+"""Extension of capability `telephony`: browser calls over the platform's own socket, for a carrier without a client
+SDK.
+"""
 
 from abc import ABC, abstractmethod
 from typing import Protocol
@@ -8,18 +10,22 @@ from switchboard.plugin_sdk.telephony import CallbackUrls
 
 
 class BrowserSocket(Protocol):
-    """The browser's WebSocket. `receive` answers None once it is closed; `send` raises `ConnectionError` then."""
+    """The browser's WebSocket. Once it is closed, `receive` returns None and `send` raises `ConnectionError`."""
 
     async def receive(self) -> Frame | None: ...
     async def send(self, message: Frame) -> None: ...
 
 
 class BrowserPhone(ABC):
-    """A carrier whose `browser_token` is for the platform's socket; the platform adds the socket's address to `connection` as `url`."""
+    """A carrier whose browser tokens are for the platform's socket.
+
+    The platform adds the socket's address to the token's `connection` as `url`.
+    """
 
     @abstractmethod
     async def serve_browser(self, socket: BrowserSocket, callbacks: CallbackUrls) -> None:
-        """Hold one browser's call, from what it dials to its end; the platform then closes the socket.
+        """Handle one browser's call from its first message to its end; the platform then closes the socket.
 
-        Nobody has checked who is there: what comes first must prove itself by a token. The call is announced to `callbacks` as a `BrowserCall`.
+        The platform has not authenticated the browser: its first message must contain a valid token. The call is
+        announced to `callbacks` as a `BrowserCall`.
         """

@@ -1,4 +1,4 @@
-"""Capability `embedding`: texts as vectors."""
+"""Capability `embedding`: vectors of texts."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -10,7 +10,10 @@ from switchboard.plugin_sdk.provider import Provider, SettingsT_co
 
 @dataclass(frozen=True, slots=True)
 class Embeddings:
-    """One vector a text, in the texts' order, all of one length and unit norm. `model` names what made them: vectors of two models do not mix."""
+    """One vector per text, in the order of the texts, of equal length and unit norm.
+
+    `model` names the model: vectors of two models cannot be compared. `cost` is in US dollars, None if unknown.
+    """
 
     model: str
     vectors: tuple[tuple[float, ...], ...]
@@ -19,10 +22,10 @@ class Embeddings:
 
 
 class EmbeddingProvider(Provider[SettingsT_co]):
-    """Turns texts into vectors whose cosine is the texts' nearness in meaning."""
+    """Turns texts into vectors whose cosine measures similarity of meaning."""
 
     @abstractmethod
     async def embed(
         self, texts: Sequence[str], *, purpose: Literal["document", "query"], model: str | None = None
     ) -> Embeddings:
-        """Embed texts (none is empty; at most 256). Raises `ProviderError`."""
+        """Embed 1 to 256 non-empty texts. Raises `ProviderError`."""

@@ -1,4 +1,4 @@
-"""Telling plugins about events: each in a thread of its own, so that one that hangs or raises costs nobody else anything."""
+"""Delivery of events to plugins, each in its own thread, so that a watcher that hangs or raises affects nobody else."""
 
 import asyncio
 import threading
@@ -11,30 +11,32 @@ from switchboard.plugin_sdk.hooks import PublishedEvent
 
 logger = structlog.get_logger()
 
-WATCH_SECONDS = 10.0
-MAX_LEFT_BEHIND = 8
+WATCHER_SECONDS = 10.0
+MAX_STUCK_WATCHERS = 8
 
 
-class Watcher:
+class EventWatcher:
     """One plugin's `event_published`."""
 
     def __init__(
-        self, plugin: str, watch: Callable[[PublishedEvent], object], *, seconds: float = WATCH_SECONDS
+        self, plugin: str, watch: Callable[[PublishedEvent], object], *, seconds: float = WATCHER_SECONDS
     ) -> None:
         self._plugin = plugin
         self._watch = watch
         self._seconds = seconds
         self._running = 0
 
-    async def tell(self, event: PublishedEvent) -> None:
-        """Wait until it has watched, at most `seconds`; what it raises is logged. Nothing is raised.
+    async def notify(self, event: PublishedEvent) -> None:
+        """Call the watcher and wait at most `seconds`. Errors are logged; nothing is raised.
 
-        A thread cannot be stopped: one that takes longer is left behind, and a plugin with `MAX_LEFT_BEHIND` of them is not told of more
-        until one returns.
+        A thread cannot be stopped, so a watcher that takes longer is left running. A plugin with `MAX_STUCK_WATCHERS`
+        such threads receives no more events until one of them returns.
         """
-        if self._running >= MAX_LEFT_BEHIND:
+        if self._running >= MAX_STUCK_WATCHERS:
             logger.error(
-                "plugin not told of an event: it hangs in earlier ones", plugin=self._plugin, event_name=event.name
+                "event not delivered to a plugin: its earlier calls still run",
+                plugin=self._plugin,
+                event_name=event.name,
             )
             return
         try:
@@ -42,7 +44,7 @@ class Watcher:
                 error = await self._start(event)
         except TimeoutError:
             logger.error(
-                "plugin left behind while watching an event",
+                "plugin timed out while watching an event",
                 plugin=self._plugin,
                 event_name=event.name,
                 seconds=self._seconds,
@@ -66,13 +68,13 @@ class Watcher:
             error: BaseException | None = None
             try:
                 self._watch(event)
-            except BaseException as raised:  # noqa: BLE001 - a stranger's code may raise anything, and this is its thread's end
+            except BaseException as raised:  # noqa: BLE001 - third-party code, at the top of its thread
                 error = raised
-            # The process may have ended its loop before a plugin that was left behind returned.
+            # The event loop may be closed by the time a slow plugin returns.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(settle, error)
 
         self._running += 1
-        # A daemon, because the threads of a pool are waited for when the process ends.
+        # A daemon thread, because the process waits for non-daemon threads and thread pools when it exits.
         threading.Thread(target=run, name=f"{self._plugin} watching", daemon=True).start()
         return done

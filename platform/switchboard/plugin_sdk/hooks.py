@@ -1,15 +1,17 @@
-"""Every hook. All of them collect: each plugin's answer counts, none is the first and only one.
+"""All hooks. Each hook collects: the results of every plugin count, not only the first.
 
-A plugin is a module (or object) with functions of these names, marked `@hookimpl`, that an entry point of the group `switchboard.plugins`
-names. Plugins are loaded in the order of their names. Hooks are plain functions, neither asynchronous nor wrappers: they return classes,
-and the asynchronous work is in the classes.
+A plugin is a module (or object) with functions of these names, marked `@hookimpl`, named by an entry point of the group
+`switchboard.plugins`. Plugins are loaded in the order of their names. Hooks are plain functions, neither asynchronous
+nor wrappers: they return classes, and the asynchronous work is in the classes.
 
-Whatever is wrong with a plugin, the platform starts; the log and `switchboard plugins list` say what was left out and why:
+The platform starts whatever is wrong with a plugin. The log and `switchboard plugins list` name what was left out and
+why:
 
-- a module that cannot be imported, a hook that does not exist (that of a newer version, say), or one whose arguments do not fit: the plugin;
-- a hook that raises, or returns nothing that can be iterated: what that hook would have provided;
-- a class that is no subclass of the capability's, lacks a method, a name or a title, or whose name is taken: that class.
-  Of two classes of one name and capability the first stays.
+- a module that cannot be imported, an unknown hook (of a newer version, for example), or a hook with wrong arguments:
+  the whole plugin;
+- a hook that raises, or returns something that is not iterable: the results of that hook;
+- a class that is not a subclass of the capability's base class, lacks a method, a name, or a title, or has a name that
+  is taken: that class. Of two classes with the same name and capability, the first is kept.
 """
 
 from collections.abc import Sequence
@@ -40,7 +42,9 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @dataclass(frozen=True, slots=True)
 class PublishedEvent:
-    """An event of the catalogue (`call.completed`, say) after its transaction was committed. `data` is what webhooks carry."""
+    """An event of the catalog (for example `call.completed`), after its transaction was committed. `data` is the
+    webhook payload.
+    """
 
     id: UUID
     organization_id: UUID
@@ -54,90 +58,84 @@ class Hooks(Protocol):
 
     @hookspec
     def telephony_providers(self) -> Sequence[type[TelephonyProvider[ProviderSettings]]]:
-        """Carriers: calls, texts, numbers, recordings.
+        """Carriers: calls, text messages, phone numbers, recordings.
 
-        Called once in every process (server, worker, command) when it starts.
-        Returns classes; one instance serves an organization whose tenant file names it under `telephony`.
-        An exception leaves out this hook's classes.
+        Called once in every process (server, worker, command) at startup. Returns classes; one instance serves an
+        organization whose tenant file names it under `telephony`. An exception leaves out this hook's classes.
         """
 
     @hookspec
     def speech_to_text_providers(self) -> Sequence[type[SpeechToTextProvider[ProviderSettings]]]:
-        """Transcribers.
+        """Speech-to-text providers.
 
-        Called once in every process (server, worker, command) when it starts.
-        Returns classes; one instance serves an organization whose tenant file names it under `speech_to_text`.
-        An exception leaves out this hook's classes.
+        Called once in every process (server, worker, command) at startup. Returns classes; one instance serves an
+        organization whose tenant file names it under `speech_to_text`. An exception leaves out this hook's classes.
         """
 
     @hookspec
     def text_to_speech_providers(self) -> Sequence[type[TextToSpeechProvider[ProviderSettings]]]:
-        """Voices.
+        """Text-to-speech providers.
 
-        Called once in every process (server, worker, command) when it starts.
-        Returns classes; one instance serves an organization whose tenant file names it under `text_to_speech`.
-        An exception leaves out this hook's classes.
+        Called once in every process (server, worker, command) at startup. Returns classes; one instance serves an
+        organization whose tenant file names it under `text_to_speech`. An exception leaves out this hook's classes.
         """
 
     @hookspec
     def llm_providers(self) -> Sequence[type[LLMProvider[ProviderSettings]]]:
         """Language models.
 
-        Called once in every process (server, worker, command) when it starts.
-        Returns classes; one instance serves an organization whose tenant file names it under `llm`; an agent's `llm_provider` is its name.
-        An exception leaves out this hook's classes.
+        Called once in every process (server, worker, command) at startup. Returns classes; one instance serves an
+        organization whose tenant file names it under `llm`; an agent's `llm_provider` is its name. An exception leaves
+        out this hook's classes.
         """
 
     @hookspec
     def embedding_providers(self) -> Sequence[type[EmbeddingProvider[ProviderSettings]]]:
         """Embedding models.
 
-        Called once in every process (server, worker, command) when it starts.
-        Returns classes; one instance serves an organization whose tenant file names it under `embedding`.
-        An exception leaves out this hook's classes.
+        Called once in every process (server, worker, command) at startup. Returns classes; one instance serves an
+        organization whose tenant file names it under `embedding`. An exception leaves out this hook's classes.
         """
 
     @hookspec
     def vector_stores(self) -> Sequence[type[VectorStore[ProviderSettings]]]:
         """Vector stores.
 
-        Called once in every process (server, worker, command) when it starts.
-        Returns classes; one instance serves an organization whose tenant file names it under `vector_store`.
-        An exception leaves out this hook's classes.
+        Called once in every process (server, worker, command) at startup. Returns classes; one instance serves an
+        organization whose tenant file names it under `vector_store`. An exception leaves out this hook's classes.
         """
 
     @hookspec
     def automation_actions(self) -> Sequence[type[AutomationAction[Any]]]:
-        """Kinds of actions that automations can take.
+        """Kinds of automation actions.
 
-        Called once in every process (server, worker, command) when it starts.
-        Returns classes; an automation's action names one by its `type`. Its `run` is called in a worker.
-        An exception leaves out this hook's classes.
+        Called once in every process (server, worker, command) at startup. Returns classes; an automation's action names
+        one by its `type`. Its `run` is called in a worker. An exception leaves out this hook's classes.
         """
 
     @hookspec
     def event_published(self, event: PublishedEvent) -> None:
-        """Watch an event of the catalogue, of any organization.
+        """Watch events of the catalog, of every organization.
 
-        Called in a worker, in a thread of its own, after the event's transaction was committed; at least once an event, again after a
-        crash. What it returns is ignored. What it raises is logged and forgotten. It has 10 seconds: one that takes longer is left to
-        end by itself, and a plugin with eight of those is told of no more events until one ends.
+        Called in a worker, in its own thread, after the event's transaction was committed; at least once per event, and
+        again after a crash. What the function returns is ignored. What it raises is logged. The time limit is 10
+        seconds: a call that takes longer keeps running, and a plugin with eight such calls receives no more events
+        until one of them ends.
         """
 
     @hookspec
     def agent_tools(self) -> Sequence[type[AgentTool[Any]]]:
-        """Functions that every agent's model may call.
+        """Tools that every agent's model may call.
 
-        Called once in every process (server, worker, command) when it starts.
-        Returns classes; one is made without arguments for each call, and for each answer to a text. Its `run` is called in the process that
-        holds the call, or in the worker that answers.
-        An exception leaves out this hook's classes.
+        Called once in every process (server, worker, command) at startup. Returns classes; an instance is created,
+        without arguments, for each call and for each reply to a text message. Its `run` is called in the process that
+        handles the call, or in the worker that replies. An exception leaves out this hook's classes.
         """
 
     @hookspec
     def cli_commands(self) -> Sequence[click.Command]:
-        """Commands to add to `switchboard`.
+        """Additional commands of `switchboard`.
 
-        Called once in every process when it starts; the commands are run by `switchboard` alone. Returns click commands with names;
-        one of the platform's own names is never replaced. An exception leaves out this hook's commands.
+        Called once in every process at startup; the commands run only in `switchboard` itself. Returns click commands
+        with names; a command of the platform is never replaced. An exception leaves out this hook's commands.
         """

@@ -1,6 +1,7 @@
-"""What media sockets have in common that speak JSON text frames in the style of Twilio's, as most carriers' do.
+"""Messages that many carriers' media sockets share: JSON text frames in the style of Twilio Media Streams.
 
-The rest (how a stream starts, what audio comes in) is each carrier's own; a codec puts these structs into its union and asks `event_of`.
+The start message and inbound audio differ by carrier. A codec adds these structs to its own union and passes them to
+`to_media_event`.
 """
 
 from binascii import b2a_base64
@@ -11,32 +12,32 @@ import msgspec
 from switchboard.plugin_sdk.media import DigitPressed, MarkReached, MediaStopped
 
 
-class Named(msgspec.Struct):
+class MarkName(msgspec.Struct):
     name: str
 
 
-class Digit(msgspec.Struct):
+class DtmfDigit(msgspec.Struct):
     digit: Annotated[str, msgspec.Meta(pattern="^[0-9*#A-D]$")]
 
 
 class Mark(msgspec.Struct, tag_field="event", tag="mark"):
-    mark: Named
+    mark: MarkName
 
 
 class Dtmf(msgspec.Struct, tag_field="event", tag="dtmf"):
-    dtmf: Digit
+    dtmf: DtmfDigit
 
 
 class Stop(msgspec.Struct, tag_field="event", tag="stop"):
     pass
 
 
-Common: TypeAlias = Mark | Dtmf | Stop
+CommonMessage: TypeAlias = Mark | Dtmf | Stop
 
 
-def event_of(told: Common) -> MarkReached | DigitPressed | MediaStopped:
-    """What one of these messages says."""
-    match told:
+def to_media_event(message: CommonMessage) -> MarkReached | DigitPressed | MediaStopped:
+    """Translate one of these messages to an event."""
+    match message:
         case Mark(mark):
             return MarkReached(mark.name)
         case Dtmf(dtmf):
@@ -45,22 +46,22 @@ def event_of(told: Common) -> MarkReached | DigitPressed | MediaStopped:
             return MediaStopped()
 
 
-class Writer:
-    """Writes the messages to a carrier: by hand and prepared, because audio goes out fifty times a second in every call.
+class MediaMessageWriter:
+    """Writer of the messages to a carrier, from prepared strings because audio is sent 50 times a second in each call.
 
-    `stream` is the JSON of a name and value that each message must bring along (`"streamSid":"MZ1"`), if there is one.
+    `stream` is the JSON of a name and value that each message must contain (`"streamSid":"MZ1"`), if any.
     """
 
     def __init__(self, stream: str = "") -> None:
         more = f",{stream}" if stream else ""
         self._before_payload = f'{{"event":"media"{more},"media":{{"payload":"'
         self._before_mark = f'{{"event":"mark"{more},"mark":{{"name":'
-        self.clear = f'{{"event":"clear"{more}}}'
+        self.clear_message = f'{{"event":"clear"{more}}}'
 
-    def media(self, audio: bytes) -> str:
-        """Audio, in base64."""
+    def write_media(self, audio: bytes) -> str:
+        """Write audio, in base64."""
         return f'{self._before_payload}{b2a_base64(audio, newline=False).decode()}"}}}}'
 
-    def mark(self, name: str) -> str:
-        """A mark."""
+    def write_mark(self, name: str) -> str:
+        """Write a mark."""
         return f"{self._before_mark}{msgspec.json.encode(name).decode()}}}}}"

@@ -1,4 +1,4 @@
-"""Capability `llm`: the language model that an agent thinks with."""
+"""Capability `llm`: the language model of an agent."""
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Sequence
@@ -14,7 +14,7 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """The model wants a tool called. `arguments` are parsed JSON, not yet checked against the tool's schema."""
+    """A tool call by the model. `arguments` are parsed JSON, not yet validated against the tool's schema."""
 
     id: str
     name: str
@@ -22,12 +22,16 @@ class ToolCall:
 
 
 KNOWLEDGE: Final = "What the knowledge bases hold on what was said last. Use it where it helps:"
-"""How a system message begins that holds passages from the agent's knowledge bases."""
+"""First words of a system message that contains passages from the agent's knowledge bases."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of the conversation. `tool_calls` only on an assistant's; `tool_call_id` only on a tool's, which answers that call."""
+    """One message of the conversation.
+
+    Only an assistant's message has `tool_calls`. Only a tool's message has `tool_call_id`, the call that it responds
+    to.
+    """
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
@@ -37,7 +41,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A function that the model may call; `parameters` is a JSON schema of type object."""
+    """A function that the model may call. `parameters` is a JSON schema of type object."""
 
     name: str
     description: str
@@ -46,7 +50,11 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """What the model is asked. `model` None is the provider's default. With `response_schema` the whole text is JSON of that schema."""
+    """A request to the model.
+
+    `model` None is the provider's default. With `response_schema`, the whole text is JSON of that schema. `temperature`
+    is the provider's own scale, usually 0 to 2.
+    """
 
     messages: tuple[Message, ...]
     model: str | None = None
@@ -59,14 +67,20 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """The next piece of the answer's text. An empty one says that the model is at work, on a tool call say: it is not taken for silent then."""
+    """The next part of the response's text.
+
+    An empty one signals that the model is working, for example on a tool call, so that the provider does not count as
+    stalled.
+    """
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ModelUsage:
-    """What the request used, once, as the last event. `cost` in US dollars where the provider knows it, else None."""
+    """Usage of the request: the last event, exactly once. `cost` is in US dollars, None if the provider does not know
+    it.
+    """
 
     model: str
     input_tokens: int
@@ -79,20 +93,27 @@ ChatEvent: TypeAlias = TextDelta | ToolCall | ModelUsage
 
 
 class LLMProvider(Provider[SettingsT_co]):
-    """Answers conversations, streaming."""
+    """Generates responses, streaming."""
 
     @abstractmethod
     def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
-        """Yield text as it is written, each tool call once it is whole, and one `ModelUsage` last. Closing the iterator stops the request.
+        """Yield text as it is generated, each tool call once it is complete, and one `ModelUsage` last.
 
-        Raises `ProviderError`; where it does so before the first event, or has yielded none within 0.7 seconds, the organization's next
-        provider is asked. The conversation breaks off where nothing is yielded for 8 seconds.
+        Closing the iterator stops the request. Raises `ProviderError`. If that happens before the first event, or no
+        event comes within 0.7 seconds, the organization's next provider is asked. The response is abandoned if nothing
+        is yielded for 8 seconds.
         """
 
-    async def models(self) -> Sequence[str]:
-        """List names that `ChatRequest.model` may have, for people to choose from; others may do too, and many know none. Raises `ProviderError`."""
+    async def list_models(self) -> Sequence[str]:
+        """List names that `ChatRequest.model` may have, for people to choose from.
+
+        Other names may be valid too; providers that cannot list models return none. Raises `ProviderError`.
+        """
         return ()
 
-    def expected_phrases(self, system_prompt: str) -> Sequence[str]:
-        """Phrases that a caller is likely to say to an agent with this prompt; they become speech-to-text hints. Most models know none."""
+    def list_expected_phrases(self, system_prompt: str) -> Sequence[str]:
+        """List phrases that a caller is likely to say to an agent with this prompt.
+
+        They become speech-to-text hints. Most providers return none.
+        """
         return ()

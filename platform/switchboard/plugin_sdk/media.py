@@ -1,4 +1,4 @@
-"""The media socket of capability `telephony`: what a carrier says on it, and how its messages are read and written."""
+"""Events and codec of a carrier's media socket, part of capability `telephony`."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from switchboard.plugin_sdk.audio import Encoding
 
 @dataclass(frozen=True, slots=True)
 class MediaStarted:
-    """The stream begins. `encoding` is that of the caller's audio (8 kHz G.711, whatever we send)."""
+    """The stream begins. `encoding` is the encoding of the audio in both directions, at 8 kHz."""
 
     carrier_call_id: str
     stream_id: str
@@ -18,21 +18,21 @@ class MediaStarted:
 
 @dataclass(frozen=True, slots=True)
 class DigitPressed:
-    """The caller pressed a key: `0`-`9`, `*`, `#`, `A`-`D`."""
+    """The caller pressed a key: `0`-`9`, `*`, `#`, or `A`-`D`."""
 
     digit: str
 
 
 @dataclass(frozen=True, slots=True)
 class MarkReached:
-    """All audio sent before this mark has been played, or was dropped by `clear`."""
+    """All audio sent before this mark was played, or dropped by `clear`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class MediaStopped:
-    """The stream is over: the caller hung up or the call was ended."""
+    """The stream is over: the caller hung up, or the call was ended."""
 
 
 MediaEvent: TypeAlias = MediaStarted | DigitPressed | MarkReached | MediaStopped
@@ -41,23 +41,24 @@ Frame: TypeAlias = str | bytes
 
 
 class MediaCodec(ABC):
-    """One call's media socket, read and written in the carrier's messages. Called for every 20 ms of every call: keep it lean."""
+    """Encoder and decoder of one media socket's messages. Called for every 20 ms of every call, so keep it fast."""
 
     @abstractmethod
     def decode(self, message: Frame) -> bytes | MediaEvent | None:
-        """Read one message: audio as bytes in the encoding of `MediaStarted`, an event, or None for what does not matter.
+        """Decode one message: audio bytes in the encoding of `MediaStarted`, an event, or None for an irrelevant
+        message.
 
-        Raises `ValueError` for what the carrier would not send.
+        Raises `ValueError` for a message that the carrier would not send.
         """
 
     @abstractmethod
     def encode(self, audio: bytes) -> Frame:
-        """Write G.711 audio (the encoding that `MediaStarted` named, any length) to be played after what was sent before."""
+        """Encode audio of any length, in the encoding of `MediaStarted`, to be played after the audio sent before."""
 
     @abstractmethod
     def clear(self) -> Frame:
-        """Drop what has not been played yet; marks in it come back at once."""
+        """Encode the command to drop audio that is not played yet. Marks in it come back at once."""
 
     @abstractmethod
     def mark(self, name: str) -> Frame:
-        """Ask to be told when everything sent so far has been played."""
+        """Encode a mark, which comes back when all audio sent before it was played."""

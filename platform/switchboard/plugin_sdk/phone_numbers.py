@@ -8,7 +8,7 @@ NumberType = Literal["local", "mobile", "toll_free", "national"]
 
 @dataclass(frozen=True, slots=True)
 class AvailableNumber:
-    """A number that can be bought. Costs are US dollars, monthly and once."""
+    """A phone number that can be bought. Costs are in US dollars, monthly and one-time."""
 
     phone_number: str
     friendly_name: str
@@ -26,7 +26,7 @@ class AvailableNumber:
 
 @dataclass(frozen=True, slots=True)
 class BoughtNumber:
-    """A number that is ours. `carrier_number_id` names it at the carrier."""
+    """A phone number of the organization. `carrier_number_id` is the carrier's id for it."""
 
     carrier_number_id: str
     phone_number: str

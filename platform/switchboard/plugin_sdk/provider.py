@@ -1,4 +1,4 @@
-"""What every provider has, whatever its capability."""
+"""Base class, settings, and errors of every provider, whatever its capability."""
 
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -7,21 +7,27 @@ from typing import ClassVar, Final, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 OPERATOR_ONLY: Final[dict[str, JsonValue]] = {"operator_only": True}
-"""`json_schema_extra` of a setting that says where requests or files go. Only whoever runs the installation sets it, in a tenant file or as a
-superadmin: an owner of an organization could reach with it what only this machine can reach. Settings whose type is a URL count as such anyway."""
+"""`json_schema_extra` of a setting that decides where requests or files go.
+
+Only the operator of the installation sets it, in a tenant file or as a superadmin: an owner of an organization could
+otherwise reach addresses that only this machine can reach. Settings with a URL type are operator-only without it.
+"""
 
 
 class ProviderSettings(BaseModel):
-    """A provider's settings, as an operator writes them in a tenant file. Secrets are `SecretStr`: encrypted at rest, never shown."""
+    """Settings of a provider, as written in a tenant file.
+
+    Secrets are `SecretStr`: encrypted at rest, never shown.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class ProviderError(Exception):
-    """A provider refused or failed; `message` is the provider's own and reaches the API's `detail` (502 `provider_error`).
+    """A provider refused or failed.
 
-    `code` is the provider's own error code. `retryable` says that the same request may succeed later, or with the next provider in the
-    organization's list.
+    `message` is the provider's own text and becomes the API's `detail` (502 `provider_error`). `code` is the provider's
+    own error code. `retryable`: the same request may succeed later, or with the organization's next provider.
     """
 
     def __init__(self, message: str, *, code: str | None = None, retryable: bool = True) -> None:
@@ -32,9 +38,9 @@ class ProviderError(Exception):
 
 
 class OutcomeUnknown(ProviderError):
-    """The provider may have done what was asked for and never said so: neither it nor another provider may be asked again.
+    """The provider may have carried out a request without confirming it, so nobody repeats the request.
 
-    Only for what must not happen twice, a call or a text; `retryable` means nothing here.
+    Only for actions that must not happen twice: a call or a text message. `retryable` has no meaning here.
     """
 
 
@@ -42,39 +48,44 @@ SettingsT_co = TypeVar("SettingsT_co", bound=ProviderSettings, covariant=True)
 
 
 class Provider(ABC, Generic[SettingsT_co]):
-    """A provider of one capability. One instance serves one organization and all of its calls at once.
+    """A provider of one capability. One instance serves one organization and all of its calls concurrently.
 
-    `name` is what the API and the tenant file say (`llm_provider = "openai"`), unique within its capability; `title` is for people.
-    Making an instance must be cheap and touch nothing outside; `open()` connects, `close()` lets go. An instance is replaced, never
-    changed, when its settings change.
+    `name` identifies the provider in the API and in tenant files (`llm_provider = "openai"`) and is unique within its
+    capability. `title` is the display name. Creating an instance must be cheap and touch nothing outside the process:
+    `open()` connects, `close()` releases. When its settings change, an instance is replaced, never modified.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     Settings: ClassVar[type[ProviderSettings]] = ProviderSettings
     data_dir: Path = Path(".switchboard")
-    """A folder of this machine for what must outlive the process. The platform sets it to DATA_DIR before `open()`."""
+    """Folder on this machine for data that must outlive the process. The platform sets it to DATA_DIR before `open()`.
+    """
 
     def __init__(self, settings: SettingsT_co) -> None:
         self.settings = settings
 
     @classmethod
     def initial_settings(cls) -> dict[str, str]:
-        """Settings made up once, when an organization first gets this provider: secrets that are ours and not the vendor's."""
+        """Return settings to generate once, when an organization first gets this provider.
+
+        For secrets of the platform's own, not the vendor's.
+        """
         return {}
 
     async def open(self) -> None:
-        """Get ready to serve. Called once, before anything else.
+        """Get ready to serve. Called once, before any other method.
 
-        Raises `ProviderError` where the provider cannot serve at all.
+        Raises `ProviderError` if the provider cannot serve at all.
         """
 
     async def close(self) -> None:
-        """Let go of everything. Called once; nothing is called after it."""
+        """Release all resources. Called once, as the last method."""
 
     @abstractmethod
     async def check(self) -> None:
-        """See whether the settings work (that the credential is accepted, say) without spending money.
+        """Check the settings (for example that the credential is accepted) without spending money.
 
-        Raises `ProviderError` with a message that an operator can act on. Used by `switchboard doctor`, `tenants check` and the dashboard.
+        Raises `ProviderError` with a message that an operator can act on. Used by `switchboard doctor`, `tenants
+        check`, and the dashboard.
         """

@@ -1,4 +1,4 @@
-"""A carrier's recordings, streamed through: nothing is kept here, and nobody but us sees a credential."""
+"""Streaming of a carrier's recordings. Nothing is stored, and only the platform sees the carrier's credential."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Final
@@ -9,20 +9,23 @@ from switchboard.plugin_sdk.provider import ProviderError
 from switchboard.plugin_sdk.telephony import RecordingStream
 
 CHUNK_BYTES: Final = 65_536
-# A recording may be long; what counts is that it goes on.
+# A recording may be long, so only gaps in the stream are bounded, not its duration.
 _PATIENCE: Final = aiohttp.ClientTimeout(total=None, sock_connect=4.0, sock_read=20.0)
 
 
 async def stream_recording(
     session: aiohttp.ClientSession, url: str, headers: Mapping[str, str], byte_range: str | None, *, carrier: str
 ) -> RecordingStream:
-    """Begin a recording; the chunks must be read to their end or closed. `carrier` is the name in messages. Raises `ProviderError`."""
+    """Start to stream a recording. The caller reads the chunks to the end or closes them.
+
+    `byte_range` is a `Range` header to pass on; `carrier` is the name for error messages. Raises `ProviderError`.
+    """
     asked = {**headers, **({"Range": byte_range} if byte_range else {})}
     try:
-        # Carriers redirect to where the file is kept; aiohttp takes a credential along to no other host.
+        # Carriers redirect to the stored file; aiohttp does not send a credential on to another host.
         answer = await session.get(url, headers=asked, timeout=_PATIENCE, max_redirects=3)
     except (aiohttp.ClientError, TimeoutError) as error:
-        raise ProviderError(f"{carrier} does not give the recording: {error or type(error).__name__}") from error
+        raise ProviderError(f"{carrier} does not return the recording: {error or type(error).__name__}") from error
     if answer.status not in (200, 206):
         answer.close()
         raise _refusal(answer.status, carrier)
@@ -37,7 +40,7 @@ async def stream_recording(
 
 def _refusal(status: int, carrier: str) -> ProviderError:
     if status == 404:
-        return ProviderError(f"{carrier} does not have the recording (any more)", code="404", retryable=False)
+        return ProviderError(f"{carrier} does not have the recording, or no longer has it", code="404", retryable=False)
     if status == 416:
         return ProviderError("the recording has no such range", code="416", retryable=False)
     return ProviderError(

@@ -1,4 +1,4 @@
-"""Finds plugins and what they provide. A plugin that is broken is reported by name and left out; the platform starts without it."""
+"""Plugin discovery. A broken plugin is reported by name and left out; the platform starts without it."""
 
 import asyncio
 import inspect
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.metadata import EntryPoint, entry_points
-from typing import Literal, TypeAlias, cast, overload
+from typing import TypeAlias, TypeVar, cast
 
 import click
 import pluggy
@@ -15,7 +15,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from switchboard.plugin_sdk.actions import ActionParams, AutomationAction
 from switchboard.plugin_sdk.embeddings import EmbeddingProvider
-from switchboard.plugin_sdk.event_watchers import Watcher
+from switchboard.plugin_sdk.event_watchers import EventWatcher
 from switchboard.plugin_sdk.hooks import ENTRY_POINT_GROUP, PROJECT, Hooks, PublishedEvent
 from switchboard.plugin_sdk.llm import LLMProvider
 from switchboard.plugin_sdk.provider import Provider, ProviderSettings
@@ -28,11 +28,12 @@ from switchboard.plugin_sdk.vector_stores import VectorStore
 logger = structlog.get_logger()
 
 AnyProvider: TypeAlias = type[Provider[ProviderSettings]]
-Named: TypeAlias = AnyProvider | type[AutomationAction[ActionParams]] | type[AgentTool[ToolParameters]]
+ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
+NamedClass: TypeAlias = AnyProvider | type[AutomationAction[ActionParams]] | type[AgentTool[ToolParameters]]
 
 
 class Capability(StrEnum):
-    """What a provider can be asked for, as tenant files name it."""
+    """A capability that providers implement, with its name in tenant files."""
 
     TELEPHONY = "telephony"
     SPEECH_TO_TEXT = "speech_to_text"
@@ -41,8 +42,28 @@ class Capability(StrEnum):
     EMBEDDING = "embedding"
     VECTOR_STORE = "vector_store"
 
+    @property
+    def base_class(self) -> AnyProvider:
+        """The SDK class that every provider of the capability subclasses."""
+        return BASE_CLASSES[self]
 
-# What each hook must return, and the kind under which it is listed.
+
+BASE_CLASSES: Mapping[Capability, AnyProvider] = {
+    Capability.TELEPHONY: TelephonyProvider,
+    Capability.SPEECH_TO_TEXT: SpeechToTextProvider,
+    Capability.TEXT_TO_SPEECH: TextToSpeechProvider,
+    Capability.LLM: LLMProvider,
+    Capability.EMBEDDING: EmbeddingProvider,
+    Capability.VECTOR_STORE: VectorStore,
+}
+
+
+def find_capability(base: AnyProvider) -> Capability:
+    """Return the capability of an SDK base class (`TelephonyProvider`, say)."""
+    return next(capability for capability, known in BASE_CLASSES.items() if known is base)
+
+
+# The base class that each hook's classes must subclass, and the kind under which they are listed.
 HOOKS: Mapping[str, tuple[str, type]] = {
     "telephony_providers": (Capability.TELEPHONY, TelephonyProvider),
     "speech_to_text_providers": (Capability.SPEECH_TO_TEXT, SpeechToTextProvider),
@@ -54,7 +75,7 @@ HOOKS: Mapping[str, tuple[str, type]] = {
     "agent_tools": ("agent_tool", AgentTool),
 }
 
-# The attribute that says what a class is for, and the one that holds the pydantic model of what it is given.
+# For each base class: the attribute with its description, and the attribute with the pydantic model of its input.
 SHAPES: Mapping[type, tuple[str, str, type[BaseModel]]] = {
     Provider: ("title", "Settings", ProviderSettings),
     AutomationAction: ("title", "Params", ActionParams),
@@ -62,12 +83,12 @@ SHAPES: Mapping[type, tuple[str, str, type[BaseModel]]] = {
 }
 
 
-class PluginFault(Exception):
-    """Something of a plugin cannot be used; the message says what, for whoever installed it."""
+class PluginError(Exception):
+    """A plugin, or a part of it, cannot be used. The message explains why to the person who installed it."""
 
 
 class InvalidSettings(Exception):
-    """A provider's settings do not validate; `faults` are key and message, without the values."""
+    """A provider's settings are not valid. `faults` are pairs of key and message, without the values."""
 
     def __init__(self, faults: Sequence[tuple[str, str]]) -> None:
         super().__init__("; ".join(f"{key}: {message}" for key, message in faults))
@@ -76,7 +97,7 @@ class InvalidSettings(Exception):
 
 @dataclass(slots=True)
 class Plugin:
-    """A plugin as it was found: what it provides (`telephony loopback`), and what of it is broken, in words."""
+    """A discovered plugin: what it provides (`telephony loopback`), and messages about its broken parts."""
 
     name: str
     distribution: str
@@ -86,13 +107,13 @@ class Plugin:
 
 
 class Registry:
-    """What all plugins provide together."""
+    """Everything that the installed plugins provide."""
 
     def __init__(self, *, trace: bool = False) -> None:
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(Hooks)
-        self._found: dict[tuple[str, str], Named] = {}
-        self._watchers: list[Watcher] = []
+        self._found: dict[tuple[str, str], NamedClass] = {}
+        self._watchers: list[EventWatcher] = []
         self._trace = trace
         self.plugins: list[Plugin] = []
         self.cli_commands: list[click.Command] = []
@@ -112,64 +133,42 @@ class Registry:
         return registry
 
     def add(self, name: str, module: object) -> Plugin:
-        """Register a plugin that is not installed (a test's)."""
+        """Register a plugin that is not installed, for tests."""
         plugin = Plugin(name, "-", "-")
         self._load(plugin, lambda: module)
         return plugin
 
-    @overload
-    def provider(
-        self, capability: Literal[Capability.TELEPHONY], name: str
-    ) -> type[TelephonyProvider[ProviderSettings]] | None: ...
-    @overload
-    def provider(
-        self, capability: Literal[Capability.SPEECH_TO_TEXT], name: str
-    ) -> type[SpeechToTextProvider[ProviderSettings]] | None: ...
-    @overload
-    def provider(
-        self, capability: Literal[Capability.TEXT_TO_SPEECH], name: str
-    ) -> type[TextToSpeechProvider[ProviderSettings]] | None: ...
-    @overload
-    def provider(
-        self, capability: Literal[Capability.LLM], name: str
-    ) -> type[LLMProvider[ProviderSettings]] | None: ...
-    @overload
-    def provider(
-        self, capability: Literal[Capability.EMBEDDING], name: str
-    ) -> type[EmbeddingProvider[ProviderSettings]] | None: ...
-    @overload
-    def provider(
-        self, capability: Literal[Capability.VECTOR_STORE], name: str
-    ) -> type[VectorStore[ProviderSettings]] | None: ...
-    @overload
-    def provider(self, capability: Capability, name: str) -> AnyProvider | None: ...
-    def provider(self, capability: Capability, name: str) -> AnyProvider | None:
-        """The class of this name; None where no plugin provides it."""
-        return cast("AnyProvider | None", self._found.get((capability, name)))
+    def find_provider_class(self, base: type[ProviderT], name: str) -> type[ProviderT] | None:
+        """Return the provider class of this name under a capability's base class; None where no plugin provides it."""
+        found = self._found.get((find_capability(base), name))
+        return found if found is not None and issubclass(found, base) else None
 
-    def providers(self, capability: Capability) -> list[AnyProvider]:
-        """Every class of a capability, in the order of the plugins' names."""
-        return cast("list[AnyProvider]", self._of(capability))
+    def list_provider_classes(self, base: type[ProviderT]) -> list[type[ProviderT]]:
+        """List every provider class of a capability's base class, in the order of the plugins' names."""
+        return [found for found in self._of(find_capability(base)) if issubclass(found, base)]
 
     @property
     def tools(self) -> list[type[AgentTool[ToolParameters]]]:
-        """The functions that plugins add to every agent."""
+        """Tools that plugins add to every agent."""
         return cast("list[type[AgentTool[ToolParameters]]]", self._of("agent_tool"))
 
     @property
     def actions(self) -> list[type[AutomationAction[ActionParams]]]:
-        """The kinds of automation actions."""
+        """Kinds of automation actions."""
         return cast("list[type[AutomationAction[ActionParams]]]", self._of("automation_action"))
 
     def action(self, name: str) -> type[AutomationAction[ActionParams]] | None:
-        """The kind of action of this name; None where no plugin provides it."""
+        """Return the kind of action of this name; None if no plugin provides it."""
         return cast("type[AutomationAction[ActionParams]] | None", self._found.get(("automation_action", name)))
 
     async def publish(self, event: PublishedEvent) -> None:
-        """Tell every plugin that watches, all at once. Raises nothing; returns when each has watched or was left behind."""
-        await asyncio.gather(*(watcher.tell(event) for watcher in self._watchers))
+        """Notify every plugin that watches events, concurrently.
 
-    def _of(self, kind: str) -> list[Named]:
+        Raises nothing. Returns when each watcher has returned or timed out.
+        """
+        await asyncio.gather(*(watcher.notify(event) for watcher in self._watchers))
+
+    def _of(self, kind: str) -> list[NamedClass]:
         return [found for (of, _), found in self._found.items() if of == kind]
 
     def _load(self, plugin: Plugin, load: Callable[[], object]) -> None:
@@ -177,12 +176,12 @@ class Registry:
         self.plugins.append(plugin)
         try:
             if taken:
-                raise PluginFault(f"another plugin is called {plugin.name}")
+                raise PluginError(f"another plugin is called {plugin.name}")
             self._manager.register(load(), plugin.name)
             self._manager.check_pending()
             implementations = self._implementations(plugin)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a stranger's module may raise anything while it is imported
-            _fault(plugin, f"cannot be loaded: {_told(error)}")
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a third-party module may raise anything on import
+            _fault(plugin, f"cannot be loaded: {_describe_error(error)}")
             if not taken and self._manager.has_plugin(plugin.name):
                 self._manager.unregister(name=plugin.name)
             return
@@ -193,7 +192,7 @@ class Registry:
                 self._collect(plugin, hook, implementation)
 
     def _implementations(self, plugin: Plugin) -> dict[str, pluggy.HookImpl]:
-        """The plugin's hooks by name. Raises `PluginFault` for one that could not be called."""
+        """Return the plugin's hook implementations by hook name. Raises `PluginError` for one that cannot be called."""
         module = self._manager.get_plugin(plugin.name)
         found = {}
         for caller in self._manager.get_hookcallers(module) or ():
@@ -203,7 +202,7 @@ class Registry:
                 or implementation.wrapper
                 or implementation.hookwrapper
             ):
-                raise PluginFault(f"{caller.name} must be a plain function, neither asynchronous nor a wrapper")
+                raise PluginError(f"{caller.name} must be a plain function, neither asynchronous nor a wrapper")
             found[caller.name] = implementation
         return found
 
@@ -213,7 +212,7 @@ class Registry:
                 logger.info("hook", plugin=plugin.name, hook="event_published", event_name=event.name)
             return implementation.function(*[event for _ in implementation.argnames])
 
-        self._watchers.append(Watcher(plugin.name, watch))
+        self._watchers.append(EventWatcher(plugin.name, watch))
         plugin.provides.append("event watcher")
 
     def _collect(self, plugin: Plugin, hook: str, implementation: pluggy.HookImpl) -> None:
@@ -221,13 +220,13 @@ class Registry:
             logger.info("hook", plugin=plugin.name, hook=hook)
         try:
             answers = list(cast("Iterable[object]", implementation.function()))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a stranger's hook may raise anything
-            _fault(plugin, f"{hook} failed: {_told(error)}")
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a third-party hook may raise anything
+            _fault(plugin, f"{hook} failed: {_describe_error(error)}")
             return
         for answer in answers:
             try:
                 self._take(plugin, hook, answer)
-            except PluginFault as fault:
+            except PluginError as fault:
                 _fault(plugin, f"{hook}: {fault}")
 
     def _take(self, plugin: Plugin, hook: str, answer: object) -> None:
@@ -237,60 +236,63 @@ class Registry:
             self.cli_commands.append(command)
             return
         kind, expected = HOOKS[hook]
-        found = _named(answer, expected)
+        found = _validate_class(answer, expected)
         self._claim(plugin, f"{kind} {found.name}")
         self._found[kind, found.name] = found
 
     def _claim(self, plugin: Plugin, provided: str) -> None:
         for other in self.plugins:
             if provided in other.provides:
-                raise PluginFault(f"{provided} is provided by plugin {other.name} already")
+                raise PluginError(f"{provided} is provided by plugin {other.name} already")
         plugin.provides.append(provided)
 
 
 def _fault(plugin: Plugin, fault: str) -> None:
     plugin.faults.append(fault)
-    logger.error("plugin left out, or a part of it", plugin=plugin.name, fault=fault)
+    logger.error("plugin or part of a plugin left out", plugin=plugin.name, fault=fault)
 
 
-def _told(error: BaseException) -> str:
-    return str(error) if isinstance(error, PluginFault) else f"{type(error).__name__}: {error}"
+def _describe_error(error: BaseException) -> str:
+    return str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
 
 
 def _command(answer: object) -> click.Command:
     if not isinstance(answer, click.Command) or not answer.name:
-        raise PluginFault(f"an answer of type {type(answer).__name__} is no click command with a name")
+        raise PluginError(f"a result of type {type(answer).__name__} is not a click command with a name")
     return answer
 
 
-def _named(answer: object, expected: type) -> Named:
-    """The answer as a class that can be used. Raises `PluginFault`."""
+def _validate_class(answer: object, expected: type) -> NamedClass:
+    """Return a hook's result as a class that can be used. Raises `PluginError`."""
     if not isinstance(answer, type) or not issubclass(answer, expected):
-        raise PluginFault(
+        raise PluginError(
             f"{answer.__name__ if isinstance(answer, type) else f'an answer of type {type(answer).__name__}'} is no {expected.__name__}"
         )
     if missing := sorted(getattr(answer, "__abstractmethods__", ())):
-        raise PluginFault(f"{answer.__name__} lacks {', '.join(missing)}")
+        raise PluginError(f"{answer.__name__} lacks {', '.join(missing)}")
     told, model, model_base = SHAPES[next(base for base in SHAPES if issubclass(answer, base))]
     for attribute in ("name", told):
         value = getattr(answer, attribute, None)
         if not isinstance(value, str) or not value.strip():
-            raise PluginFault(f"{answer.__name__} has no {attribute}")
+            raise PluginError(f"{answer.__name__} has no {attribute}")
     given = getattr(answer, model)
     if not isinstance(given, type) or not issubclass(given, model_base):
-        raise PluginFault(f"{answer.__name__}.{model} is no {model_base.__name__}")
-    return cast("Named", answer)
+        raise PluginError(f"{answer.__name__}.{model} is no {model_base.__name__}")
+    return cast("NamedClass", answer)
 
 
 def parse_settings(kind: AnyProvider, values: Mapping[str, JsonValue]) -> ProviderSettings:
-    """A provider's settings from plain values. Raises `InvalidSettings`, whose messages repeat no value that was given."""
+    """Validate plain values as a provider's settings.
+
+    Raises `InvalidSettings`, whose messages never contain a given value.
+    """
     try:
         return kind.Settings.model_validate(dict(values))
     except ValidationError as error:
         faults = error.errors(include_url=False, include_context=False, include_input=False)
         given = [text for value in values.values() for text in _texts(value)]
         raise InvalidSettings(
-            [(".".join(map(str, fault["loc"])) or "settings", _without(given, fault["msg"])) for fault in faults]
+            [(".".join(map(str, fault["loc"])) or "settings", _redact(given, fault["msg"])) for fault in faults]
         ) from None
 
 
@@ -302,6 +304,6 @@ def _texts(value: JsonValue) -> Iterator[str]:
             yield from _texts(part)
 
 
-def _without(given: Iterable[str], message: str) -> str:
-    """A validator of the plugin's own may put what it was given into its message."""
+def _redact(given: Iterable[str], message: str) -> str:
+    """Return the message, or a generic one if a plugin's validator put a given value into it."""
     return "is not valid" if any(len(text) > 3 and text in message for text in given) else message

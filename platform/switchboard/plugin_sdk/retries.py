@@ -1,27 +1,92 @@
-"""How long a vendor is waited for, and how often asked: what carriers have in common, whose requests a caller waits for."""
+"""Deadlines and retries for carriers' HTTP APIs, whose responses a caller waits for."""
 
 import asyncio
 import random
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from switchboard.plugin_sdk.provider import OutcomeUnknown, ProviderError
 
 ATTEMPTS: Final = 3
 CONNECT_SECONDS: Final = 4.0
 ATTEMPT_SECONDS: Final = 10.0
 ALL_SECONDS: Final = 20.0
-"""The platform waits 30 seconds for a carrier."""
+"""Bound on all attempts together; the platform waits 30 seconds for a carrier."""
 BACKOFF_SECONDS: Final = 0.4
 LONGEST_WAIT_SECONDS: Final = 5.0
-"""A vendor that asks for more patience is not asked again."""
+"""A vendor that asks for a longer wait is not asked again."""
+TOO_MANY_REQUESTS: Final = 429
+
+ResultT = TypeVar("ResultT")
 
 
-def retry_after(headers: Mapping[str, str]) -> float:
-    """How many seconds the vendor wants to be left alone, by an answer's headers; 0 where it does not say."""
-    told = headers.get("Retry-After", "")
-    return float(told) if told.isdecimal() else 0.0
+class ConnectionFailed(Exception):
+    """No connection to the vendor was made, so the vendor has not seen the request. The message is the reason."""
 
 
-async def pause(attempt: int, least: float = 0.0) -> None:
-    """Wait before the attempt that follows this one (the first is 1): longer each time, and not as long as others do."""
+class NoResponse(Exception):
+    """The request may have reached the vendor, but no response came. The message is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response(Generic[ResultT]):
+    """A vendor's response of any status. `result` is returned to the caller if no other attempt follows."""
+
+    status: int
+    headers: Mapping[str, str]
+    result: ResultT
+
+
+async def send_with_retries(vendor: str, send: Callable[[], Awaitable[Response[ResultT]]], *, creates: bool) -> ResultT:
+    """Send a request up to `ATTEMPTS` times, within `ALL_SECONDS`, and return the result of the last response.
+
+    `send` makes one attempt, and raises `NotConnected` or `NoResponse` for one without a response. `creates` says that
+    the same request, sent again, creates a second object (a call, a text message): such a request is only repeated
+    when the vendor has certainly done nothing, that is when no connection was made or the status is 429. Others are
+    also repeated after a 5xx and a lost connection. A `Retry-After` of up to `LONGEST_WAIT_SECONDS` is respected.
+
+    Raises `ProviderError` where the vendor has not seen the request or the request creates nothing, and
+    `OutcomeUnknown` where the vendor may have created something and did not say so. `vendor` names it in the message.
+    """
+    lost = OutcomeUnknown if creates else ProviderError
+    try:
+        async with asyncio.timeout(ALL_SECONDS):
+            return await _send_until_final(vendor, send, creates=creates, lost=lost)
+    except TimeoutError:
+        raise lost(f"{vendor} did not answer in time") from None
+
+
+async def _send_until_final(
+    vendor: str, send: Callable[[], Awaitable[Response[ResultT]]], *, creates: bool, lost: type[ProviderError]
+) -> ResultT:
+    for attempt in range(1, ATTEMPTS + 1):
+        is_last, wait = attempt == ATTEMPTS, 0.0
+        try:
+            response = await send()
+        except ConnectionFailed as error:
+            if is_last:
+                raise ProviderError(f"{vendor} cannot be reached: {error}") from error
+        except NoResponse as error:
+            if is_last or creates:
+                raise lost(f"{vendor} did not answer: {error}") from error
+        else:
+            wait = parse_retry_after(response.headers)
+            # A request answered 429 has done nothing; one answered 5xx may have.
+            is_repeatable = response.status == TOO_MANY_REQUESTS or (response.status >= 500 and not creates)
+            if not is_repeatable or is_last or wait > LONGEST_WAIT_SECONDS:
+                return response.result
+        await _pause(attempt, wait)
+    raise AssertionError  # pragma: no cover  the last attempt returns or raises
+
+
+def parse_retry_after(headers: Mapping[str, str]) -> float:
+    """Return the seconds of a `Retry-After` header (RFC 9110, section 10.2.3), 0 without one or for a date."""
+    value = headers.get("Retry-After", "")
+    return float(value) if value.isdecimal() else 0.0
+
+
+async def _pause(attempt: int, least: float) -> None:
+    """Wait before the attempt after this one (the first is 1): exponential backoff with jitter, at least `least` seconds."""
     longest = BACKOFF_SECONDS * 2 ** (attempt - 1)
     await asyncio.sleep(max(least, random.uniform(longest / 2, longest)))  # noqa: S311  jitter

@@ -1,4 +1,4 @@
-"""Starting a plugin: a small whole distribution that passes its tests, to be changed into what it is to become."""
+"""Creation of a new plugin: a small, complete distribution that passes its tests, as a starting point."""
 
 import re
 from pathlib import Path
@@ -6,10 +6,11 @@ from pathlib import Path
 TEMPLATE = Path(__file__).parent / "template" / "acme"
 
 
-def new_plugin(name: str, folder: Path) -> Path:
-    """Write a plugin called `name` into `folder`, and answer its own folder there, `switchboard-<name>`.
+def create_plugin(name: str, folder: Path) -> Path:
+    """Write a plugin called `name` into `folder` and return its own folder there, `switchboard-<name>`.
 
-    Raises `ValueError` for a name that is not lower-case words joined by `_`, and `FileExistsError` where the plugin's folder exists.
+    Raises `ValueError` unless the name consists of lower-case words joined by `_`, and `FileExistsError` if the
+    plugin's folder exists.
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
         raise ValueError(f"{name!r} cannot be a plugin's name: lower-case letters and digits, words joined by _")

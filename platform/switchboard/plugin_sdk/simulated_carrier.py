@@ -1,4 +1,6 @@
-"""What a carrier adds to capability `telephony` when it can also play the people who call and text our numbers."""
+"""Extension of capability `telephony`: a carrier that can also play the people who call and text an organization's
+numbers.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -11,19 +13,22 @@ from switchboard.plugin_sdk.telephony import CallbackUrls
 
 @dataclass(frozen=True, slots=True)
 class SpokenLine:
-    """One thing a simulated person says: a text to be spoken, or a WAV file (16-bit PCM, mono or stereo, any rate). Exactly one is set."""
+    """One line of a simulated caller: text to speak, or a WAV file (16-bit PCM, mono or stereo, any rate).
+
+    Exactly one of the two is set.
+    """
 
     text: str | None = None
     wav: Path | None = None
 
     def __post_init__(self) -> None:
         if (self.text is None) == (self.wav is None):
-            raise ValueError("a spoken line is either a text or a WAV file")
+            raise ValueError("a spoken line has either text or a WAV file")
 
 
 @dataclass(frozen=True, slots=True)
 class CallProgress:
-    """How a simulated call gets on. `line` (from 1) is set with `said`, once that line has been spoken to its end."""
+    """Progress of a simulated call. `line` (from 1) is set at stage `said`, when that line was spoken completely."""
 
     stage: Literal["ringing", "connected", "agent_speaking", "said", "ended"]
     line: int | None = None
@@ -31,11 +36,12 @@ class CallProgress:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedCall:
-    """How a simulated call went, as the person at the phone heard it.
+    """Result of a simulated call, as the simulated caller heard it.
 
-    `refused_reason` says why a call was not answered. `duration_seconds` counts from the answer. `first_reply_ms` is the time from the first
-    line's last sound to the first sound heard after it, None where none came; `heard_seconds` is how much sound was heard in all.
-    `said` and `heard` are the two directions of the line, G.711 mu-law at 8 kHz, of equal length and beginning with the answer.
+    `refused_reason` explains why a call was not answered. `duration_seconds` counts from the answer. `first_reply_ms`
+    is the time in milliseconds from the last sound of the first line to the first sound heard after it, None without
+    one; `heard_seconds` is the total duration of sound heard. `said` and `heard` are the two directions of the line,
+    G.711 mu-law at 8 kHz, of equal length, from the answer on.
     """
 
     carrier_call_id: str
@@ -50,7 +56,7 @@ class SimulatedCall:
 
 
 class SimulatedCarrier(ABC):
-    """What a carrier adds that can also play the people who call and text our numbers: no real telephone is involved."""
+    """A carrier that can simulate inbound calls and text messages, without a real telephone."""
 
     @abstractmethod
     async def simulate_call(
@@ -62,12 +68,18 @@ class SimulatedCarrier(ABC):
         callbacks: CallbackUrls,
         progress: Callable[[CallProgress], None] | None = None,
     ) -> SimulatedCall:
-        """Ring one of our numbers, speak each line when the agent has stopped talking, wait for the last answer, hang up.
+        """Call one of the organization's numbers, speak each line when the agent stops talking, wait for the last
+        reply, hang up.
 
-        `callbacks` is where the number's calls are announced. Returns when the platform has been told the end. Raises `ProviderError` for a
-        line that cannot be spoken; a call that is refused or hung up early is a result, not an error.
+        The call is announced at `callbacks`. Returns once the platform was notified of the end. Raises `ProviderError`
+        for a line that cannot be spoken. A call that is refused or ended early is a result, not an error.
         """
 
     @abstractmethod
-    async def simulate_text(self, *, from_number: str, to_number: str, body: str, callbacks: CallbackUrls) -> str:
-        """Text one of our numbers; answers the carrier's id of the text. Raises `ProviderError` where the platform does not take it."""
+    async def simulate_text_message(
+        self, *, from_number: str, to_number: str, body: str, callbacks: CallbackUrls
+    ) -> str:
+        """Send a text message to one of the organization's numbers and return the carrier's id for it.
+
+        Raises `ProviderError` if the platform does not accept it.
+        """

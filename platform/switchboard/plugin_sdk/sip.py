@@ -1,4 +1,4 @@
-"""What SIP's responses mean to somebody who wanted to call (RFC 3261 and, for 607 and 608, RFC 8197 and RFC 8688)."""
+"""Explanations of SIP response codes for people who place calls (RFC 3261; 607 and 608: RFC 8197 and RFC 8688)."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -32,6 +32,6 @@ _SIP: Final[Mapping[str, str]] = {
 }
 
 
-def sip_failure(code: str) -> str:
-    """Why a call failed, by the response code that it was answered."""
+def describe_sip_failure(code: str) -> str:
+    """Return the reason why a call failed, by its SIP response code."""
     return _SIP.get(code, f"the destination's network answered with SIP code {code}")

@@ -1,4 +1,4 @@
-"""Capability `speech_to_text`: words from a caller's audio."""
+"""Capability `speech_to_text`: transcription of a caller's audio."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
@@ -11,10 +11,10 @@ from switchboard.plugin_sdk.provider import Provider, SettingsT_co
 
 @dataclass(frozen=True, slots=True)
 class TranscriptionRequest:
-    """How one call is to be transcribed.
+    """Parameters of one call's transcription.
 
-    `language` is BCP 47 (`en-US`). `model` is the provider's own name for one, None for its default. `hints` are phrases that the agent
-    expects to hear; a provider uses them as far as it can (keyterms, a grammar) and may ignore them.
+    `language` is BCP 47 (`en-US`). `model` is the provider's own name, None for its default. `hints` are phrases that
+    the agent expects; a provider uses them if it can (as keyterms or a grammar) and may ignore them.
     """
 
     language: str = "en-US"
@@ -24,10 +24,11 @@ class TranscriptionRequest:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A piece of what the caller said.
+    """A part of the caller's words.
 
-    An interim one (`is_final` false) replaces the interim one before it. A final one will not change and is followed by new words.
-    `finalized` marks the answer to one `finalize()`: nothing of what was sent before it is still to come.
+    An interim transcript (`is_final` false) replaces the interim transcript before it. A final one does not change and
+    is followed by new words. `finalized` marks the response to one `finalize()`: all audio sent before it is
+    transcribed. `words` are timed from the start of this transcript's audio.
     """
 
     text: str
@@ -38,30 +39,38 @@ class Transcript:
 
 
 class SpeechToTextStream(ABC):
-    """One call's transcription. `send` and `finalize` are called in order by one task, the iteration is read by another."""
+    """One call's transcription. One task calls `send` and `finalize` in order; another task iterates."""
 
     @abstractmethod
     async def send(self, audio: bytes) -> None:
-        """Take audio in the provider's `audio_format`, any length. Returns soon; raises `ProviderError` when the stream is lost."""
+        """Send audio of any length in the provider's `audio_format`. Returns quickly. Raises `ProviderError` if the
+        stream is lost.
+        """
 
     @abstractmethod
     async def finalize(self) -> None:
-        """Say that the caller has stopped speaking: one `Transcript` with `finalized` must follow soon, its text empty if nothing was heard."""
+        """Signal that the caller stopped speaking.
+
+        One `Transcript` with `finalized` must follow soon, with empty text if there was no speech.
+        """
 
     @abstractmethod
     def __aiter__(self) -> AsyncIterator[Transcript]:
-        """Yield transcripts until `close()`. Raises `ProviderError` when the stream is lost."""
+        """Yield transcripts until `close()`. Raises `ProviderError` if the stream is lost."""
 
     @abstractmethod
     async def close(self) -> None:
-        """End the stream and the iteration; harmless when called twice."""
+        """End the stream and the iteration. A second call has no effect."""
 
 
 class SpeechToTextProvider(Provider[SettingsT_co]):
-    """Turns callers' audio into text. `audio_format` is what its streams take; the engine converts to it."""
+    """Transcribes callers' audio. Its streams take `audio_format`; the engine converts to it."""
 
     audio_format: ClassVar[AudioFormat] = PHONE_PCM
 
     @abstractmethod
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
-        """Open a stream for one call. Raises `ProviderError` where it cannot; the organization's next provider is then tried."""
+        """Open a stream for one call.
+
+        Raises `ProviderError` if that fails; the organization's next provider is then tried.
+        """

@@ -1,8 +1,8 @@
-"""Capability `telephony`: a carrier. The core owns routes, sockets and state; a provider translates the carrier's words into ours.
+"""Capability `telephony`: a carrier. The core owns routes and sockets; a provider translates the carrier's protocol.
 
-A call, as a carrier sees it: it is placed (`place_call`) or comes in (`IncomingCall` from `receive`, answered by `instruct`); once connected
-the carrier opens a WebSocket to the address it was given, whose messages the provider's `MediaCodec` reads and writes; what happens to
-the call is told by callbacks, which `receive` verifies and translates.
+A call is either placed (`place_call`) or announced by a callback (`IncomingCall` from `receive`, answered by
+`instruct`). Once it is connected, the carrier opens a WebSocket to the given address, whose messages the provider's
+`MediaCodec` encodes and decodes. Callbacks report the progress of the call; `receive` verifies and translates them.
 """
 
 from abc import abstractmethod
@@ -14,17 +14,23 @@ from switchboard.plugin_sdk.media import MediaCodec
 from switchboard.plugin_sdk.phone_numbers import AvailableNumber, BoughtNumber
 from switchboard.plugin_sdk.provider import Provider, ProviderError, SettingsT_co
 
-# --- what carriers tell us by callback ---
+# --- callbacks from the carrier ---
 
 AnsweredBy = Literal["human", "machine", "unknown"]
 CallOutcome = Literal["completed", "busy", "no-answer", "failed", "canceled"]
 INVALID_NUMBER: Final = "invalid_number"
-"""The code of a `ProviderError` from `place_call`, or of a `CallEnded`, that says: there is no such number. Every other code is the carrier's own."""
+"""Code of a `ProviderError` from `place_call`, or of a `CallEnded`, for a number that does not exist.
+
+All other codes are the carrier's own.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class IncomingCall:
-    """Somebody rings one of our numbers. The carrier waits for `instruct`. A `from_number` that is withheld has no `+`: `anonymous`, say."""
+    """An inbound call to one of the organization's numbers. The carrier waits for `instruct`.
+
+    A withheld `from_number` has no `+` (for example `anonymous`).
+    """
 
     carrier_call_id: str
     from_number: str
@@ -33,29 +39,35 @@ class IncomingCall:
 
 @dataclass(frozen=True, slots=True)
 class BrowserCall(IncomingCall):
-    """Somebody calls with a browser token. `to_number` is what they dialled, one of our numbers or anybody's; `from_number` the caller id that they
-    ask for, empty where they ask for none. Neither has been checked. The carrier waits for `instruct`."""
+    """A call with a browser token. The carrier waits for `instruct`.
+
+    `to_number` is the dialed number, the organization's or any other; `from_number` is the requested caller id, empty
+    if none is requested. Neither is validated.
+    """
 
     identity: str
 
 
 @dataclass(frozen=True, slots=True)
 class CallAccepted:
-    """The carrier is about to dial a call that we placed. From a carrier that `find_call` cannot ask, this is how a call is known after a crash."""
+    """The carrier is about to dial an outbound call.
+
+    For a carrier without `find_call`, this links the call to its reference after a crash.
+    """
 
     carrier_call_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class CallRinging:
-    """A call that we placed rings at its destination."""
+class CalleeRinging:
+    """An outbound call rings at its destination."""
 
     carrier_call_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class CallAnswered:
-    """A call that we placed was picked up."""
+    """An outbound call was answered."""
 
     carrier_call_id: str
     answered_by: AnsweredBy = "unknown"
@@ -63,7 +75,7 @@ class CallAnswered:
 
 @dataclass(frozen=True, slots=True)
 class MachineDetected:
-    """The carrier has found out, after the answer, that a machine answered. `beep` says that its greeting is over."""
+    """The carrier detected, after the answer, that a machine answered. `beep`: its greeting is over."""
 
     carrier_call_id: str
     beep: bool = False
@@ -71,7 +83,11 @@ class MachineDetected:
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
-    """A call is over. `error_message` and `error_code` are the carrier's own; `cost` in US dollars where the carrier tells it."""
+    """A call ended.
+
+    `error_message` and `error_code` are the carrier's own. `cost` is in US dollars, None if the carrier does not report
+    it.
+    """
 
     carrier_call_id: str
     outcome: CallOutcome
@@ -83,15 +99,15 @@ class CallEnded:
 
 @dataclass(frozen=True, slots=True)
 class RecordingReady:
-    """The carrier has recorded the call; `fetch_recording` streams it."""
+    """The carrier recorded the call; `fetch_recording` streams the recording."""
 
     carrier_call_id: str
     recording_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class TextReceived:
-    """Somebody texted one of our numbers. `opt_out` is set where the carrier itself handled a STOP or START."""
+class TextMessageReceived:
+    """An inbound text message. `opt_out` is set if the carrier itself handled a STOP, START, or HELP keyword."""
 
     carrier_text_id: str
     from_number: str
@@ -102,8 +118,11 @@ class TextReceived:
 
 
 @dataclass(frozen=True, slots=True)
-class TextStatus:
-    """A text that we sent has got on. `opted_out`: it failed because the recipient wants no texts from our number."""
+class TextMessageStatus:
+    """Delivery status of an outbound text message.
+
+    `opted_out`: it failed because the recipient opted out of messages from this number. `cost` is in US dollars.
+    """
 
     carrier_text_id: str
     status: Literal["sending", "sent", "delivered", "undelivered", "failed"]
@@ -115,29 +134,32 @@ class TextStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class TargetReady:
-    """The target of a transfer (`introduce`) has heard its introduction, and waits."""
+class TransferTargetReady:
+    """The target of a warm transfer has heard its introduction and waits to be connected."""
 
     target_call_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class TargetGone:
-    """The target of a transfer did not answer, or has hung up. Told of one that has been connected it means nothing."""
+class TransferTargetGone:
+    """The target of a warm transfer did not answer, or hung up. Ignored once the target has been connected."""
 
     target_call_id: str
     outcome: CallOutcome
 
 
-TransferEvent: TypeAlias = TargetReady | TargetGone
-CallEvent: TypeAlias = CallAccepted | CallRinging | CallAnswered | MachineDetected | CallEnded | RecordingReady
-CarrierEvent: TypeAlias = IncomingCall | CallEvent | TransferEvent | TextReceived | TextStatus
+TransferEvent: TypeAlias = TransferTargetReady | TransferTargetGone
+CallEvent: TypeAlias = CallAccepted | CalleeRinging | CallAnswered | MachineDetected | CallEnded | RecordingReady
+CarrierEvent: TypeAlias = IncomingCall | CallEvent | TransferEvent | TextMessageReceived | TextMessageStatus
 
 
 @dataclass(frozen=True, slots=True)
 class CarrierRequest:
-    """A callback as it came in. `url` is the public address that the carrier was given (scheme and host from `PUBLIC_URL`, query kept raw);
-    header names are lower-case; `path` is what follows the organization's own callback address (`""`, `"status"`)."""
+    """A callback request.
+
+    `url` is the public address that was given to the carrier (scheme and host from `PUBLIC_URL`, raw query string).
+    Header names are lower-case. `path` is the part after the organization's own callback address (`""` or `"status"`).
+    """
 
     method: str
     url: str
@@ -148,7 +170,7 @@ class CarrierRequest:
 
 @dataclass(frozen=True, slots=True)
 class CarrierReply:
-    """What the carrier gets as the HTTP answer."""
+    """HTTP response to a callback."""
 
     body: bytes = b""
     content_type: str = "text/plain; charset=utf-8"
@@ -156,36 +178,47 @@ class CarrierReply:
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
-    """A verified callback, translated: what happened, in order, and the answer. An `IncomingCall`'s answer comes from `instruct` instead."""
+class ReceivedCallback:
+    """A verified and translated callback: its events, in order, and the response.
+
+    The response to an `IncomingCall` comes from `instruct` instead.
+    """
 
     events: tuple[CarrierEvent, ...]
     reply: CarrierReply = field(default_factory=CarrierReply)
 
 
 class InvalidCallback(Exception):
-    """A callback is unsigned, altered, too old or not understood; it is answered 403 and logged. The message never holds a secret."""
+    """A callback is unsigned, altered, expired, or malformed.
+
+    The platform responds with 403 and logs the message, which never contains a secret.
+    """
 
 
-class RecipientOptedOut(ProviderError):
-    """The recipient has told the carrier that they want no texts from our number."""
+class UnsubscribedRecipient(ProviderError):
+    """The recipient has opted out, at the carrier, of text messages from this number."""
 
 
-# --- what we tell carriers ---
+# --- requests to the carrier ---
 
 
 @dataclass(frozen=True, slots=True)
 class CallbackUrls:
-    """Where a carrier reaches this organization. `events` is the base of its callbacks (a provider may append `/` and a path of its own)."""
+    """Callback addresses of this organization.
+
+    `events` is the base address; a provider may append `/` and a path of its own.
+    """
 
     events: str
 
 
 @dataclass(frozen=True, slots=True)
-class CallOrder:
-    """An outbound call. `reference` is our call's id: a carrier that can keeps it, so that `find_call` finds the call after a crash.
+class OutboundCall:
+    """An outbound call.
 
-    `media_url` is the wss:// (or ws://) address for the call's audio; it carries a token in its path and never a query string.
+    `reference` is the platform's id of the call; a carrier that can store it does, so that `find_call` finds the call
+    after a crash. `media_url` is the wss:// (or ws://) address for the call's audio, with a token in its path and never
+    a query string.
     """
 
     reference: str
@@ -200,14 +233,14 @@ class CallOrder:
 
 @dataclass(frozen=True, slots=True)
 class ConnectMedia:
-    """Answer the call and connect its audio to our socket."""
+    """Answer the call and connect its audio to the platform's socket."""
 
     media_url: str
 
 
 @dataclass(frozen=True, slots=True)
 class ForwardCall:
-    """Connect the call to another number without us."""
+    """Connect the call to another number, without the platform."""
 
     to_number: str
     caller_id: str
@@ -215,7 +248,7 @@ class ForwardCall:
 
 @dataclass(frozen=True, slots=True)
 class RejectCall:
-    """Do not answer."""
+    """Reject the call."""
 
     reason: Literal["rejected", "busy"] = "rejected"
 
@@ -224,8 +257,8 @@ Instruction: TypeAlias = ConnectMedia | ForwardCall | RejectCall
 
 
 @dataclass(frozen=True, slots=True)
-class Introduction:
-    """A person to whom a call is to be transferred, and what they are told first, in a BCP 47 language."""
+class WarmTransfer:
+    """Target of a warm transfer, and the introduction to speak to it first, in a BCP 47 language."""
 
     to_number: str
     caller_id: str
@@ -235,8 +268,8 @@ class Introduction:
 
 
 @dataclass(frozen=True, slots=True)
-class TextOrder:
-    """An outbound text. `reference` is our message's id."""
+class OutboundTextMessage:
+    """An outbound text message. `reference` is the platform's id of the message."""
 
     reference: str
     from_number: str
@@ -247,7 +280,7 @@ class TextOrder:
 
 @dataclass(frozen=True, slots=True)
 class RecordingStream:
-    """A carrier's recording on its way through. `status` is 200 or, for a range, 206 with `content_range`."""
+    """A recording streamed from the carrier. `status` is 200 or, for a range, 206 with `content_range`."""
 
     status: int
     content_type: str
@@ -258,7 +291,10 @@ class RecordingStream:
 
 @dataclass(frozen=True, slots=True)
 class BrowserToken:
-    """Lets a browser or a phone app call over the carrier. `connection` is what the carrier's client SDK needs beside the token."""
+    """A token with which a browser or app calls through the carrier.
+
+    `connection` holds what the carrier's client SDK needs besides the token.
+    """
 
     token: str
     identity: str
@@ -271,12 +307,13 @@ class BrowserToken:
 
 @dataclass(frozen=True, slots=True)
 class TelephonyCapabilities:
-    """What a carrier cannot do is said here; the core then refuses it with a clear error instead of asking.
+    """Features of a carrier. The core refuses an unsupported request with a clear error instead of asking the carrier.
 
-    Without `send_digits` keys are pressed as tones in the call's audio. `warm_transfer` is for a provider that has `introduce` and `connect`.
+    Without `send_digits`, keys are sent as tones in the call's audio. `warm_transfer`: the provider implements
+    `start_warm_transfer` and `complete_warm_transfer`.
     """
 
-    texts: bool = True
+    text_messages: bool = True
     transfer: bool = True
     warm_transfer: bool = False
     send_digits: bool = True
@@ -286,101 +323,122 @@ class TelephonyCapabilities:
 
 
 class TelephonyProvider(Provider[SettingsT_co]):
-    """A carrier. It never sees the database; what must be remembered is in the ids it gives out."""
+    """A carrier. It has no access to the database; any state it needs later must be part of the ids that it returns."""
 
     capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities()
 
     @property
     def has_browser_calling(self) -> bool:
-        """Whether `browser_token` can be asked for. For carriers whose settings may leave out what it takes."""
+        """Return whether `create_browser_token` is available. Override it if that depends on optional settings."""
         return self.capabilities.browser_calling
 
     # callbacks and media
 
     @abstractmethod
-    async def receive(self, request: CarrierRequest) -> Received:
-        """Verify a callback's signature and translate it. A repeated callback translates to the same events. Raises `InvalidCallback`."""
+    async def receive(self, request: CarrierRequest) -> ReceivedCallback:
+        """Verify a callback's signature and translate the callback.
+
+        A repeated callback translates to the same events. Raises `InvalidCallback`.
+        """
 
     @abstractmethod
     async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
-        """Say what becomes of an incoming call; the reply answers the callback that announced it. Raises `ProviderError`."""
+        """Decide an incoming call; the reply is the response to the callback that announced it. Raises `ProviderError`."""
 
     @abstractmethod
-    def media_codec(self, media_url: str) -> MediaCodec:
-        """A codec for one new media socket, opened at this address of ours.
+    def create_media_codec(self, media_url: str) -> MediaCodec:
+        """Create a codec for one new media socket, opened at `media_url`.
 
-        Where a carrier brings along to the socket what it was told with the address, `decode` raises `ValueError` for a start that does not.
+        If the carrier passes data from the call's instructions on to the socket, `decode` raises `ValueError` for a
+        start message without it.
         """
 
     # calls
 
     @abstractmethod
-    async def place_call(self, order: CallOrder) -> str:
-        """Start a call; answers the carrier's id of it at once, while it is not yet ringing.
+    async def place_call(self, order: OutboundCall) -> str:
+        """Start an outbound call and return the carrier's id at once, before the call rings.
 
-        Raises `OutcomeUnknown` where there may be a call after all, else `ProviderError`: another carrier is asked where it is retryable.
+        Raises `OutcomeUnknown` if the call may exist nevertheless, else `ProviderError`; a retryable one is tried with
+        the next carrier.
         """
 
     @abstractmethod
     async def find_call(self, reference: str) -> str | None:
-        """The carrier's id of the call placed with this reference, None if there is none (or if the carrier cannot tell). Raises `ProviderError`."""
+        """Return the carrier's id of the call placed with this reference.
+
+        None if there is no such call, or the carrier cannot tell. Raises `ProviderError`.
+        """
 
     @abstractmethod
     async def hang_up(self, carrier_call_id: str) -> None:
-        """End a call in whatever state it is; harmless for one that is over. Raises `ProviderError`."""
+        """End a call in any state; no effect on an ended call. Raises `ProviderError`."""
 
     @abstractmethod
     async def transfer(self, carrier_call_id: str, *, to_number: str, caller_id: str, callbacks: CallbackUrls) -> None:
-        """Take the call off our socket and connect it to another number. Raises `ProviderError`; the call then goes on with us."""
+        """Disconnect the call from the platform's socket and connect it to another number.
 
-    async def introduce(self, carrier_call_id: str, introduction: Introduction, callbacks: CallbackUrls) -> str:
-        """Begin a warm transfer: call its target and speak the introduction to whoever answers. Answers the carrier's id of that call at once.
-
-        The call itself stays on our socket. `TargetReady` and `TargetGone`, told at `callbacks`, say what comes of it; the core then asks to
-        `connect`, or calls it off by `hang_up` of the target's call. Raises `ProviderError`.
+        Raises `ProviderError`; the call then stays with the platform.
         """
-        raise ProviderError(f"{self.title} cannot introduce a transfer", code="unsupported", retryable=False)
 
-    async def connect(self, carrier_call_id: str, target_call_id: str) -> None:
-        """Take the call off our socket and connect it to the target that waits; either hanging up ends both. Raises as `transfer` does."""
-        raise ProviderError(f"{self.title} cannot introduce a transfer", code="unsupported", retryable=False)
+    async def start_warm_transfer(
+        self, carrier_call_id: str, introduction: WarmTransfer, callbacks: CallbackUrls
+    ) -> str:
+        """Call the target, speak the introduction to whoever answers, and return the carrier's id of that call at once.
+
+        The original call stays on the platform's socket. `TransferTargetReady` or `TransferTargetGone`, sent to
+        `callbacks`, report the result. The core then calls `complete_warm_transfer`, or cancels by `hang_up` of the
+        target's call. Raises `ProviderError`.
+        """
+        raise ProviderError(f"{self.title} does not support warm transfers", code="unsupported", retryable=False)
+
+    async def complete_warm_transfer(self, carrier_call_id: str, target_call_id: str) -> None:
+        """Disconnect the call from the platform's socket and connect it to the waiting target.
+
+        Either party hanging up ends both calls. Raises `ProviderError` as `transfer` does.
+        """
+        raise ProviderError(f"{self.title} does not support warm transfers", code="unsupported", retryable=False)
 
     @abstractmethod
     async def send_digits(self, carrier_call_id: str, digits: str) -> None:
         """Press keys in a live call (`0`-`9`, `*`, `#`; `w` waits half a second). Raises `ProviderError`."""
 
-    # texts
+    # text messages
 
     @abstractmethod
-    async def send_text(self, order: TextOrder) -> str:
-        """Send a text; answers the carrier's id of it. What becomes of it follows as `TextStatus`.
+    async def send_text_message(self, order: OutboundTextMessage) -> str:
+        """Send a text message and return the carrier's id for it. Its delivery is reported as `TextMessageStatus`.
 
-        Raises `RecipientOptedOut`, `OutcomeUnknown` where it may have been sent after all, else `ProviderError`.
+        Raises `UnsubscribedRecipient`, `OutcomeUnknown` if it may have been sent nevertheless, else `ProviderError`.
         """
 
     # numbers
 
     @abstractmethod
     async def search_numbers(self, *, country: str, area_code: str | None, limit: int) -> Sequence[AvailableNumber]:
-        """Numbers that can be bought now. `country` is ISO 3166 alpha-2. Raises `ProviderError`."""
+        """List numbers that can be bought now. `country` is ISO 3166-1 alpha-2. Raises `ProviderError`."""
 
     @abstractmethod
     async def buy_number(self, phone_number: str, callbacks: CallbackUrls) -> BoughtNumber:
-        """Buy a number and direct its calls and texts to us. Buying one that is already ours answers it again and costs nothing.
+        """Buy a number and direct its calls and text messages to the platform.
 
-        Raises `ProviderError`, not retryable where the number is taken.
+        Buying a number that the account already has returns it again at no cost. Raises `ProviderError`, not retryable
+        if the number is taken.
         """
 
     @abstractmethod
     async def release_number(self, carrier_number_id: str) -> None:
-        """Give a number back; harmless for one that is not ours any more. Raises `ProviderError`."""
+        """Release a number; no effect on a number that the account no longer has. Raises `ProviderError`."""
 
     # recordings and browsers
 
     @abstractmethod
     async def fetch_recording(self, recording_id: str, byte_range: str | None) -> RecordingStream:
-        """Stream a recording with our credentials; `byte_range` is a `Range` header to pass on. Raises `ProviderError`."""
+        """Stream a recording with the account's credentials.
+
+        `byte_range` is a `Range` header to pass on. Raises `ProviderError`.
+        """
 
     @abstractmethod
-    async def browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
-        """Mint a token with which a browser or app can call. Raises `ProviderError`."""
+    async def create_browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
+        """Create a token with which a browser or app can call. Raises `ProviderError`."""

@@ -1,4 +1,4 @@
-"""Capability `text_to_speech`: an agent's voice."""
+"""Capability `text_to_speech`: the voice of an agent."""
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Sequence
@@ -11,7 +11,11 @@ from switchboard.plugin_sdk.provider import Provider, SettingsT_co
 
 @dataclass(frozen=True, slots=True)
 class SpeechRequest:
-    """One sentence or two to be spoken. `voice_id` and `model` are the provider's own names, None for its defaults; `speed` 1.0 is normal."""
+    """One or two sentences to speak.
+
+    `voice_id` and `model` are the provider's own names, None for its defaults. `language` is BCP 47. `speed` is a
+    factor, 1.0 for normal speed.
+    """
 
     text: str
     voice_id: str | None = None
@@ -22,7 +26,9 @@ class SpeechRequest:
 
 @dataclass(frozen=True, slots=True)
 class SpeechChunk:
-    """Audio in the provider's `audio_format`, to be played after the chunk before it. `words` are timed from this chunk's start."""
+    """Audio in the provider's `audio_format`, played after the chunk before it. `words` are timed from the chunk's
+    start.
+    """
 
     audio: bytes
     words: tuple[Word, ...] = ()
@@ -30,7 +36,7 @@ class SpeechChunk:
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """A voice that `tts_voice_id` may name."""
+    """A voice that an agent's `tts_voice_id` may name."""
 
     id: str
     name: str
@@ -39,25 +45,25 @@ class Voice:
 
 
 class TextToSpeechProvider(Provider[SettingsT_co]):
-    """Speaks text. `audio_format` is what it yields; the engine converts from it."""
+    """Synthesizes speech in `audio_format`; the engine converts it to the call's format."""
 
     audio_format: ClassVar[AudioFormat] = PHONE_PCM
 
     @abstractmethod
     def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
-        """Yield the spoken text, the first chunk as early as it can be had. Closing the iterator stops the work.
+        """Yield the speech in chunks, the first as early as possible. Closing the iterator stops the synthesis.
 
-        Raises `ProviderError`; where it does so before the first chunk, or has yielded none within 0.7 seconds, the organization's next
-        provider is asked. A sentence that breaks off later is asked for once more.
+        Raises `ProviderError`. If that happens before the first chunk, or no chunk comes within 0.7 seconds, the
+        organization's next provider is asked. A sentence that breaks off later is requested once more.
         """
 
     @abstractmethod
-    async def voices(self) -> Sequence[Voice]:
+    async def list_voices(self) -> Sequence[Voice]:
         """List the voices that `SpeechRequest.voice_id` may name. Raises `ProviderError`."""
 
     async def has_voice(self, voice_id: str) -> bool:
-        """Whether an agent's `tts_voice_id` may be this. Override it where there are voices that `voices` does not list.
+        """Return whether `voice_id` exists. Override it if there are voices that `list_voices` does not list.
 
-        Raises `ProviderError` where it cannot be told; the agent is then saved unchecked.
+        Raises `ProviderError` if that cannot be determined; the agent is then saved without this check.
         """
-        return voice_id in {voice.id for voice in await self.voices()}
+        return voice_id in {voice.id for voice in await self.list_voices()}

@@ -1,4 +1,4 @@
-"""Functions that an agent's model may call during a conversation."""
+"""Tools: functions that an agent's model may call during a conversation."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from switchboard.plugin_sdk.llm import JsonObject
 
 
 class ToolParameters(BaseModel):
-    """A tool's arguments; its JSON schema is what the model sees, so give each field a description."""
+    """Arguments of a tool. The model sees their JSON schema, so give each field a description."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class ToolError(Exception):
-    """A tool failed; `message` is told to the model, never to the caller."""
+    """A tool failed. `message` is sent to the model, never spoken to the caller directly."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -26,7 +26,7 @@ class ToolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """The conversation in which a tool is called: a call, or, with `call_id` None, the texts of `conversation_id`."""
+    """The conversation in which a tool is called: a call, or, if `call_id` is None, text messages of `conversation_id`."""
 
     organization_id: UUID
     agent_id: UUID
@@ -40,7 +40,10 @@ ParametersT = TypeVar("ParametersT", bound=ToolParameters)
 
 
 class AgentTool(ABC, Generic[ParametersT]):
-    """A function that the model may call. `description` tells the model when; `time_limit_seconds` ends a slow one as failed."""
+    """A function that the model may call.
+
+    `description` tells the model when to call it. A run that takes longer than `time_limit_seconds` fails.
+    """
 
     name: ClassVar[str]
     description: ClassVar[str]
@@ -48,9 +51,9 @@ class AgentTool(ABC, Generic[ParametersT]):
     time_limit_seconds: ClassVar[float] = 10.0
 
     def schema(self) -> JsonObject:
-        """What the model is told of the arguments: a JSON schema of type object."""
+        """Return the JSON schema (of type object) of the arguments, as sent to the model."""
         return self.Parameters.model_json_schema()
 
     @abstractmethod
     async def run(self, context: ToolContext, parameters: ParametersT) -> JsonObject:
-        """Do it, and return what the model is told. Raises `ToolError`."""
+        """Run the tool and return its result for the model. Raises `ToolError`."""

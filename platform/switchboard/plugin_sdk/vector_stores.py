@@ -1,4 +1,4 @@
-"""Capability `vector_store`: where knowledge bases keep their vectors."""
+"""Capability `vector_store`: storage and search of knowledge base passages."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class ChunkMatch:
-    """A passage that answers a query. `score` is higher for better; scores of two queries do not compare."""
+    """A passage found by a search. A higher `score` is better; scores of two searches cannot be compared."""
 
     knowledge_base_id: UUID
     document_id: UUID
@@ -31,13 +31,13 @@ class ChunkMatch:
 
 
 class VectorStore(Provider[SettingsT_co]):
-    """Keeps chunks and finds them again. Every method is bound to one organization: another's chunks are never read or touched."""
+    """Stores and searches chunks. Each method is bound to one organization and never touches another one's chunks."""
 
     @abstractmethod
     async def put(self, organization_id: UUID, model: str, chunks: Sequence[Chunk]) -> None:
-        """Keep these chunks; those of the same documents that were kept before are replaced. Visible to `search` when it returns.
+        """Store chunks, replacing earlier chunks of the same documents. `search` finds them when this returns.
 
-        `model` names the embedding model; vectors of two models are kept apart. Raises `ProviderError`.
+        `model` names the embedding model; vectors of two models are stored separately. Raises `ProviderError`.
         """
 
     @abstractmethod
@@ -51,18 +51,27 @@ class VectorStore(Provider[SettingsT_co]):
         knowledge_base_ids: Sequence[UUID] | None,
         limit: int,
     ) -> Sequence[ChunkMatch]:
-        """Find the best chunks for a query (its text and its vector), best first. None for `knowledge_base_ids` is all. Raises `ProviderError`."""
+        """Return the best chunks for a query, best first, by its text and its vector.
+
+        `knowledge_base_ids` None searches all knowledge bases. Raises `ProviderError`.
+        """
 
     @abstractmethod
     async def delete_document(self, organization_id: UUID, document_id: UUID) -> None:
-        """Forget a document's chunks; harmless where there are none. Raises `ProviderError`."""
+        """Delete a document's chunks; no effect if there are none. Raises `ProviderError`."""
 
     @abstractmethod
     async def delete_knowledge_base(
         self, organization_id: UUID, knowledge_base_id: UUID, *, model: str | None = None
     ) -> None:
-        """Forget a knowledge base's chunks, those of one model only where it is named; harmless where there are none. Raises `ProviderError`."""
+        """Delete a knowledge base's chunks; no effect if there are none.
+
+        With `model`, only chunks of that embedding model are deleted. Raises `ProviderError`.
+        """
 
     @abstractmethod
     async def maintain(self, organization_id: UUID) -> None:
-        """Compact and index what has grown. Called in a worker a minute after a change, while others read and write. Raises `ProviderError`."""
+        """Compact and index new data.
+
+        Called in a worker one minute after a change, during reads and writes. Raises `ProviderError`.
+        """

@@ -21,13 +21,14 @@ CHECK_SECONDS = 10.0
 ProviderT = TypeVar("ProviderT", bound=Provider[Any])
 _loading = threading.Lock()
 LATE: Final = (
-    "openai.resources", "litellm.litellm_core_utils.default_encoding", "anyio._backends._asyncio", "litellm._service_logger",
-    "litellm.proxy.openai_files_endpoints.common_utils", "litellm.llms.fal_ai.chat.transformation", "litellm.llms.edenai.chat.transformation",
+    "openai.resources", "litellm.litellm_core_utils.default_encoding", "anyio._backends._asyncio",
+    "litellm._service_logger", "litellm.proxy.openai_files_endpoints.common_utils",
+    "litellm.llms.fal_ai.chat.transformation", "litellm.llms.edenai.chat.transformation",
 )  # fmt: skip
 """What LiteLLM would import with the first request: more than a second, in which the process holds no other call either."""
 
 
-class VendorSettings(ProviderSettings):
+class LiteLLMSettings(ProviderSettings):
     """`api_key` where the vendor wants one; `base_url` for a server or region of your own; `model` where an agent names none.
 
     `api_version` is Azure's.
@@ -66,12 +67,12 @@ def _locked() -> Any:
         return _imported()
 
 
-async def library() -> Any:
+async def load_litellm() -> Any:
     """LiteLLM, at once where it is loaded."""
     return _imported() if _imported.cache_info().currsize else await asyncio.to_thread(_locked)
 
 
-def arguments(vendor: Vendor, settings: VendorSettings, model: str) -> dict[str, object]:
+def build_arguments(vendor: Vendor, settings: LiteLLMSettings, model: str) -> dict[str, object]:
     """What every request to a vendor carries. Retries are ours, not the library's."""
     key = settings.api_key.get_secret_value() if settings.api_key else None
     given: Mapping[str, object | None] = {
@@ -85,7 +86,7 @@ def arguments(vendor: Vendor, settings: VendorSettings, model: str) -> dict[str,
     return {name: value for name, value in given.items() if value is not None}
 
 
-def provider_error(vendor: Vendor, settings: VendorSettings, error: Exception) -> ProviderError:
+def translate_error(vendor: Vendor, settings: LiteLLMSettings, error: Exception) -> ProviderError:
     """A library's error as ours, the key taken out of its words."""
     status = getattr(error, "status_code", None)
     message = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -95,7 +96,9 @@ def provider_error(vendor: Vendor, settings: VendorSettings, error: Exception) -
     return ProviderError(f"{vendor.title}: {message}", code=str(status) if status else None, retryable=retryable)
 
 
-def known_cost(litellm: Any, vendor: Vendor, model: str, *, input_tokens: int, output_tokens: int = 0) -> float | None:
+def calculate_cost(
+    litellm: Any, vendor: Vendor, model: str, *, input_tokens: int, output_tokens: int = 0
+) -> float | None:
     """US dollars from LiteLLM's price map, None where it lacks the model."""
     with suppress(Exception):  # such a model raises a plain Exception
         return float(
@@ -108,7 +111,7 @@ def known_cost(litellm: Any, vendor: Vendor, model: str, *, input_tokens: int, o
     return None
 
 
-def require_key(vendor: Vendor, settings: VendorSettings) -> None:
+def require_key(vendor: Vendor, settings: LiteLLMSettings) -> None:
     """Raises `ProviderError` where a key is needed and missing."""
     if vendor.needs_key and settings.api_key is None:
         raise ProviderError(
@@ -124,7 +127,7 @@ class _Models(BaseModel):
     data: list[_Named]
 
 
-async def list_models(vendor: Vendor, settings: VendorSettings) -> list[str]:
+async def list_models(vendor: Vendor, settings: LiteLLMSettings) -> list[str]:
     """Ask an OpenAI-compatible server for its models; none of a list in another form. Raises `ProviderError`."""
     headers = {"Authorization": f"Bearer {settings.api_key.get_secret_value()}"} if settings.api_key else {}
     url = f"{(settings.base_url or '').rstrip('/')}/models"
@@ -144,15 +147,15 @@ async def list_models(vendor: Vendor, settings: VendorSettings) -> list[str]:
         raise ProviderError(f"{vendor.title} cannot be reached at {settings.base_url}: {error}") from error
 
 
-class OverLiteLLM(Provider[VendorSettings]):
+class LiteLLMProvider(Provider[LiteLLMSettings]):
     """What every capability of a vendor over LiteLLM has in common."""
 
-    Settings = VendorSettings
+    Settings = LiteLLMSettings
     vendor: Vendor
 
     async def open(self) -> None:
         require_key(self.vendor, self.settings)
-        await library()
+        await load_litellm()
 
     async def check(self) -> None:
         """List the vendor's models where it is OpenAI's way of doing so: costs nothing and needs the key."""
@@ -161,7 +164,7 @@ class OverLiteLLM(Provider[VendorSettings]):
             await list_models(self.vendor, self.settings)
 
 
-def of_vendor(kind: type[ProviderT], vendor: Vendor) -> type[ProviderT]:
+def create_vendor_class(kind: type[ProviderT], vendor: Vendor) -> type[ProviderT]:
     """The class of a vendor's provider."""
     name = f"{vendor.name.title().replace('_', '')}{kind.__name__.removeprefix('Vendor')}"
     return type(name, (kind,), {"name": vendor.name, "title": vendor.title, "vendor": vendor, "__doc__": kind.__doc__})

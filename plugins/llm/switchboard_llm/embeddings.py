@@ -8,35 +8,35 @@ from typing import Literal
 from switchboard.plugin_sdk import EmbeddingProvider, Embeddings
 
 from switchboard_llm.client import (
-    OverLiteLLM,
-    VendorSettings,
-    arguments,
-    known_cost,
-    library,
-    of_vendor,
-    provider_error,
+    LiteLLMProvider,
+    LiteLLMSettings,
+    build_arguments,
+    calculate_cost,
+    create_vendor_class,
+    load_litellm,
+    translate_error,
 )
 from switchboard_llm.vendors import VENDORS
 
 
-class VendorEmbedding(OverLiteLLM, EmbeddingProvider[VendorSettings]):
+class VendorEmbedding(LiteLLMProvider, EmbeddingProvider[LiteLLMSettings]):
     """A vendor's embeddings over LiteLLM."""
 
     async def embed(
         self, texts: Sequence[str], *, purpose: Literal["document", "query"], model: str | None = None
     ) -> Embeddings:
-        litellm = await library()
+        litellm = await load_litellm()
         vendor = replace(self.vendor, route=self.vendor.embedding_route or self.vendor.route)
         name = model or self.settings.embedding_model or self.vendor.embedding_model or ""
         try:
             response = await litellm.aembedding(
-                **arguments(vendor, self.settings, name), input=list(texts), encoding_format="float"
+                **build_arguments(vendor, self.settings, name), input=list(texts), encoding_format="float"
             )
         except litellm.exceptions.openai.OpenAIError as error:
-            raise provider_error(self.vendor, self.settings, error) from error
+            raise translate_error(self.vendor, self.settings, error) from error
         rows = sorted(response.data, key=lambda row: row["index"])
         tokens = response.usage.prompt_tokens or 0
-        cost = known_cost(litellm, vendor, name, input_tokens=tokens)
+        cost = calculate_cost(litellm, vendor, name, input_tokens=tokens)
         return Embeddings(name, tuple(_unit(row["embedding"]) for row in rows), tokens, cost)
 
 
@@ -45,4 +45,4 @@ def _unit(vector: Sequence[float]) -> tuple[float, ...]:
     return tuple(part / length for part in vector)
 
 
-EMBEDDINGS = [of_vendor(VendorEmbedding, vendor) for vendor in VENDORS if vendor.embedding_model is not None]
+EMBEDDINGS = [create_vendor_class(VendorEmbedding, vendor) for vendor in VENDORS if vendor.embedding_model is not None]

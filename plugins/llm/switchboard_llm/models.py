@@ -22,28 +22,28 @@ from switchboard.plugin_sdk import (
 )
 
 from switchboard_llm.client import (
-    OverLiteLLM,
-    VendorSettings,
-    arguments,
-    known_cost,
-    library,
+    LiteLLMProvider,
+    LiteLLMSettings,
+    build_arguments,
+    calculate_cost,
+    create_vendor_class,
     list_models,
-    of_vendor,
-    provider_error,
+    load_litellm,
+    translate_error,
 )
 from switchboard_llm.vendors import VENDORS, Vendor
 
 FENCED: Final = re.compile(r"\s*```(?:json)?\s*(.*?)\s*```\s*", re.DOTALL)
 
 
-class VendorModel(OverLiteLLM, LLMProvider[VendorSettings]):
+class VendorModel(LiteLLMProvider, LLMProvider[LiteLLMSettings]):
     """A vendor's models over LiteLLM, streaming."""
 
-    async def models(self) -> Sequence[str]:
+    async def list_models(self) -> Sequence[str]:
         """What a server of OpenAI's protocol lists; of a vendor, the models for chats that LiteLLM has prices of."""
         if self.settings.base_url is not None:
             return await list_models(self.vendor, self.settings)
-        prices: dict[str, dict[str, object]] = (await library()).model_cost
+        prices: dict[str, dict[str, object]] = (await load_litellm()).model_cost
         chats = [
             name
             for name, about in prices.items()
@@ -52,17 +52,17 @@ class VendorModel(OverLiteLLM, LLMProvider[VendorSettings]):
         return sorted({name.removeprefix(f"{self.vendor.route}/") for name in chats if not name.startswith("ft:")})
 
     async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
-        litellm = await library()
+        litellm = await load_litellm()
         model = request.model or self.settings.model or self.vendor.default_model
         gathered, answer = _Gathered(model), ""
         try:
             async with asyncio.timeout(request.timeout_seconds):
                 stream = await litellm.acompletion(
-                    **arguments(self.vendor, self.settings, model), **_body(self.vendor, request)
+                    **build_arguments(self.vendor, self.settings, model), **_body(self.vendor, request)
                 )
             try:
                 async for chunk in stream:
-                    for text in gathered.take(chunk):
+                    for text in gathered.add_chunk(chunk):
                         if request.response_schema is None:
                             yield TextDelta(text)
                         answer += text
@@ -78,7 +78,7 @@ class VendorModel(OverLiteLLM, LLMProvider[VendorSettings]):
                 f"{self.vendor.title} did not answer within {request.timeout_seconds:.0f} seconds"
             ) from None
         except litellm.exceptions.openai.OpenAIError as error:
-            raise provider_error(self.vendor, self.settings, error) from error
+            raise translate_error(self.vendor, self.settings, error) from error
         if request.response_schema is not None:
             # Models that no schema holds like to put their JSON between fences, as in Markdown.
             fenced = FENCED.fullmatch(answer)
@@ -98,7 +98,7 @@ class _Gathered:
     input_tokens: int = 0
     output_tokens: int = 0
 
-    def take(self, chunk: Any) -> list[str]:
+    def add_chunk(self, chunk: Any) -> list[str]:
         """Keep a chunk's parts; answers its text, an empty one where the model works on what is not to be heard yet."""
         if (usage := getattr(chunk, "usage", None)) is not None:
             self.input_tokens, self.output_tokens = usage.prompt_tokens or 0, usage.completion_tokens or 0
@@ -130,7 +130,9 @@ class _Gathered:
 
     def usage(self, litellm: Any, vendor: Vendor) -> ModelUsage:
         """What was used; the cost from LiteLLM's price map where it has the model."""
-        cost = known_cost(litellm, vendor, self.model, input_tokens=self.input_tokens, output_tokens=self.output_tokens)
+        cost = calculate_cost(
+            litellm, vendor, self.model, input_tokens=self.input_tokens, output_tokens=self.output_tokens
+        )
         return ModelUsage(self.model, self.input_tokens, self.output_tokens, cost)
 
 
@@ -210,4 +212,4 @@ def _message(message: Message) -> dict[str, object]:
     return written
 
 
-MODELS = [of_vendor(VendorModel, vendor) for vendor in VENDORS]
+MODELS = [create_vendor_class(VendorModel, vendor) for vendor in VENDORS]

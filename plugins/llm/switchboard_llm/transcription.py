@@ -8,9 +8,16 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from switchboard.plugin_sdk import PHONE_PCM, SpeechToTextProvider, SpeechToTextStream, Transcript, TranscriptionRequest
-from switchboard.plugin_sdk.languages import single_language
+from switchboard.plugin_sdk.languages import get_single_language
 
-from switchboard_llm.client import OverLiteLLM, VendorSettings, arguments, library, of_vendor, provider_error
+from switchboard_llm.client import (
+    LiteLLMProvider,
+    LiteLLMSettings,
+    build_arguments,
+    create_vendor_class,
+    load_litellm,
+    translate_error,
+)
 from switchboard_llm.vendors import VENDORS, Vendor
 
 ANSWER_SECONDS: Final = 10.0
@@ -22,7 +29,7 @@ MOST_HINTS: Final = 50
 class _Stream(SpeechToTextStream):
     """Keeps an utterance until it is over; there are no interim words."""
 
-    def __init__(self, vendor: Vendor, settings: VendorSettings, request: TranscriptionRequest) -> None:
+    def __init__(self, vendor: Vendor, settings: LiteLLMSettings, request: TranscriptionRequest) -> None:
         self._vendor = vendor
         self._settings = settings
         self._request = request
@@ -44,12 +51,12 @@ class _Stream(SpeechToTextStream):
         self._utterances.put_nowait(None)
 
     async def _transcribed(self, audio: bytes) -> str:
-        litellm = await library()
+        litellm = await load_litellm()
         model = self._request.model or self._settings.model or self._vendor.transcription_model or ""
-        given = arguments(self._vendor, self._settings, model)
+        given = build_arguments(self._vendor, self._settings, model)
         if self._request.hints:
             given["prompt"] = ", ".join(self._request.hints[:MOST_HINTS])
-        if (language := single_language(self._request.language)) is not None:
+        if (language := get_single_language(self._request.language)) is not None:
             given["language"] = language
         try:
             answer = await litellm.atranscription(
@@ -59,7 +66,7 @@ class _Stream(SpeechToTextStream):
                 timeout=ANSWER_SECONDS,
             )
         except litellm.exceptions.openai.OpenAIError as error:
-            raise provider_error(self._vendor, self._settings, error) from error
+            raise translate_error(self._vendor, self._settings, error) from error
         return (answer.text or "").strip()
 
 
@@ -76,7 +83,7 @@ def _wav(audio: bytes) -> bytes:
     return buffer.getvalue()
 
 
-class VendorTranscriber(OverLiteLLM, SpeechToTextProvider[VendorSettings]):
+class VendorTranscriber(LiteLLMProvider, SpeechToTextProvider[LiteLLMSettings]):
     """A vendor's transcription over LiteLLM, an utterance at a time."""
 
     audio_format = PHONE_PCM
@@ -85,4 +92,6 @@ class VendorTranscriber(OverLiteLLM, SpeechToTextProvider[VendorSettings]):
         return _Stream(self.vendor, self.settings, request)
 
 
-TRANSCRIBERS = [of_vendor(VendorTranscriber, vendor) for vendor in VENDORS if vendor.transcription_model is not None]
+TRANSCRIBERS = [
+    create_vendor_class(VendorTranscriber, vendor) for vendor in VENDORS if vendor.transcription_model is not None
+]

@@ -10,7 +10,7 @@ import aiohttp
 from pydantic import BaseModel
 from switchboard.plugin_sdk import AudioFormat, ProviderError, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice
 
-from switchboard_llm.client import RETRYABLE, VendorSettings, list_models, of_vendor, require_key
+from switchboard_llm.client import RETRYABLE, LiteLLMSettings, create_vendor_class, list_models, require_key
 from switchboard_llm.vendors import VENDORS, Vendor
 
 OPENAI: Final = "https://api.openai.com/v1"
@@ -34,7 +34,7 @@ CONNECT_SECONDS: Final = 5.0
 SILENCE_SECONDS: Final = 20.0
 
 
-class VoiceSettings(VendorSettings):
+class VoiceSettings(LiteLLMSettings):
     """`voice_id` is used where an agent names none."""
 
     voice_id: str = "alloy"
@@ -106,7 +106,7 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
         except (aiohttp.ClientError, TimeoutError) as error:
             raise self._unreachable(error) from error
 
-    async def voices(self) -> Sequence[Voice]:
+    async def list_voices(self) -> Sequence[Voice]:
         """OpenAI's own by name; of other servers those that they list, which many cannot."""
         if self.vendor.name == "openai":
             return [Voice(name, name.title(), "") for name in OPENAI_VOICES]
@@ -155,4 +155,4 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
         )
 
 
-VOICES = [of_vendor(VendorVoice, vendor) for vendor in VENDORS if vendor.speech_model is not None]
+VOICES = [create_vendor_class(VendorVoice, vendor) for vendor in VENDORS if vendor.speech_model is not None]

@@ -8,10 +8,10 @@ import pytest_asyncio
 from pydantic import SecretStr
 from switchboard.plugin_sdk import ProviderError, SpeechRequest, Transcript, TranscriptionRequest
 from switchboard.plugin_sdk.testing import SpeechToTextContract, TextToSpeechContract
-from switchboard_llm.client import VendorSettings
+from switchboard_llm.client import LiteLLMSettings
 from switchboard_llm.transcription import TRANSCRIBERS, VendorTranscriber
 from switchboard_llm.voices import VOICES, VendorVoice, VoiceSettings
-from switchboard_offline.espeak import speak
+from switchboard_offline.espeak import speak_text
 
 from tests.speech.openai import OpenAI
 from tests.speech.vendor import KEY, PHRASES, SENTENCE
@@ -31,7 +31,7 @@ async def server() -> AsyncIterator[OpenAI]:
 
 def transcriber(server: OpenAI, *, key: str = KEY) -> VendorTranscriber:
     kind = next(kind for kind in TRANSCRIBERS if kind.name == "openai_compatible")
-    return kind(VendorSettings(api_key=SecretStr(key), base_url=f"{server.address}/v1", model="whisper"))
+    return kind(LiteLLMSettings(api_key=SecretStr(key), base_url=f"{server.address}/v1", model="whisper"))
 
 
 def voice(base_url: str | None, *, key: str = KEY, name: str = "openai_compatible") -> VendorVoice:
@@ -46,7 +46,7 @@ class TestTranscriptions(SpeechToTextContract[VendorTranscriber]):
 
     @pytest.fixture
     def utterance(self) -> tuple[bytes, str]:
-        return speak(SENTENCE), SENTENCE
+        return speak_text(SENTENCE), SENTENCE
 
     @pytest.fixture
     def transcription(self) -> TranscriptionRequest:
@@ -61,7 +61,7 @@ class TestSpeech(TextToSpeechContract[VendorVoice]):
 
 async def heard(provider: VendorTranscriber, request: TranscriptionRequest) -> Transcript:
     stream = await provider.transcribe(request)
-    await stream.send(speak(SENTENCE))
+    await stream.send(speak_text(SENTENCE))
     await stream.finalize()
     async with asyncio.timeout(30):
         return await anext(aiter(stream))
@@ -106,12 +106,12 @@ async def test_a_server_that_lists_no_voices_says_so(server: OpenAI) -> None:
     speaking = voice(f"{server.address}/v1")
     await speaking.open()
     with pytest.raises(ProviderError, match="does not list"):
-        await speaking.voices()
+        await speaking.list_voices()
     await speaking.close()
 
 
 async def test_openai_has_its_voices_and_an_unknown_server_needs_an_address() -> None:
-    assert "alloy" in {found.id for found in await voice(None, name="openai").voices()}
+    assert "alloy" in {found.id for found in await voice(None, name="openai").list_voices()}
     with pytest.raises(ProviderError, match="base_url"):
         await voice(None).open()
 

@@ -11,7 +11,7 @@ import pytest_asyncio
 from pydantic import JsonValue, SecretStr
 from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, ProviderError, TextDelta, ToolCall, ToolSpec
 from switchboard.plugin_sdk.testing import EmbeddingContract, LLMContract
-from switchboard_llm.client import VendorSettings, library
+from switchboard_llm.client import LiteLLMSettings, load_litellm
 from switchboard_llm.embeddings import EMBEDDINGS, VendorEmbedding
 from switchboard_llm.models import MODELS, VendorModel
 
@@ -37,7 +37,7 @@ def base_url(server: ChatServer) -> str:
 
 def model(base_url: str, *, key: str | None = KEY, name: str = "openai_compatible") -> VendorModel:
     kind = next(kind for kind in MODELS if kind.name == name)
-    return kind(VendorSettings(api_key=SecretStr(key) if key else None, base_url=base_url, model="m"))
+    return kind(LiteLLMSettings(api_key=SecretStr(key) if key else None, base_url=base_url, model="m"))
 
 
 def ask(text: str, **options: object) -> ChatRequest:
@@ -58,7 +58,7 @@ class TestEmbeddings(EmbeddingContract[VendorEmbedding]):
     @pytest.fixture
     def provider(self, base_url: str) -> VendorEmbedding:
         kind = next(kind for kind in EMBEDDINGS if kind.name == "openai_compatible")
-        return kind(VendorSettings(api_key=SecretStr(KEY), base_url=base_url, embedding_model="e"))
+        return kind(LiteLLMSettings(api_key=SecretStr(KEY), base_url=base_url, embedding_model="e"))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ async def test_embeddings_tell_what_they_cost_where_the_price_map_has_them(
     base_url: str, vendor: str, name: str, cost: float | None
 ) -> None:
     kind = next(kind for kind in EMBEDDINGS if kind.name == vendor)
-    found = await kind(VendorSettings(api_key=SecretStr(KEY), base_url=base_url, embedding_model=name)).embed(
+    found = await kind(LiteLLMSettings(api_key=SecretStr(KEY), base_url=base_url, embedding_model=name)).embed(
         ["one"], purpose="query"
     )
     assert (found.input_tokens, found.cost) == (3, pytest.approx(cost) if cost else None)
@@ -79,7 +79,7 @@ async def test_calls_that_all_come_at_one_index_are_told_apart(server: ChatServe
     kind = next(kind for kind in MODELS if kind.name == "openai_compatible")
     events = [
         event
-        async for event in kind(VendorSettings(base_url=server.base_url, api_key=KEY, model="m")).chat(ask("weather"))
+        async for event in kind(LiteLLMSettings(base_url=server.base_url, api_key=KEY, model="m")).chat(ask("weather"))
     ]
     calls = [event for event in events if isinstance(event, ToolCall)]
     assert [(call.name, call.arguments) for call in calls] == [
@@ -91,7 +91,7 @@ async def test_calls_that_all_come_at_one_index_are_told_apart(server: ChatServe
 
 async def test_ollama_embeds(server: ChatServer) -> None:
     kind = next(kind for kind in EMBEDDINGS if kind.name == "ollama")
-    found = await kind(VendorSettings(base_url=server.base_url.removesuffix("/v1"))).embed(
+    found = await kind(LiteLLMSettings(base_url=server.base_url.removesuffix("/v1"))).embed(
         ["one", "three"], purpose="document"
     )
     assert (found.model, len(found.vectors), found.input_tokens) == ("nomic-embed-text", 2, 3)
@@ -125,9 +125,14 @@ async def test_a_tool_call_that_is_no_object_is_a_provider_error(
 
 
 TALK = (
-    Message("system", "Be brief."), Message("system", "Known."), Message("assistant", "Hello."), Message("user", "hello"),
-    Message("assistant", "", tool_calls=(ToolCall("1", "weather", {}),)), Message("tool", "{}", tool_call_id="1"), Message("system", "It failed."),
-)  # fmt: skip
+    Message("system", "Be brief."),
+    Message("system", "Known."),
+    Message("assistant", "Hello."),
+    Message("user", "hello"),
+    Message("assistant", "", tool_calls=(ToolCall("1", "weather", {}),)),
+    Message("tool", "{}", tool_call_id="1"),
+    Message("system", "It failed."),
+)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +158,7 @@ async def test_a_server_that_counts_no_tokens_has_nobody_else_asked(
 ) -> None:
     """For a model that is called Llama LiteLLM would fetch a tokenizer from Hugging Face, and hold the event loop for as long as that takes."""
     server.counts, asked = False, list[str]()
-    monkeypatch.setattr((await library()).utils, "_return_huggingface_tokenizer", asked.append)
+    monkeypatch.setattr((await load_litellm()).utils, "_return_huggingface_tokenizer", asked.append)
     request = replace(ask("hello"), model="llama-3.3-70b-instruct")
     assert (
         "".join([event.text async for event in model(base_url).chat(request) if isinstance(event, TextDelta)])
@@ -238,9 +243,9 @@ async def test_the_connection_is_kept_where_an_answer_ends_late(server: ChatServ
 
 
 async def test_a_servers_models_and_a_vendors_are_listed(base_url: str) -> None:
-    assert await model(base_url).models() == ["llama", "qwen"]
-    vendor = next(kind for kind in MODELS if kind.name == "anthropic")(VendorSettings(api_key=SecretStr(KEY)))
-    assert vendor.vendor.default_model in await vendor.models()
+    assert await model(base_url).list_models() == ["llama", "qwen"]
+    vendor = next(kind for kind in MODELS if kind.name == "anthropic")(LiteLLMSettings(api_key=SecretStr(KEY)))
+    assert vendor.vendor.default_model in await vendor.list_models()
 
 
 async def test_check_accepts_a_good_key_and_refuses_a_bad_one(base_url: str) -> None:
@@ -252,4 +257,4 @@ async def test_check_accepts_a_good_key_and_refuses_a_bad_one(base_url: str) -> 
 async def test_a_vendor_that_needs_a_key_says_so() -> None:
     kind = next(kind for kind in MODELS if kind.name == "anthropic")
     with pytest.raises(ProviderError, match="API key"):
-        await kind(VendorSettings()).open()
+        await kind(LiteLLMSettings()).open()

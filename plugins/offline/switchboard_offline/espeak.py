@@ -104,7 +104,7 @@ class _Espeak:
         name = self._identifiers.get(language, language) + plus + variant
         return bool(self._library.espeak_SetVoiceByName(name.encode()) == 0)
 
-    def voices(self) -> list[Voice]:
+    def list_voices(self) -> list[Voice]:
         """The voices of every language."""
         return list({voice.id: voice for voice, _ in self._listed()}.values())
 
@@ -150,7 +150,7 @@ def _espeak() -> _Espeak:
         return _loaded()
 
 
-def speak(text: str, *, voice: str = DEFAULT_VOICE, speed: float = 1.0, sample_rate: int = 8000) -> bytes:
+def speak_text(text: str, *, voice: str = DEFAULT_VOICE, speed: float = 1.0, sample_rate: int = 8000) -> bytes:
     """Speak a text: 16-bit little-endian mono samples at the rate asked for. Raises `ProviderError` for an unknown voice."""
     samples, _ = _espeak().synthesize(text, voice, speed)
     return _resampled(samples, sample_rate)
@@ -178,7 +178,7 @@ class EspeakTextToSpeech(TextToSpeechProvider[ProviderSettings]):
     audio_format = PHONE_PCM
 
     async def check(self) -> None:
-        if not await asyncio.to_thread(speak, "check"):
+        if not await asyncio.to_thread(speak_text, "check"):
             raise ProviderError("espeak-ng makes no sound", retryable=False)
 
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
@@ -190,8 +190,8 @@ class EspeakTextToSpeech(TextToSpeechProvider[ProviderSettings]):
         for start in range(CHUNK_BYTES, len(audio), CHUNK_BYTES):
             yield SpeechChunk(audio[start : start + CHUNK_BYTES])
 
-    async def voices(self) -> Sequence[Voice]:
-        return await asyncio.to_thread(_espeak().voices)
+    async def list_voices(self) -> Sequence[Voice]:
+        return await asyncio.to_thread(_espeak().list_voices)
 
     async def has_voice(self, voice_id: str) -> bool:
         return await asyncio.to_thread(_espeak().has, voice_id)

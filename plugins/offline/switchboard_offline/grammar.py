@@ -10,7 +10,7 @@ MAX_PHRASES = 400
 MAX_WORDS = 20
 
 
-def spoken_words(text: str) -> tuple[str, ...]:
+def split_spoken_words(text: str) -> tuple[str, ...]:
     """A text as words of the dictionary: lower case, without punctuation, digits spelt out."""
     spelled = re.sub(r"\d", lambda digit: f" {DIGITS[digit[0]]} ", text.lower().replace("’", "'"))
     return tuple(word.strip("'") for word in re.findall(r"[a-z']+", spelled) if word.strip("'"))
@@ -23,7 +23,7 @@ class PhraseGrammar:
         """Phrases with a word that the dictionary lacks are left out."""
         self._phrases: dict[tuple[str, ...], str] = {}
         for hint in hints:
-            words = spoken_words(hint)
+            words = split_spoken_words(hint)
             if 0 < len(words) <= MAX_WORDS and all(map(pronounceable, words)) and len(self._phrases) < MAX_PHRASES:
                 self._phrases.setdefault(words, hint.strip())
 

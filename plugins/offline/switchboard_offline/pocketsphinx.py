@@ -22,7 +22,7 @@ from switchboard.plugin_sdk import (
     TranscriptionRequest,
 )
 
-from switchboard_offline.recognition import prepare, recognize
+from switchboard_offline.recognition import load_models, recognize
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -49,7 +49,7 @@ def _end_with(parent: int) -> None:
     os._exit(0)
 
 
-async def hear(audio: bytes, hints: tuple[str, ...]) -> str:
+async def recognize_speech(audio: bytes, hints: tuple[str, ...]) -> str:
     """What was said in 8 kHz PCM: `recognize`, elsewhere."""
     return await _elsewhere(recognize, audio, hints)
 
@@ -90,7 +90,7 @@ class _Stream(SpeechToTextStream):
 
     async def __aiter__(self) -> AsyncIterator[Transcript]:
         while (audio := await self._utterances.get()) is not None:
-            yield Transcript(await hear(audio, self._hints), is_final=True, finalized=True)
+            yield Transcript(await recognize_speech(audio, self._hints), is_final=True, finalized=True)
 
     async def close(self) -> None:
         self._utterances.put_nowait(None)
@@ -106,13 +106,13 @@ class PocketsphinxSpeechToText(SpeechToTextProvider[ProviderSettings]):
     async def open(self) -> None:
         # Nobody waits for them: the first words are to be recognized after the greeting only.
         for _ in range(PROCESSES):
-            _begin(prepare, ())
+            _begin(load_models, ())
 
     async def check(self) -> None:
-        await _elsewhere(prepare, ())
+        await _elsewhere(load_models, ())
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
         if not request.language.lower().startswith("en"):
             raise ProviderError(f"pocketsphinx understands English only, not {request.language}", retryable=False)
-        await _elsewhere(prepare, request.hints)
+        await _elsewhere(load_models, request.hints)
         return _Stream(request.hints)

@@ -45,7 +45,7 @@ class _Hearing(NamedTuple):
         return _Prepared(wide, len(speech) / PHONE_RATE)
 
 
-HEARINGS = (
+LISTENING_MODES = (
     _Hearing(800, 8, 1.0),
     _Hearing(800, 30, 1.0),
     _Hearing(1600, 8, 1.0),
@@ -104,7 +104,7 @@ def _with_language_model() -> _Recognizer:
     return _Recognizer(None)
 
 
-def prepare(hints: tuple[str, ...]) -> None:
+def load_models(hints: tuple[str, ...]) -> None:
     """Load what an utterance with these hints needs: half a second the first time."""
     _with_phrases(hints)
     _with_language_model()
@@ -119,9 +119,9 @@ def recognize(audio: bytes, hints: tuple[str, ...]) -> str:
     first, last = int(voiced[0]), int(voiced[-1])
     recognizer = _with_phrases(hints)
     if recognizer.grammar:
-        for hearing in HEARINGS:
+        for hearing in LISTENING_MODES:
             heard = hearing.prepare(samples, first, last)
             if phrases := recognizer.phrases(heard.wide, heard.seconds):
                 return " ".join(phrases)
-    wide = HEARINGS[0].prepare(samples, first, last).wide
+    wide = LISTENING_MODES[0].prepare(samples, first, last).wide
     return " ".join(word for word in _with_language_model().words(wide) if word[0] not in "<[")

@@ -66,7 +66,7 @@ COMMON = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class ScriptedCall:
     """A tool to call."""
 
     name: str
@@ -74,34 +74,34 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ScriptedRule:
     """What to say and which tools to call, when one of the phrases was said; without phrases, otherwise."""
 
     phrases: tuple[str, ...]
     say: str
-    calls: tuple[Action, ...]
+    calls: tuple[ScriptedCall, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
     """A prompt, read: its rules, what it does otherwise, and the sentences of everything else."""
 
-    rules: tuple[Rule, ...]
-    otherwise: Rule | None
+    rules: tuple[ScriptedRule, ...]
+    otherwise: ScriptedRule | None
     sentences: tuple[str, ...]
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """A text's words, lower case, without punctuation."""
     return re.findall(r"[\w']+", text.lower().replace("’", "'"))
 
 
-def telling(text: str) -> set[str]:
+def extract_keywords(text: str) -> set[str]:
     """The words that tell what a text is about, without their endings."""
-    return {re.sub(r"(ing|ed|es|s)$", "", word) for word in words(text) if word not in COMMON and len(word) > 1}
+    return {re.sub(r"(ing|ed|es|s)$", "", word) for word in split_words(text) if word not in COMMON and len(word) > 1}
 
 
-def read(prompt: str) -> Script:
+def parse_prompt(prompt: str) -> Script:
     """Read a prompt; a line that is no rule is knowledge."""
     rules, otherwise, rest = [], None, []
     for line in prompt.splitlines():
@@ -116,39 +116,41 @@ def read(prompt: str) -> Script:
     return Script(tuple(rules), otherwise, tuple(sentence.strip() for sentence in sentences if sentence.strip()))
 
 
-def best_rule(rules: Sequence[Rule], said: str) -> Rule | None:
+def find_best_rule(rules: Sequence[ScriptedRule], said: str) -> ScriptedRule | None:
     """The rule that fits best: all words of a phrase were said, or most of its telling ones."""
     scored = [(_score(phrase, said), index) for index, rule in enumerate(rules) for phrase in rule.phrases]
     score, index = max(scored, key=lambda entry: (entry[0], -entry[1]), default=(0.0, 0))
     return rules[index] if score > 0 else None
 
 
-def best_sentence(sentences: Sequence[str], said: str) -> str | None:
+def find_best_sentence(sentences: Sequence[str], said: str) -> str | None:
     """The sentence of the prompt that shares the most telling words with what was said."""
-    wanted = telling(said)
-    scored = [(len(wanted & telling(sentence)), -index) for index, sentence in enumerate(sentences)]
+    wanted = extract_keywords(said)
+    scored = [(len(wanted & extract_keywords(sentence)), -index) for index, sentence in enumerate(sentences)]
     shared, index = max(scored, default=(0, 0))
     return sentences[-index] if shared > 0 else None
 
 
 def _score(phrase: str, said: str) -> float:
     """How well a phrase fits: its words in a row count most, then all of them, then three quarters of its telling ones."""
-    wanted, heard = words(phrase), words(said)
+    wanted, heard = split_words(phrase), split_words(said)
     if not wanted:
         return 0.0
     if f" {' '.join(wanted)} " in f" {' '.join(heard)} ":
         return 2.0 + len(wanted)
-    key, present = telling(phrase), telling(said)
+    key, present = extract_keywords(phrase), extract_keywords(said)
     if key and len(key & present) >= 0.75 * len(key):
         return 1.0 + len(key & present) / len(key)
     return 0.0
 
 
-def _rule(phrases: tuple[str, ...], actions: str) -> Rule:
+def _rule(phrases: tuple[str, ...], actions: str) -> ScriptedRule:
     said = " ".join(_unescaped(straight or curly) for straight, curly in SAY.findall(actions))
     unspoken = SAY.sub(" ", actions)
-    calls = tuple(Action(match["name"], _arguments(match["arguments"] or "")) for match in CALL.finditer(unspoken))
-    return Rule(phrases, said, calls)
+    calls = tuple(
+        ScriptedCall(match["name"], _arguments(match["arguments"] or "")) for match in CALL.finditer(unspoken)
+    )
+    return ScriptedRule(phrases, said, calls)
 
 
 def _arguments(text: str) -> JsonObject:

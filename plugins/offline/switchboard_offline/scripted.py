@@ -17,23 +17,32 @@ from switchboard.plugin_sdk import (
     ToolCall,
 )
 
-from switchboard_offline.rules import Action, Rule, Script, best_rule, best_sentence, read
-from switchboard_offline.transcripts import analysed
+from switchboard_offline.rules import (
+    Script,
+    ScriptedCall,
+    ScriptedRule,
+    find_best_rule,
+    find_best_sentence,
+    parse_prompt,
+)
+from switchboard_offline.transcripts import analyze_transcript
 
-EVERYDAY: tuple[Rule, ...] = (
-    Rule(("goodbye", "bye", "bye bye", "that is all"), "Goodbye, and thank you for calling.", (Action("end_call"),)),
-    Rule(("thank you", "thanks", "thank you very much"), "You are welcome. Is there anything else?", ()),
-    Rule(("hello", "hi", "good morning", "good afternoon", "good evening"), "Hello! How can I help you?", ()),
-    Rule(("how are you",), "I am fine, thank you. How can I help you?", ()),
-    Rule(("can you help me", "i need help"), "Yes, I will do my best. What is it about?", ()),
-    Rule(
+EVERYDAY: tuple[ScriptedRule, ...] = (
+    ScriptedRule(
+        ("goodbye", "bye", "bye bye", "that is all"), "Goodbye, and thank you for calling.", (ScriptedCall("end_call"),)
+    ),
+    ScriptedRule(("thank you", "thanks", "thank you very much"), "You are welcome. Is there anything else?", ()),
+    ScriptedRule(("hello", "hi", "good morning", "good afternoon", "good evening"), "Hello! How can I help you?", ()),
+    ScriptedRule(("how are you",), "I am fine, thank you. How can I help you?", ()),
+    ScriptedRule(("can you help me", "i need help"), "Yes, I will do my best. What is it about?", ()),
+    ScriptedRule(
         ("who are you", "what is your name", "are you a robot"),
         "I am an automated voice agent. How can I help you?",
         (),
     ),
-    Rule(("can you repeat that", "say that again", "pardon"), "", (Action("repeat"),)),
-    Rule(("yes", "yes please"), "Good. What would you like to know?", ()),
-    Rule(("no", "no thank you"), "All right. Is there anything else?", ()),
+    ScriptedRule(("can you repeat that", "say that again", "pardon"), "", (ScriptedCall("repeat"),)),
+    ScriptedRule(("yes", "yes please"), "Good. What would you like to know?", ()),
+    ScriptedRule(("no", "no thank you"), "All right. Is there anything else?", ()),
 )
 QUESTIONS = (
     "what are your opening hours",
@@ -63,7 +72,7 @@ class ScriptedLLM(LLMProvider[ProviderSettings]):
         calls: list[ToolCall] = []
         if request.response_schema is not None:
             said = next((message.content for message in reversed(request.messages) if message.role == "user"), "")
-            text = json.dumps(analysed(said, request.response_schema))
+            text = json.dumps(analyze_transcript(said, request.response_schema))
         else:
             known = "\n".join(passages).removeprefix(KNOWLEDGE)
             text, calls = _answer(_script(prompt, instructions), known, request)
@@ -74,16 +83,16 @@ class ScriptedLLM(LLMProvider[ProviderSettings]):
         spent = sum(len(message.content.split()) for message in request.messages)
         yield ModelUsage("scripted", input_tokens=spent, output_tokens=len(text.split()), cost=0.0)
 
-    def expected_phrases(self, system_prompt: str) -> Sequence[str]:
-        own = [phrase for rule in read(system_prompt).rules for phrase in rule.phrases]
+    def list_expected_phrases(self, system_prompt: str) -> Sequence[str]:
+        own = [phrase for rule in parse_prompt(system_prompt).rules for phrase in rule.phrases]
         everyday = [phrase for rule in EVERYDAY for phrase in rule.phrases]
         return list(dict.fromkeys([*own, *everyday, *QUESTIONS]))
 
 
 def _script(prompt: str, instructions: Sequence[str]) -> Script:
     """The prompt's, with the rules of what the agent was told since, which go before."""
-    script = read(prompt)
-    told = [read(text) for text in instructions]
+    script = parse_prompt(prompt)
+    told = [parse_prompt(text) for text in instructions]
     rules = [rule for one in told for rule in one.rules]
     otherwise = next((one.otherwise for one in told if one.otherwise is not None), script.otherwise)
     return Script((*rules, *script.rules), otherwise, script.sentences)
@@ -104,17 +113,17 @@ def _answer(script: Script, knowledge: str, request: ChatRequest) -> tuple[str, 
     return rule.say, list(_calls(rule, offered, len(request.messages)))
 
 
-def _rule(script: Script, knowledge: str, said: str) -> Rule:
-    rule = best_rule(script.rules, said) or best_rule(EVERYDAY, said)
+def _rule(script: Script, knowledge: str, said: str) -> ScriptedRule:
+    rule = find_best_rule(script.rules, said) or find_best_rule(EVERYDAY, said)
     if rule is not None:
         return rule
-    known = best_sentence(read(knowledge).sentences, said) if knowledge else None
+    known = find_best_sentence(parse_prompt(knowledge).sentences, said) if knowledge else None
     if known is None and script.otherwise is not None:
         return script.otherwise
-    return Rule((), known or best_sentence(script.sentences, said) or OTHERWISE, ())
+    return ScriptedRule((), known or find_best_sentence(script.sentences, said) or OTHERWISE, ())
 
 
-def _calls(rule: Rule, offered: set[str], turn: int) -> Iterator[ToolCall]:
+def _calls(rule: ScriptedRule, offered: set[str], turn: int) -> Iterator[ToolCall]:
     for index, action in enumerate(rule.calls):
         if action.name in offered:
             yield ToolCall(f"call_{turn}_{index}", action.name, dict(action.arguments))
@@ -129,8 +138,8 @@ def _after_tool(messages: Sequence[Message]) -> str:
     if asked is None or asked.content:
         return ""
     if isinstance(passages := result.get("passages"), list):
-        found = best_sentence(
-            read("\n".join(map(str, passages))).sentences, str(asked.tool_calls[0].arguments.get("query", ""))
+        found = find_best_sentence(
+            parse_prompt("\n".join(map(str, passages))).sentences, str(asked.tool_calls[0].arguments.get("query", ""))
         )
         return found or "I could not find anything about that."
     if isinstance(answer := result.get("answer", result.get("text")), str):

@@ -6,7 +6,7 @@ from typing import cast
 from pydantic import JsonValue
 from switchboard.plugin_sdk import JsonObject
 
-from switchboard_offline.rules import words
+from switchboard_offline.rules import split_words
 
 GOOD = frozenset(
     [
@@ -53,7 +53,7 @@ EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+")
 PHONE = re.compile(r"\+\d{7,15}")
 
 
-def analysed(transcript: str, schema: JsonObject) -> JsonObject:
+def analyze_transcript(transcript: str, schema: JsonObject) -> JsonObject:
     """An object of the schema: the fields that rules know by name, and an empty value of its type for each that they do not."""
     said = {role: [text for who, text in _lines(transcript) if who == role] for role in ("user", "agent")}
     known: JsonObject = {
@@ -86,7 +86,7 @@ def _successful(user: list[str], agent: list[str]) -> bool:
 def _sentiment(user: list[str]) -> str:
     if not user:
         return "unknown"
-    heard = words(" ".join(user))
+    heard = split_words(" ".join(user))
     balance = sum(word in GOOD for word in heard) - sum(word in BAD for word in heard)
     return "positive" if balance > 0 else "negative" if balance < 0 else "neutral"
 

@@ -12,10 +12,9 @@ from pydantic import SecretStr
 from switchboard.plugin_sdk import (
     CallAnswered,
     CallbackUrls,
+    CalleeRinging,
     CallEnded,
-    CallOrder,
     CallProgress,
-    CallRinging,
     CarrierEvent,
     CarrierRequest,
     ConnectMedia,
@@ -29,13 +28,14 @@ from switchboard.plugin_sdk import (
     MediaEvent,
     MediaStarted,
     MediaStopped,
+    OutboundCall,
+    OutboundTextMessage,
     ProviderError,
     RejectCall,
     SimulatedCall,
     SpokenLine,
-    TextOrder,
-    TextReceived,
-    TextStatus,
+    TextMessageReceived,
+    TextMessageStatus,
 )
 from switchboard_offline.loopback import LoopbackSettings, LoopbackTelephony
 
@@ -82,7 +82,7 @@ class Platform:
     async def hold(self, request: web.Request) -> web.WebSocketResponse:
         socket = self.socket = web.WebSocketResponse()
         await socket.prepare(request)
-        codec = self.carrier.media_codec("")
+        codec = self.carrier.create_media_codec("")
         async for message in socket:
             got = codec.decode(message.data)
             if isinstance(got, bytes):
@@ -108,8 +108,10 @@ class Platform:
     def media_url(self) -> str:
         return f"ws://{self.address}/media"
 
-    def order(self, to_number: str, *, ring_seconds: int = 30, detect_machine: bool = True) -> CallOrder:
-        return CallOrder("our-call", OURS, to_number, self.media_url, self.callbacks, ring_seconds, 60, detect_machine)
+    def order(self, to_number: str, *, ring_seconds: int = 30, detect_machine: bool = True) -> OutboundCall:
+        return OutboundCall(
+            "our-call", OURS, to_number, self.media_url, self.callbacks, ring_seconds, 60, detect_machine
+        )
 
     async def until(self, true: Callable[[], bool]) -> None:
         async with asyncio.timeout(20), self._arrived:
@@ -159,9 +161,9 @@ async def test_a_person_answers_speaks_and_hangs_up(platform: Platform) -> None:
     await platform.until(lambda: bool(platform.media))
     await platform.until(lambda: bool(platform.told))
     a_word_every_second = (VOICE * 2 + b"\xff" * 8000) * 15
-    await platform.send(platform.carrier.media_codec("").encode(a_word_every_second))
+    await platform.send(platform.carrier.create_media_codec("").encode(a_word_every_second))
     ended = await platform.ended()
-    assert [type(event) for event in platform.told] == [CallRinging, CallAnswered, CallEnded]
+    assert [type(event) for event in platform.told] == [CalleeRinging, CallAnswered, CallEnded]
     assert ended.outcome == "completed"
     await platform.until(lambda: platform.media[-1] == MediaStopped())
 
@@ -170,7 +172,7 @@ async def test_a_person_answers_speaks_and_hangs_up(platform: Platform) -> None:
     ("number", "outcome"), [("20", "busy"), ("21", "no-answer"), ("22", "failed"), ("23", "failed")]
 )
 async def test_unanswered_calls_say_why(platform: Platform, number: str, outcome: str) -> None:
-    assert await platform.call(f"+155501000{number}", ring_seconds=1) == [CallRinging, CallEnded]
+    assert await platform.call(f"+155501000{number}", ring_seconds=1) == [CalleeRinging, CallEnded]
     assert (await platform.ended()).outcome == outcome
 
 
@@ -190,7 +192,7 @@ async def test_a_voicemail_is_told_at_the_answer_and_at_the_beep(platform: Platf
 
 async def test_a_person_who_leaves_ends_the_call(platform: Platform) -> None:
     platform.greeting = VOICE * 200
-    assert await platform.call("+15550100040") == [CallRinging, CallAnswered, CallEnded]
+    assert await platform.call("+15550100040") == [CalleeRinging, CallAnswered, CallEnded]
 
 
 async def test_a_person_talks_over_the_agent(platform: Platform) -> None:
@@ -201,7 +203,7 @@ async def test_a_person_talks_over_the_agent(platform: Platform) -> None:
 
 
 async def test_a_person_hangs_up_in_mid_sentence(platform: Platform) -> None:
-    assert await platform.call("+15550100041") == [CallRinging, CallAnswered, CallEnded]
+    assert await platform.call("+15550100041") == [CalleeRinging, CallAnswered, CallEnded]
     assert platform.audio.strip(b"\xff")
 
 
@@ -262,7 +264,7 @@ async def test_clear_stops_within_a_frame_and_returns_marks(platform: Platform) 
     ringing = asyncio.create_task(platform.rung("Stop."))
     await platform.until(lambda: any(isinstance(event, MediaStarted) for event in platform.media))
     await platform.until(lambda: len(platform.audio) >= 160 * 20)
-    await platform.send(platform.carrier.media_codec("").clear())
+    await platform.send(platform.carrier.create_media_codec("").clear())
     await platform.until(lambda: MarkReached("greeted") in platform.media)
     frames = len(platform.audio) // 160
     assert platform.socket is not None
@@ -283,7 +285,7 @@ async def test_a_simulated_call_measures_the_answer(platform: Platform) -> None:
 
     ringing = asyncio.create_task(platform.rung("Hello there.", progress=watch))
     await said.wait()
-    await platform.send(platform.carrier.media_codec("").encode(VOICE * 10))
+    await platform.send(platform.carrier.create_media_codec("").encode(VOICE * 10))
     call = await ringing
     assert call.answered
     assert call.hung_up_by == "person"
@@ -312,10 +314,10 @@ async def test_a_forwarded_call_reaches_the_other_person(platform: Platform) -> 
 
 async def test_a_failing_platform_is_asked_again(platform: Platform) -> None:
     platform.statuses = [503, 500]
-    await platform.carrier.simulate_text(
+    await platform.carrier.simulate_text_message(
         from_number="+15550100001", to_number=OURS, body="Hi", callbacks=platform.callbacks
     )
-    assert [type(event) for event in platform.told] == [TextReceived]
+    assert [type(event) for event in platform.told] == [TextMessageReceived]
 
 
 async def test_a_refusing_platform_ends_the_call(platform: Platform) -> None:
@@ -331,7 +333,7 @@ async def test_a_media_address_where_nobody_is_fails_the_call(platform: Platform
 
 
 async def test_an_old_or_moved_signature_is_refused(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
-    await platform.carrier.simulate_text(
+    await platform.carrier.simulate_text_message(
         from_number="+15550100001", to_number=OURS, body="Hi", callbacks=platform.callbacks
     )
     request, receive = platform.requests[0], platform.carrier.receive
@@ -343,17 +345,21 @@ async def test_an_old_or_moved_signature_is_refused(platform: Platform, monkeypa
 
 
 async def test_texts_get_on_and_some_people_reply(platform: Platform) -> None:
-    text_id = await platform.carrier.send_text(TextOrder("ours", OURS, "+15550100081", "Shall I?", platform.callbacks))
+    text_id = await platform.carrier.send_text_message(
+        OutboundTextMessage("ours", OURS, "+15550100081", "Shall I?", platform.callbacks)
+    )
     await platform.until(lambda: len(platform.told) == 3)
-    assert platform.told[:2] == [TextStatus(text_id, "sent"), TextStatus(text_id, "delivered")]
-    assert isinstance(platform.told[2], TextReceived)
+    assert platform.told[:2] == [TextMessageStatus(text_id, "sent"), TextMessageStatus(text_id, "delivered")]
+    assert isinstance(platform.told[2], TextMessageReceived)
 
 
 async def test_a_text_that_does_not_arrive_says_why(platform: Platform) -> None:
-    await platform.carrier.send_text(TextOrder("ours", OURS, "+15550100080", "Shall I?", platform.callbacks))
+    await platform.carrier.send_text_message(
+        OutboundTextMessage("ours", OURS, "+15550100080", "Shall I?", platform.callbacks)
+    )
     await platform.until(lambda: len(platform.told) == 2)
     last = platform.told[-1]
-    assert isinstance(last, TextStatus)
+    assert isinstance(last, TextMessageStatus)
     assert (last.status, last.error_code) == ("undelivered", "30003")
 
 

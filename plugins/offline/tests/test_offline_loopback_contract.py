@@ -8,7 +8,7 @@ from pydantic import SecretStr
 from switchboard.plugin_sdk import CarrierRequest, Frame
 from switchboard.plugin_sdk.testing import CarrierSamples, TelephonyContract
 from switchboard_offline.loopback import LoopbackSettings, LoopbackTelephony
-from switchboard_offline.loopback.signatures import sign
+from switchboard_offline.loopback.signatures import sign_request
 
 SECRET = "a signing secret of the tests"
 
@@ -25,16 +25,18 @@ class TestLoopback(TelephonyContract):
             {"type": "incoming", "call_id": "lb-1-aa", "from_number": "+15550100001", "to_number": "+12125550100"}
         ).encode()
         return CarrierSamples(
-            incoming_call=CarrierRequest("POST", url, "call", {"x-loopback-signature": sign(SECRET, url, body)}, body),
+            incoming_call=CarrierRequest(
+                "POST", url, "call", {"x-loopback-signature": sign_request(SECRET, url, body)}, body
+            ),
             media_started='{"event":"start","start":{"call_id":"lb-1-aa","stream_id":"ls-1","encoding":"mulaw","sample_rate":8000}}',
             digit='{"event":"dtmf","dtmf":{"digit":"5"}}',
             media_stopped='{"event":"stop"}',
             media=lambda audio: json.dumps({"event": "media", "media": {"payload": b64encode(audio).decode()}}),
             mark=lambda name: json.dumps({"event": "mark", "mark": {"name": name}}),
-            audio_of=_audio_of,
+            read_audio=_audio_of,
             unknown_call="lb-9-" + "0" * 32,
-            for_sale="+12125550103",
-            taken="+12125550199",
+            available_number="+12125550103",
+            taken_number="+12125550199",
         )
 
 

@@ -83,5 +83,5 @@ async def test_a_call_is_analysed_by_rules() -> None:
 
 
 def test_a_prompts_phrases_are_hints() -> None:
-    phrases = ScriptedLLM(ProviderSettings()).expected_phrases(PROMPT)
+    phrases = ScriptedLLM(ProviderSettings()).list_expected_phrases(PROMPT)
     assert {"opening hours", "a human", "goodbye"} <= set(phrases)

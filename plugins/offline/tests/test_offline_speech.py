@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from switchboard.plugin_sdk import ProviderError, ProviderSettings, TranscriptionRequest
 from switchboard.plugin_sdk.testing import SpeechToTextContract, TextToSpeechContract
-from switchboard_offline.espeak import EspeakTextToSpeech, speak
-from switchboard_offline.pocketsphinx import PocketsphinxSpeechToText, hear
+from switchboard_offline.espeak import EspeakTextToSpeech, speak_text
+from switchboard_offline.pocketsphinx import PocketsphinxSpeechToText, recognize_speech
 from switchboard_offline.recognition import recognize
 
 PHRASES = (
@@ -35,7 +35,7 @@ class TestPocketsphinx(SpeechToTextContract[PocketsphinxSpeechToText]):
 
     @pytest.fixture
     def utterance(self) -> tuple[bytes, str]:
-        return speak("Can I speak to a human?"), "can i speak to a human"
+        return speak_text("Can I speak to a human?"), "can i speak to a human"
 
     @pytest.fixture
     def transcription(self) -> TranscriptionRequest:
@@ -44,16 +44,16 @@ class TestPocketsphinx(SpeechToTextContract[PocketsphinxSpeechToText]):
 
 @pytest.mark.parametrize("voice", ["en-us", "en-gb", "en-us+f3"])
 def test_expected_phrases_are_understood_in_several_voices(voice: str) -> None:
-    heard = [recognize(speak(phrase, voice=voice), PHRASES) for phrase in PHRASES]
+    heard = [recognize(speak_text(phrase, voice=voice), PHRASES) for phrase in PHRASES]
     assert sum(text == phrase for text, phrase in zip(heard, PHRASES, strict=True)) >= len(PHRASES) - 2, heard
 
 
 def test_what_nobody_expected_still_becomes_something() -> None:
-    assert recognize(speak("bananas are yellow and round"), PHRASES)
+    assert recognize(speak_text("bananas are yellow and round"), PHRASES)
 
 
 def test_a_phrase_with_an_unknown_word_does_not_spoil_the_others() -> None:
-    assert recognize(speak("thank you"), ("xqzzt blorf", "thank you", "goodbye")) == "thank you"
+    assert recognize(speak_text("thank you"), ("xqzzt blorf", "thank you", "goodbye")) == "thank you"
 
 
 async def kill_recognizers() -> None:
@@ -61,13 +61,13 @@ async def kill_recognizers() -> None:
     for process in multiprocessing.active_children():
         process.kill()
     with suppress(ProviderError):
-        await hear(speak("thank you"), PHRASES)
+        await recognize_speech(speak_text("thank you"), PHRASES)
 
 
 async def test_a_process_that_is_killed_costs_one_utterance_at_most() -> None:
-    assert await hear(speak("thank you"), PHRASES) == "thank you"
+    assert await recognize_speech(speak_text("thank you"), PHRASES) == "thank you"
     await kill_recognizers()
-    assert await hear(speak("thank you"), PHRASES) == "thank you"
+    assert await recognize_speech(speak_text("thank you"), PHRASES) == "thank you"
 
 
 async def test_models_that_are_not_there_are_told_by_the_check(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

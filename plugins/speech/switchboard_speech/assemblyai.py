@@ -14,16 +14,16 @@ from switchboard.plugin_sdk import (
     TranscriptionRequest,
     Word,
 )
-from switchboard.plugin_sdk.languages import base_language
+from switchboard.plugin_sdk.languages import get_base_language
 
 from switchboard_speech.connection import (
     CONNECT_SECONDS,
-    Connected,
-    Connection,
-    Fault,
+    ConnectedProvider,
     Params,
-    VendorSettings,
-    understood,
+    SpeechVendorSettings,
+    VendorConnection,
+    VendorFault,
+    parse_vendor_data,
 )
 from switchboard_speech.streams import SocketStream
 
@@ -39,7 +39,7 @@ BY_CONFIDENCE: Final = "universal-streaming-"
 LONGEST_PAUSE_MS: Final = "3600"
 
 
-class AssemblyAISettings(VendorSettings):
+class AssemblyAISettings(SpeechVendorSettings):
     """`model` is used where an agent names none; left out, the English or the multilingual one by the agent's language.
 
     `api_url` is the ordinary API's address, at which the key is checked.
@@ -86,13 +86,13 @@ def _turn_detection(model: str) -> Params:
     ]
 
 
-def read_fault(body: str) -> Fault:
+def read_assemblyai_fault(body: str) -> VendorFault:
     """Raises `ValueError`."""
     message = _Message.model_validate_json(body)
-    return Fault(str(message.error_code) if message.error_code else None, message.error or body)
+    return VendorFault(str(message.error_code) if message.error_code else None, message.error or body)
 
 
-def _refused(connection: Connection, message: _Message) -> ProviderError:
+def _refused(connection: VendorConnection, message: _Message) -> ProviderError:
     words = message.error or "no reason was given"
     final = message.error_code in FINAL_CODES and TOO_MANY not in words.lower()
     return connection.error(words, code=str(message.error_code) if message.error_code else None, retryable=not final)
@@ -104,7 +104,7 @@ class _Stream(SocketStream):
     FINALIZE = json.dumps({"type": "ForceEndpoint"})
     CLOSE = json.dumps({"type": "Terminate"})
 
-    def __init__(self, connection: Connection, socket: aiohttp.ClientWebSocketResponse) -> None:
+    def __init__(self, connection: VendorConnection, socket: aiohttp.ClientWebSocketResponse) -> None:
         super().__init__(connection, socket)
         self._gathered = bytearray()
 
@@ -121,7 +121,7 @@ class _Stream(SocketStream):
             self._gathered.clear()
         await super().finalize()
 
-    def take(self, message: str) -> None:
+    def handle_message(self, message: str) -> None:
         said = _Message.model_validate_json(message)
         if said.error is not None:
             raise _refused(self._connection, said)
@@ -131,10 +131,12 @@ class _Stream(SocketStream):
         words = tuple(Word(word.text, word.start - since, word.end - since) for word in said.words)
         finalized = self.finalizing and said.end_of_turn
         if said.transcript or finalized:
-            self.yield_(Transcript(said.transcript, said.end_of_turn, finalized, said.end_of_turn_confidence, words))
+            self.add_transcript(
+                Transcript(said.transcript, said.end_of_turn, finalized, said.end_of_turn_confidence, words)
+            )
 
 
-class AssemblyAISpeechToText(Connected[AssemblyAISettings], SpeechToTextProvider[AssemblyAISettings]):
+class AssemblyAISpeechToText(ConnectedProvider[AssemblyAISettings], SpeechToTextProvider[AssemblyAISettings]):
     """Universal-Streaming: mu-law as it comes from the phone, and the platform's own decision when a turn has ended."""
 
     name = "assemblyai"
@@ -146,8 +148,10 @@ class AssemblyAISpeechToText(Connected[AssemblyAISettings], SpeechToTextProvider
         super().__init__(settings)
         self._api = self.connection(settings.model_copy(update={"base_url": settings.api_url}))
 
-    def connection(self, settings: AssemblyAISettings) -> Connection:
-        return Connection(self.title, settings, {"Authorization": settings.api_key.get_secret_value()}, read_fault)
+    def connection(self, settings: AssemblyAISettings) -> VendorConnection:
+        return VendorConnection(
+            self.title, settings, {"Authorization": settings.api_key.get_secret_value()}, read_assemblyai_fault
+        )
 
     async def open(self) -> None:
         await super().open()
@@ -161,7 +165,7 @@ class AssemblyAISpeechToText(Connected[AssemblyAISettings], SpeechToTextProvider
         await self._api.get("/v2/transcript", _Transcripts, params=[("limit", "1")])
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
-        english = base_language(request.language) == "en"
+        english = get_base_language(request.language) == "en"
         model = (
             request.model or self.settings.model or f"universal-streaming-{'english' if english else 'multilingual'}"
         )
@@ -193,7 +197,7 @@ class AssemblyAISpeechToText(Connected[AssemblyAISettings], SpeechToTextProvider
             )
         if received.type is not aiohttp.WSMsgType.TEXT:
             raise self._connection.error("the session was lost before it began")
-        with understood(self.title):
+        with parse_vendor_data(self.title):
             message = _Message.model_validate_json(received.data)
         if message.error is not None:
             raise _refused(self._connection, message)

@@ -19,18 +19,18 @@ from switchboard.plugin_sdk import (
     Voice,
     Word,
 )
-from switchboard.plugin_sdk.languages import single_language
+from switchboard.plugin_sdk.languages import get_single_language
 
 from switchboard_speech.connection import (
     RETRYABLE,
     SILENCE_SECONDS,
-    Connected,
-    Connection,
-    Fault,
-    VendorSettings,
-    understood,
+    ConnectedProvider,
+    SpeechVendorSettings,
+    VendorConnection,
+    VendorFault,
+    parse_vendor_data,
 )
-from switchboard_speech.timing import Timeline
+from switchboard_speech.timing import WordTimeline
 
 VERSION: Final = "2026-03-01"
 IDLE_SECONDS: Final = 120.0
@@ -39,7 +39,7 @@ SLOWEST, FASTEST = 0.6, 1.5
 VOICES_A_PAGE: Final = 100
 
 
-class CartesiaSettings(VendorSettings):
+class CartesiaSettings(SpeechVendorSettings):
     """`voice_id` and `model` are used where an agent names none."""
 
     base_url: HttpUrl = HttpUrl("https://api.cartesia.ai")
@@ -80,20 +80,20 @@ class _Voices(BaseModel):
     has_more: bool = False
 
 
-def read_fault(body: str) -> Fault:
+def read_cartesia_fault(body: str) -> VendorFault:
     """Raises `ValueError`."""
     return _fault(_Failure.model_validate_json(body))
 
 
-def _fault(failure: _Failure) -> Fault:
+def _fault(failure: _Failure) -> VendorFault:
     words = ": ".join(filter(None, (failure.title, failure.message or failure.error)))
-    return Fault(failure.error_code, words or "no reason was given")
+    return VendorFault(failure.error_code, words or "no reason was given")
 
 
 class _Sockets:
     """Sockets that were opened and are kept, because a handshake before a sentence is heard as a pause. One text at a time on each."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: VendorConnection) -> None:
         self._connection = connection
         self._idle: list[tuple[float, aiohttp.ClientWebSocketResponse]] = []
 
@@ -117,7 +117,7 @@ class _Sockets:
             await self._idle.pop()[1].close()
 
 
-class CartesiaTextToSpeech(Connected[CartesiaSettings], TextToSpeechProvider[CartesiaSettings]):
+class CartesiaTextToSpeech(ConnectedProvider[CartesiaSettings], TextToSpeechProvider[CartesiaSettings]):
     """Sonic: mu-law straight from the vendor, with each word's time."""
 
     name = "cartesia"
@@ -129,9 +129,9 @@ class CartesiaTextToSpeech(Connected[CartesiaSettings], TextToSpeechProvider[Car
         super().__init__(settings)
         self._sockets = _Sockets(self._connection)
 
-    def connection(self, settings: CartesiaSettings) -> Connection:
+    def connection(self, settings: CartesiaSettings) -> VendorConnection:
         headers = {"Authorization": f"Bearer {settings.api_key.get_secret_value()}", "Cartesia-Version": VERSION}
-        return Connection(self.title, settings, headers, read_fault)
+        return VendorConnection(self.title, settings, headers, read_cartesia_fault)
 
     async def close(self) -> None:
         await self._sockets.close()
@@ -144,11 +144,11 @@ class CartesiaTextToSpeech(Connected[CartesiaSettings], TextToSpeechProvider[Car
         order = self._order(request)
         socket, first = await self._begin(order)
         finished = False
-        timeline, words = Timeline(self.audio_format), list[Word]()
+        timeline, words = WordTimeline(self.audio_format), list[Word]()
         try:
             message = first
             while message.type != "done":
-                with understood(self.title):
+                with parse_vendor_data(self.title):
                     audio = b64decode(message.data or "")
                     words += _words(message)
                 if audio:
@@ -165,7 +165,7 @@ class CartesiaTextToSpeech(Connected[CartesiaSettings], TextToSpeechProvider[Car
         if words:
             yield timeline.chunk(b"", words)
 
-    async def voices(self) -> Sequence[Voice]:
+    async def list_voices(self) -> Sequence[Voice]:
         found: list[_Voice] = []
         params = [("limit", str(VOICES_A_PAGE))]
         while True:
@@ -206,7 +206,7 @@ class CartesiaTextToSpeech(Connected[CartesiaSettings], TextToSpeechProvider[Car
                 raise self._connection.error(f"nothing came for {SILENCE_SECONDS:.0f} seconds") from None
             if received.type is not aiohttp.WSMsgType.TEXT:
                 raise self._connection.error(f"the stream was lost ({received.extra or received.data})")
-            with understood(self.title):
+            with parse_vendor_data(self.title):
                 message = _Message.model_validate_json(received.data)
             if message.type == "error":
                 fault, status = _fault(message), message.status_code or 500
@@ -226,7 +226,7 @@ class CartesiaTextToSpeech(Connected[CartesiaSettings], TextToSpeechProvider[Car
             "add_timestamps": True,
             "continue": False,
         }
-        if (language := single_language(request.language)) is not None:
+        if (language := get_single_language(request.language)) is not None:
             order["language"] = language
         if request.speed != 1.0:
             order["generation_config"] = {"speed": min(FASTEST, max(SLOWEST, request.speed))}

@@ -21,32 +21,32 @@ Params: TypeAlias = Sequence[tuple[str, str]]
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 
-class VendorSettings(ProviderSettings):
+class SpeechVendorSettings(ProviderSettings):
     """What every vendor wants. `base_url` is another region of the vendor's, or its self-hosted server."""
 
     api_key: SecretStr
     base_url: HttpUrl
 
 
-SettingsT = TypeVar("SettingsT", bound=VendorSettings)
+SettingsT = TypeVar("SettingsT", bound=SpeechVendorSettings)
 
 
-class Fault(NamedTuple):
+class VendorFault(NamedTuple):
     """What a vendor says of a failure: its code, its words."""
 
     code: str | None
     message: str
 
 
-FaultReader: TypeAlias = Callable[[str], Fault]
+FaultReader: TypeAlias = Callable[[str], VendorFault]
 """Finds the fault in a body or message; a text that it does not understand is itself the message. Raises `ValidationError`."""
 
 
-class Connection:
+class VendorConnection:
     """One session for one organization's requests to a vendor. Open it in a running loop."""
 
     def __init__(
-        self, title: str, settings: VendorSettings, headers: Mapping[str, str], read_fault: FaultReader
+        self, title: str, settings: SpeechVendorSettings, headers: Mapping[str, str], read_fault: FaultReader
     ) -> None:
         self.title = title
         self._key = settings.api_key.get_secret_value()
@@ -84,7 +84,7 @@ class Connection:
         """A whole answer."""
         async with self.request("GET", path, params=params) as response:
             text = await response.text()
-        with understood(self.title):
+        with parse_vendor_data(self.title):
             return answer.model_validate_json(text)
 
     async def has(self, path: str) -> bool:
@@ -110,7 +110,7 @@ class Connection:
         try:
             fault = self._read_fault(body)
         except ValueError:
-            fault = Fault(None, body.strip()[:300] or "no reason was given")
+            fault = VendorFault(None, body.strip()[:300] or "no reason was given")
         retryable = status >= 500 or status in RETRYABLE
         return self.error(fault.message, code=fault.code or str(status), retryable=retryable)
 
@@ -135,7 +135,7 @@ class Connection:
             raise self.error(f"the connection failed ({error or type(error).__name__})") from error
 
 
-class Connected(Provider[SettingsT]):
+class ConnectedProvider(Provider[SettingsT]):
     """A provider with a session that is open as long as the provider is."""
 
     def __init__(self, settings: SettingsT) -> None:
@@ -143,7 +143,7 @@ class Connected(Provider[SettingsT]):
         self._connection = self.connection(settings)
 
     @abstractmethod
-    def connection(self, settings: SettingsT) -> Connection:
+    def connection(self, settings: SettingsT) -> VendorConnection:
         """How the vendor is spoken to."""
 
     async def open(self) -> None:
@@ -154,7 +154,7 @@ class Connected(Provider[SettingsT]):
 
 
 @contextmanager
-def understood(title: str) -> Iterator[None]:
+def parse_vendor_data(title: str) -> Iterator[None]:
     """What a vendor says is parsed within; what cannot be is an error of the vendor's."""
     try:
         yield

@@ -17,24 +17,31 @@ from switchboard.plugin_sdk import (
     Voice,
     Word,
 )
-from switchboard.plugin_sdk.languages import SEVERAL, base_language
+from switchboard.plugin_sdk.languages import MULTIPLE_LANGUAGES, get_base_language
 
-from switchboard_speech.connection import Connected, Connection, Fault, Params, SettingsT, VendorSettings
+from switchboard_speech.connection import (
+    ConnectedProvider,
+    Params,
+    SettingsT,
+    SpeechVendorSettings,
+    VendorConnection,
+    VendorFault,
+)
 from switchboard_speech.streams import SocketStream
 
 MOST_KEYTERMS: Final = 50
 LONGEST_KEYTERM: Final = 50
 """Deepgram allows 500 tokens of keyterms in all, and advises 20 to 50 terms."""
-REGIONS: Final = frozenset(
-    ("da-DK", "de-CH", "en-AU", "en-GB", "en-IN", "en-NZ", "en-US", "es-419", "fr-CA", "ko-KR", "nl-BE", "pt-BR", "pt-PT", "sv-SE", "th-TH", "zh-CN",
-     "zh-HK", "zh-Hans", "zh-Hant", "zh-TW")
-)  # fmt: skip
+REGIONS: Final = frozenset((
+    "da-DK", "de-CH", "en-AU", "en-GB", "en-IN", "en-NZ", "en-US", "es-419", "fr-CA", "ko-KR", "nl-BE", "pt-BR",
+    "pt-PT", "sv-SE", "th-TH", "zh-CN", "zh-HK", "zh-Hans", "zh-Hant", "zh-TW",
+))  # fmt: skip
 """What Deepgram knows of languages' regions (https://developers.deepgram.com/docs/models-languages-overview); it refuses a stream in any other."""
 NEARLY_ALL_SECONDS: Final = 0.05
 SLOWEST, FASTEST = 0.7, 1.5
 
 
-class DeepgramSettings(VendorSettings):
+class DeepgramSettings(SpeechVendorSettings):
     """`model` is used where an agent names none; `endpointing_ms` of silence make Deepgram's words final before the platform asks for it."""
 
     base_url: HttpUrl = HttpUrl("https://api.deepgram.com")
@@ -43,7 +50,7 @@ class DeepgramSettings(VendorSettings):
     smart_format: bool = False
 
 
-class DeepgramVoiceSettings(VendorSettings):
+class DeepgramVoiceSettings(SpeechVendorSettings):
     """`voice_id` is used where an agent names none."""
 
     base_url: HttpUrl = HttpUrl("https://api.deepgram.com")
@@ -95,17 +102,17 @@ class _Failure(BaseModel):
     description: str | None = None
 
 
-def read_fault(body: str) -> Fault:
+def read_deepgram_fault(body: str) -> VendorFault:
     """Raises `ValueError`."""
     failure = _Failure.model_validate_json(body)
     message = ": ".join(filter(None, (failure.err_msg or failure.message or failure.description, failure.details)))
-    return Fault(failure.err_code or failure.category or failure.variant, message or body)
+    return VendorFault(failure.err_code or failure.category or failure.variant, message or body)
 
 
-class _Deepgram(Connected[SettingsT]):
-    def connection(self, settings: SettingsT) -> Connection:
-        return Connection(
-            self.title, settings, {"Authorization": f"Token {settings.api_key.get_secret_value()}"}, read_fault
+class _Deepgram(ConnectedProvider[SettingsT]):
+    def connection(self, settings: SettingsT) -> VendorConnection:
+        return VendorConnection(
+            self.title, settings, {"Authorization": f"Token {settings.api_key.get_secret_value()}"}, read_deepgram_fault
         )
 
     async def check(self) -> None:
@@ -121,14 +128,14 @@ class _Stream(SocketStream):
     async def finalize(self) -> None:
         # Deepgram does not answer where it has nothing left to transcribe.
         if self._is_whole():
-            self.yield_(Transcript("", is_final=True, finalized=True))
+            self.add_transcript(Transcript("", is_final=True, finalized=True))
         else:
             await super().finalize()
 
-    def take(self, message: str) -> None:
+    def handle_message(self, message: str) -> None:
         kind = _Envelope.model_validate_json(message).type
         if kind == "Error":
-            fault = read_fault(message)
+            fault = read_deepgram_fault(message)
             raise self._connection.error(fault.message, code=fault.code)
         if kind == "Results":
             self._results(_Results.model_validate_json(message))
@@ -141,7 +148,7 @@ class _Stream(SocketStream):
         finalized = self.finalizing and results.is_final and (results.from_finalize or self._is_whole())
         if best.transcript or finalized:
             words = tuple(_timed(word, results.start) for word in best.words)
-            self.yield_(Transcript(best.transcript, results.is_final, finalized, best.confidence, words))
+            self.add_transcript(Transcript(best.transcript, results.is_final, finalized, best.confidence, words))
 
     def _is_whole(self) -> bool:
         return self._final_until >= self.sent_seconds - NEARLY_ALL_SECONDS
@@ -184,8 +191,8 @@ class DeepgramSpeechToText(_Deepgram[DeepgramSettings], SpeechToTextProvider[Dee
 def _language(language: str) -> str:
     if language in REGIONS:
         return language
-    base = base_language(language)
-    return "multi" if base == SEVERAL else base
+    base = get_base_language(language)
+    return "multi" if base == MULTIPLE_LANGUAGES else base
 
 
 class _Model(BaseModel):
@@ -218,7 +225,7 @@ class DeepgramTextToSpeech(_Deepgram[DeepgramVoiceSettings], TextToSpeechProvide
             async for audio in response.content.iter_any():
                 yield SpeechChunk(audio)
 
-    async def voices(self) -> Sequence[Voice]:
+    async def list_voices(self) -> Sequence[Voice]:
         models = await self._connection.get("/v1/models", _Models)
         return [_voice(model) for model in {model.canonical_name: model for model in models.tts}.values()]
 

@@ -11,10 +11,16 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, HttpUrl
 from switchboard.plugin_sdk import PHONE_MULAW, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice, Word
-from switchboard.plugin_sdk.languages import single_language
+from switchboard.plugin_sdk.languages import get_single_language
 
-from switchboard_speech.connection import Connected, Connection, Fault, VendorSettings, understood
-from switchboard_speech.timing import Spelling, Timeline
+from switchboard_speech.connection import (
+    ConnectedProvider,
+    SpeechVendorSettings,
+    VendorConnection,
+    VendorFault,
+    parse_vendor_data,
+)
+from switchboard_speech.timing import WordAssembler, WordTimeline
 
 SLOWEST, FASTEST = 0.7, 1.2
 VOICES_A_PAGE: Final = "100"
@@ -22,7 +28,7 @@ ENFORCES_LANGUAGE: Final = "_v2_5"
 """Models of this generation can be held to a language; the others refuse to be."""
 
 
-class ElevenLabsSettings(VendorSettings):
+class ElevenLabsSettings(SpeechVendorSettings):
     """`voice_id` and `model` are used where an agent names none. The others are each voice's own where they are left out."""
 
     base_url: HttpUrl = HttpUrl("https://api.elevenlabs.io")
@@ -76,17 +82,17 @@ class _Voices(BaseModel):
     next_page_token: str | None = None
 
 
-def read_fault(body: str) -> Fault:
+def read_elevenlabs_fault(body: str) -> VendorFault:
     """Raises `ValueError`."""
     detail = _Failure.model_validate_json(body).detail
     if isinstance(detail, str):
-        return Fault(None, detail)
+        return VendorFault(None, detail)
     if isinstance(detail, _Reason):
-        return Fault(detail.status or detail.code, detail.message)
-    return Fault(None, "; ".join(f"{'.'.join(map(str, invalid.loc))}: {invalid.msg}" for invalid in detail))
+        return VendorFault(detail.status or detail.code, detail.message)
+    return VendorFault(None, "; ".join(f"{'.'.join(map(str, invalid.loc))}: {invalid.msg}" for invalid in detail))
 
 
-class ElevenLabsTextToSpeech(Connected[ElevenLabsSettings], TextToSpeechProvider[ElevenLabsSettings]):
+class ElevenLabsTextToSpeech(ConnectedProvider[ElevenLabsSettings], TextToSpeechProvider[ElevenLabsSettings]):
     """Mu-law straight from the vendor, with each word's time."""
 
     name = "elevenlabs"
@@ -94,8 +100,10 @@ class ElevenLabsTextToSpeech(Connected[ElevenLabsSettings], TextToSpeechProvider
     Settings = ElevenLabsSettings
     audio_format = PHONE_MULAW
 
-    def connection(self, settings: ElevenLabsSettings) -> Connection:
-        return Connection(self.title, settings, {"xi-api-key": settings.api_key.get_secret_value()}, read_fault)
+    def connection(self, settings: ElevenLabsSettings) -> VendorConnection:
+        return VendorConnection(
+            self.title, settings, {"xi-api-key": settings.api_key.get_secret_value()}, read_elevenlabs_fault
+        )
 
     async def check(self) -> None:
         await self._connection.get("/v2/voices", _Voices, params=[("page_size", "1")])
@@ -103,19 +111,19 @@ class ElevenLabsTextToSpeech(Connected[ElevenLabsSettings], TextToSpeechProvider
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
         voice = quote(request.voice_id or self.settings.voice_id, safe="")
         path = f"/v1/text-to-speech/{voice}/stream/with-timestamps"
-        timeline, spelling = Timeline(self.audio_format), Spelling()
+        timeline, spelling = WordTimeline(self.audio_format), WordAssembler()
         async with self._connection.request(
             "POST", path, params=[("output_format", "ulaw_8000")], body=self._body(request)
         ) as response:
             async for line in response.content:
                 if line.strip():
-                    with understood(self.title):
+                    with parse_vendor_data(self.title):
                         audio, words = _read(_Chunk.model_validate_json(line), spelling, timeline.seconds)
                     yield timeline.chunk(audio, words)
         if rest := spelling.rest():
             yield timeline.chunk(b"", rest)
 
-    async def voices(self) -> Sequence[Voice]:
+    async def list_voices(self) -> Sequence[Voice]:
         """Page by page: the list that has all at once is refused to an account with more than 500 voices."""
         found: list[_Voice] = []
         params = [("page_size", VOICES_A_PAGE)]
@@ -140,13 +148,13 @@ class ElevenLabsTextToSpeech(Connected[ElevenLabsSettings], TextToSpeechProvider
         body: dict[str, object] = {"text": request.text, "model_id": model}
         if given := {name: value for name, value in voice.items() if value is not None}:
             body["voice_settings"] = given
-        language = single_language(request.language)
+        language = get_single_language(request.language)
         if language is not None and model.endswith(ENFORCES_LANGUAGE):
             body["language_code"] = language
         return body
 
 
-def _read(chunk: _Chunk, spelling: Spelling, begun: float) -> tuple[bytes, list[Word]]:
+def _read(chunk: _Chunk, spelling: WordAssembler, begun: float) -> tuple[bytes, list[Word]]:
     audio, timing = b64decode(chunk.audio_base64), chunk.alignment
     if timing is None:
         return audio, []

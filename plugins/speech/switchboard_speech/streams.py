@@ -9,7 +9,7 @@ from typing import Final
 import aiohttp
 from switchboard.plugin_sdk import PHONE_MULAW, ProviderError, SpeechToTextStream, Transcript
 
-from switchboard_speech.connection import Connection, understood
+from switchboard_speech.connection import VendorConnection, parse_vendor_data
 
 GRACE_SECONDS: Final = 1.0
 """How long a vendor has to answer that an utterance is over. Where it has nothing left to say it may not answer at all."""
@@ -26,7 +26,7 @@ class SocketStream(SpeechToTextStream):
     FINALIZE: str
     CLOSE: str
 
-    def __init__(self, connection: Connection, socket: aiohttp.ClientWebSocketResponse) -> None:
+    def __init__(self, connection: VendorConnection, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._connection = connection
         self._socket = socket
         self._heard: asyncio.Queue[Transcript | ProviderError | None] = asyncio.Queue()
@@ -38,7 +38,7 @@ class SocketStream(SpeechToTextStream):
         self.sent_bytes = 0
 
     @abstractmethod
-    def take(self, message: str) -> None:
+    def handle_message(self, message: str) -> None:
         """Read one message; `yield_` what it says. Raises `ProviderError` for one that says that all is over, `ValueError` for nonsense."""
 
     @property
@@ -79,7 +79,7 @@ class SocketStream(SpeechToTextStream):
                 await self._socket.send_str(self.CLOSE)
             await self._socket.close()
 
-    def yield_(self, transcript: Transcript) -> None:
+    def add_transcript(self, transcript: Transcript) -> None:
         """Hand a transcript on; one that is `finalized` answers `finalize()`."""
         if transcript.finalized and self._grace is not None:
             self._grace.cancel()
@@ -87,7 +87,7 @@ class SocketStream(SpeechToTextStream):
         self._heard.put_nowait(transcript)
 
     def _answered(self) -> None:
-        self.yield_(Transcript("", is_final=True, finalized=True))
+        self.add_transcript(Transcript("", is_final=True, finalized=True))
 
     async def _say(self, message: bytes | str) -> None:
         if self._lost is not None:
@@ -113,8 +113,8 @@ class SocketStream(SpeechToTextStream):
     async def _read(self) -> None:
         try:
             while (message := await self._socket.receive()).type is aiohttp.WSMsgType.TEXT:
-                with understood(self._connection.title):
-                    self.take(message.data)
+                with parse_vendor_data(self._connection.title):
+                    self.handle_message(message.data)
             self._lost = self._ended(message)
         except ProviderError as error:
             self._lost = error

@@ -8,7 +8,7 @@ from switchboard.plugin_sdk import AudioFormat, SpeechChunk, Word
 ROUNDING_SECONDS: Final = 0.01
 
 
-class Timeline:
+class WordTimeline:
     """What was spoken of one text so far. A word may be told a little after its audio: it then begins before its chunk."""
 
     def __init__(self, audio_format: AudioFormat) -> None:
@@ -27,7 +27,7 @@ class Timeline:
         return SpeechChunk(audio, tuple(Word(word.text, word.start_ms - begun, word.end_ms - begun) for word in words))
 
 
-class Spelling:
+class WordAssembler:
     """Makes words of characters that come in pieces."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from switchboard_speech import streams
 from switchboard_speech.assemblyai import AssemblyAISettings, AssemblyAISpeechToText
 
 from tests.speech.assemblyai import AssemblyAI
-from tests.speech.vendor import KEY, PHRASES, SENTENCE, in_use, next_of, spoken
+from tests.speech.vendor import KEY, PHRASES, SENTENCE, in_use, next_of, synthesize_speech
 
 REQUEST = TranscriptionRequest(hints=PHRASES)
 
@@ -34,7 +34,7 @@ class TestAssemblyAI(SpeechToTextContract[AssemblyAISpeechToText]):
 
     @pytest.fixture
     def utterance(self) -> tuple[bytes, str]:
-        return spoken(), SENTENCE
+        return synthesize_speech(), SENTENCE
 
     @pytest.fixture
     def transcription(self) -> TranscriptionRequest:
@@ -42,16 +42,16 @@ class TestAssemblyAI(SpeechToTextContract[AssemblyAISpeechToText]):
 
 
 @pytest_asyncio.fixture
-async def opened(server: AssemblyAI) -> AsyncIterator[AssemblyAISpeechToText]:
+async def open_provider(server: AssemblyAI) -> AsyncIterator[AssemblyAISpeechToText]:
     async with in_use(transcriber(server)) as provider:
         yield provider
 
 
 async def test_audio_goes_out_in_messages_of_the_length_that_is_taken(
-    opened: AssemblyAISpeechToText, server: AssemblyAI
+    open_provider: AssemblyAISpeechToText, server: AssemblyAI
 ) -> None:
-    stream = await opened.transcribe(REQUEST)
-    audio = spoken()
+    stream = await open_provider.transcribe(REQUEST)
+    audio = synthesize_speech()
     await stream.send(audio)
     await stream.send(b"\xff" * 100)
     assert not (await next_of(stream)).is_final
@@ -64,32 +64,32 @@ async def test_audio_goes_out_in_messages_of_the_length_that_is_taken(
     await stream.close()
 
 
-async def test_the_model_is_the_languages(opened: AssemblyAISpeechToText, server: AssemblyAI) -> None:
+async def test_the_model_is_the_languages(open_provider: AssemblyAISpeechToText, server: AssemblyAI) -> None:
     for request in (
         TranscriptionRequest(),
         TranscriptionRequest("es-MX"),
         TranscriptionRequest(model="universal-3-5-pro"),
     ):
-        await (await opened.transcribe(request)).close()
+        await (await open_provider.transcribe(request)).close()
     assert [dict(asked.query)["speech_model"] for asked in server.asked] == [
         "universal-streaming-english", "universal-streaming-multilingual", "universal-3-5-pro",
     ]  # fmt: skip
 
 
-async def test_no_model_ends_turns_by_itself(opened: AssemblyAISpeechToText, server: AssemblyAI) -> None:
+async def test_no_model_ends_turns_by_itself(open_provider: AssemblyAISpeechToText, server: AssemblyAI) -> None:
     for model in ("universal-streaming-english", "universal-3-5-pro", "u3-rt-pro"):
-        await (await opened.transcribe(TranscriptionRequest(model=model))).close()
+        await (await open_provider.transcribe(TranscriptionRequest(model=model))).close()
     turns = [{name: value for name, value in asked.query if "turn" in name} for asked in server.asked]
     by_pauses = {"min_turn_silence": "3600", "max_turn_silence": "3600"}
     assert turns == [{"end_of_turn_confidence_threshold": "1.0"}, by_pauses, by_pauses]
 
 
 async def test_an_end_that_is_not_answered_is_answered(
-    opened: AssemblyAISpeechToText, server: AssemblyAI, monkeypatch: pytest.MonkeyPatch
+    open_provider: AssemblyAISpeechToText, server: AssemblyAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "GRACE_SECONDS", 0.05)
     server.answers = False
-    stream = await opened.transcribe(REQUEST)
+    stream = await open_provider.transcribe(REQUEST)
     await stream.send(bytes(800))
     await stream.finalize()
     assert await next_of(stream) == Transcript("", is_final=True, finalized=True)
@@ -106,11 +106,11 @@ async def test_an_end_that_is_not_answered_is_answered(
     ],
 )
 async def test_a_session_that_does_not_begin_says_why(
-    opened: AssemblyAISpeechToText, server: AssemblyAI, code: int, words: str, retryable: bool
+    open_provider: AssemblyAISpeechToText, server: AssemblyAI, code: int, words: str, retryable: bool
 ) -> None:
     server.faults = [(code, words)]
     with pytest.raises(ProviderError, match=words) as refused:
-        await opened.transcribe(REQUEST)
+        await open_provider.transcribe(REQUEST)
     assert (refused.value.code, refused.value.retryable) == (str(code), retryable)
 
 
@@ -126,8 +126,8 @@ async def test_a_wrong_key_is_found(server: AssemblyAI) -> None:
     await provider.close()
 
 
-async def test_a_dropped_session_is_an_error(opened: AssemblyAISpeechToText, server: AssemblyAI) -> None:
-    stream = await opened.transcribe(REQUEST)
+async def test_a_dropped_session_is_an_error(open_provider: AssemblyAISpeechToText, server: AssemblyAI) -> None:
+    stream = await open_provider.transcribe(REQUEST)
     await server.drop()
     with pytest.raises(ProviderError, match="lost"):
         await next_of(stream)

@@ -17,7 +17,7 @@ from switchboard_speech.deepgram import (
 )
 
 from tests.speech.deepgram import Deepgram
-from tests.speech.vendor import KEY, PHRASES, SENTENCE, in_use, next_of, spoken
+from tests.speech.vendor import KEY, PHRASES, SENTENCE, in_use, next_of, synthesize_speech
 
 REQUEST = TranscriptionRequest(hints=PHRASES)
 
@@ -43,7 +43,7 @@ class TestDeepgramHears(SpeechToTextContract[DeepgramSpeechToText]):
 
     @pytest.fixture
     def utterance(self) -> tuple[bytes, str]:
-        return spoken(), SENTENCE
+        return synthesize_speech(), SENTENCE
 
     @pytest.fixture
     def transcription(self) -> TranscriptionRequest:
@@ -57,16 +57,18 @@ class TestDeepgramSpeaks(TextToSpeechContract[DeepgramTextToSpeech]):
 
 
 @pytest_asyncio.fixture
-async def opened(server: Deepgram) -> AsyncIterator[DeepgramSpeechToText]:
+async def open_provider(server: Deepgram) -> AsyncIterator[DeepgramSpeechToText]:
     async with in_use(transcriber(server)) as provider:
         yield provider
 
 
 async def test_a_stream_is_asked_for_phone_audio_with_the_agents_phrases(
-    opened: DeepgramSpeechToText, server: Deepgram
+    open_provider: DeepgramSpeechToText, server: Deepgram
 ) -> None:
-    await (await opened.transcribe(TranscriptionRequest("en-GB", "nova-3-medical", ("one", "x" * 80, "two")))).close()
-    await (await opened.transcribe(TranscriptionRequest(model="nova-2-phonecall", hints=("one",)))).close()
+    await (
+        await open_provider.transcribe(TranscriptionRequest("en-GB", "nova-3-medical", ("one", "x" * 80, "two")))
+    ).close()
+    await (await open_provider.transcribe(TranscriptionRequest(model="nova-2-phonecall", hints=("one",)))).close()
     new, old = [asked.query for asked in server.asked]
     assert {
         ("model", "nova-3-medical"),
@@ -84,17 +86,17 @@ async def test_a_stream_is_asked_for_phone_audio_with_the_agents_phrases(
     [("de-DE", "de"), ("de-CH", "de-CH"), ("nb-NO", "no"), ("es-419", "es-419"), ("it", "it"), ("mul", "multi")],
 )
 async def test_a_language_is_named_as_deepgram_does(
-    opened: DeepgramSpeechToText, server: Deepgram, language: str, asked: str
+    open_provider: DeepgramSpeechToText, server: Deepgram, language: str, asked: str
 ) -> None:
-    await (await opened.transcribe(TranscriptionRequest(language))).close()
+    await (await open_provider.transcribe(TranscriptionRequest(language))).close()
     assert dict(server.asked[0].query)["language"] == asked
 
 
 async def test_interim_words_come_while_one_speaks_and_final_ones_have_their_times(
-    opened: DeepgramSpeechToText,
+    open_provider: DeepgramSpeechToText,
 ) -> None:
-    stream = await opened.transcribe(REQUEST)
-    await stream.send(spoken())
+    stream = await open_provider.transcribe(REQUEST)
+    await stream.send(synthesize_speech())
     first = await next_of(stream)
     assert (first.text, first.is_final, first.finalized) == ("can", False, False)
     await stream.finalize()
@@ -105,10 +107,10 @@ async def test_interim_words_come_while_one_speaks_and_final_ones_have_their_tim
 
 
 async def test_an_end_that_deepgram_does_not_answer_is_answered(
-    opened: DeepgramSpeechToText, server: Deepgram, monkeypatch: pytest.MonkeyPatch
+    open_provider: DeepgramSpeechToText, server: Deepgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "GRACE_SECONDS", 0.05)
-    stream = await opened.transcribe(REQUEST)
+    stream = await open_provider.transcribe(REQUEST)
     await stream.finalize()
     assert await next_of(stream) == Transcript("", is_final=True, finalized=True)
     assert server.controls == []
@@ -120,20 +122,20 @@ async def test_an_end_that_deepgram_does_not_answer_is_answered(
 
 
 async def test_a_silent_stream_is_kept_alive(
-    opened: DeepgramSpeechToText, server: Deepgram, monkeypatch: pytest.MonkeyPatch
+    open_provider: DeepgramSpeechToText, server: Deepgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "KEEP_ALIVE_SECONDS", 0.01)
-    stream = await opened.transcribe(REQUEST)
+    stream = await open_provider.transcribe(REQUEST)
     async with asyncio.timeout(10):
         await server.control_came.wait()
     assert server.controls[0] == "KeepAlive"
     await stream.close()
 
 
-async def test_a_closed_stream_says_deepgrams_reason(opened: DeepgramSpeechToText, server: Deepgram) -> None:
+async def test_a_closed_stream_says_deepgrams_reason(open_provider: DeepgramSpeechToText, server: Deepgram) -> None:
     server.closing = "NET-0001"
-    stream = await opened.transcribe(REQUEST)
-    await stream.send(spoken())
+    stream = await open_provider.transcribe(REQUEST)
+    await stream.send(synthesize_speech())
     await stream.finalize()
     assert not (await next_of(stream)).is_final
     with pytest.raises(ProviderError, match="NET-0001") as failure:
@@ -145,29 +147,29 @@ async def test_a_closed_stream_says_deepgrams_reason(opened: DeepgramSpeechToTex
 
 
 async def test_a_broken_stream_is_an_error_and_another_can_be_had(
-    opened: DeepgramSpeechToText, server: Deepgram
+    open_provider: DeepgramSpeechToText, server: Deepgram
 ) -> None:
-    stream = await opened.transcribe(REQUEST)
+    stream = await open_provider.transcribe(REQUEST)
     await server.drop()
     with pytest.raises(ProviderError, match="lost"):
         await next_of(stream)
     await stream.close()
-    again = await opened.transcribe(REQUEST)
-    await again.send(spoken())
+    again = await open_provider.transcribe(REQUEST)
+    await again.send(synthesize_speech())
     await again.close()
 
 
 @pytest.mark.parametrize(("status", "retryable"), [(400, False), (401, False), (429, True), (500, True)])
 async def test_refusals_say_why_and_whether_to_ask_again(
-    opened: DeepgramSpeechToText, server: Deepgram, status: int, retryable: bool
+    open_provider: DeepgramSpeechToText, server: Deepgram, status: int, retryable: bool
 ) -> None:
     server.refusals = [status, status]
     with pytest.raises(ProviderError) as refused:
-        await opened.transcribe(REQUEST)
+        await open_provider.transcribe(REQUEST)
     assert (refused.value.code, refused.value.retryable) == (str(status), retryable)
     assert KEY not in refused.value.message
     with pytest.raises(ProviderError, match=r"\*\*\*") as refused:
-        await opened.check()
+        await open_provider.check()
     assert refused.value.retryable is retryable
 
 
@@ -208,7 +210,7 @@ async def test_a_voice_is_asked_for_mulaw_at_its_pace(server: Deepgram) -> None:
         "container": "none",
         "speed": "1.5",
     }
-    assert [(found.id, found.gender) for found in await voice.voices()] == [
+    assert [(found.id, found.gender) for found in await voice.list_voices()] == [
         ("aura-2-thalia-en", "feminine"),
         ("aura-2-apollo-en", "masculine"),
     ]

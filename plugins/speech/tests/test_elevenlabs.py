@@ -10,7 +10,7 @@ from switchboard.plugin_sdk.testing import TextToSpeechContract
 from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSpeech
 
 from tests.speech.elevenlabs import ElevenLabs
-from tests.speech.vendor import KEY, SENTENCE, in_use, synthesized, understood
+from tests.speech.vendor import KEY, SENTENCE, collect_synthesis, in_use, recognize_mulaw
 
 
 @pytest_asyncio.fixture
@@ -31,19 +31,19 @@ class TestElevenLabs(TextToSpeechContract[ElevenLabsTextToSpeech]):
 
 
 @pytest_asyncio.fixture
-async def opened(server: ElevenLabs) -> AsyncIterator[ElevenLabsTextToSpeech]:
+async def open_provider(server: ElevenLabs) -> AsyncIterator[ElevenLabsTextToSpeech]:
     async with in_use(voice(server)) as provider:
         yield provider
 
 
 @pytest.mark.parametrize("counts_from_chunks", [False, True])
 async def test_sound_comes_as_mulaw_and_each_word_with_its_time(
-    opened: ElevenLabsTextToSpeech, server: ElevenLabs, counts_from_chunks: bool
+    open_provider: ElevenLabsTextToSpeech, server: ElevenLabs, counts_from_chunks: bool
 ) -> None:
     server.counts_from_chunks = counts_from_chunks
-    _, true = await synthesized(SENTENCE, 1.0)
-    chunks = [chunk async for chunk in opened.synthesize(SpeechRequest(SENTENCE))]
-    assert await understood(b"".join(chunk.audio for chunk in chunks)) == SENTENCE
+    _, true = await collect_synthesis(SENTENCE, 1.0)
+    chunks = [chunk async for chunk in open_provider.synthesize(SpeechRequest(SENTENCE))]
+    assert await recognize_mulaw(b"".join(chunk.audio for chunk in chunks)) == SENTENCE
     begun, words = 0, []
     for chunk in chunks:
         words += [(word.text, word.start_ms + begun, word.end_ms + begun) for word in chunk.words]
@@ -85,33 +85,33 @@ async def test_what_the_agent_says_is_asked_for(server: ElevenLabs) -> None:
     ],
 )
 async def test_refusals_come_before_any_sound_with_the_vendors_words(
-    opened: ElevenLabsTextToSpeech, server: ElevenLabs, status: int, code: str, retryable: bool
+    open_provider: ElevenLabsTextToSpeech, server: ElevenLabs, status: int, code: str, retryable: bool
 ) -> None:
     server.refusals = [status]
     with pytest.raises(ProviderError) as refused:
-        await anext(aiter(opened.synthesize(SpeechRequest("Hello."))))
+        await anext(aiter(open_provider.synthesize(SpeechRequest("Hello."))))
     assert (refused.value.code, refused.value.retryable) == (code, retryable)
     assert KEY not in refused.value.message
 
 
-async def test_an_answer_that_breaks_off_is_an_error(opened: ElevenLabsTextToSpeech, server: ElevenLabs) -> None:
+async def test_an_answer_that_breaks_off_is_an_error(open_provider: ElevenLabsTextToSpeech, server: ElevenLabs) -> None:
     server.breaks = True
-    chunks = aiter(opened.synthesize(SpeechRequest(SENTENCE)))
+    chunks = aiter(open_provider.synthesize(SpeechRequest(SENTENCE)))
     assert len((await anext(chunks)).audio) == 2000
     with pytest.raises(ProviderError, match="connection failed"):
         await anext(chunks)
 
 
-async def test_voices_have_names(opened: ElevenLabsTextToSpeech) -> None:
-    voices = await opened.voices()
+async def test_voices_have_names(open_provider: ElevenLabsTextToSpeech) -> None:
+    voices = await open_provider.list_voices()
     assert [voice.name for voice in voices] == ["George", "Sarah", "Daniel"], "of each page"
     first = voices[0]
     assert (first.id, first.name, first.language, first.gender) == ("JBFqnCBsd6RMkjVDRZzb", "George", "en", "male")
 
 
-async def test_a_voice_that_is_in_no_list_can_be_had(opened: ElevenLabsTextToSpeech, server: ElevenLabs) -> None:
-    assert await opened.has_voice("21m00Tcm4TlvDq8ikWAM")
-    assert not await opened.has_voice("nobodys/voice")
+async def test_a_voice_that_is_in_no_list_can_be_had(open_provider: ElevenLabsTextToSpeech, server: ElevenLabs) -> None:
+    assert await open_provider.has_voice("21m00Tcm4TlvDq8ikWAM")
+    assert not await open_provider.has_voice("nobodys/voice")
     server.refusals = [500]
     with pytest.raises(ProviderError):
-        await opened.has_voice("21m00Tcm4TlvDq8ikWAM")
+        await open_provider.has_voice("21m00Tcm4TlvDq8ikWAM")

@@ -7,15 +7,15 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 from switchboard.plugin_sdk import Frame, MediaCodec, MediaEvent, MediaStarted
-from switchboard.plugin_sdk.json_media import Common, Writer, event_of
+from switchboard.plugin_sdk.json_media import CommonMessage, MediaMessageWriter, to_media_event
 
-from switchboard_telephony_telnyx.state import media_digest, read_state
+from switchboard_telephony_telnyx.state import digest_media_url, read_state
 
 LATE_FRAMES: Final = 3
 """How many frames are waited for one that is missing: 60 ms. Telnyx does not promise their order."""
 
 
-class MediaFormat(msgspec.Struct):
+class TelnyxMediaFormat(msgspec.Struct):
     """What calls are asked to be streamed in."""
 
     encoding: Literal["PCMU"]
@@ -23,13 +23,13 @@ class MediaFormat(msgspec.Struct):
     channels: Literal[1] = 1
 
 
-class StreamStart(msgspec.Struct):
+class TelnyxStream(msgspec.Struct):
     call_control_id: str
-    media_format: MediaFormat
+    media_format: TelnyxMediaFormat
     client_state: str | None = None
 
 
-class Chunk(msgspec.Struct):
+class TelnyxPayload(msgspec.Struct):
     """20 ms of a track; msgspec reads the payload from base64. `chunk` counts from 1."""
 
     payload: bytes
@@ -37,36 +37,36 @@ class Chunk(msgspec.Struct):
     chunk: str = ""
 
 
-class Fault(msgspec.Struct):
+class TelnyxFault(msgspec.Struct):
     code: int | str = ""
     title: str = ""
 
 
-class Connected(msgspec.Struct, tag_field="event", tag="connected"):
+class TelnyxConnected(msgspec.Struct, tag_field="event", tag="connected"):
     version: str = ""
 
 
-class Start(msgspec.Struct, tag_field="event", tag="start"):
-    start: StreamStart
+class TelnyxStart(msgspec.Struct, tag_field="event", tag="start"):
+    start: TelnyxStream
     stream_id: str
 
 
-class Media(msgspec.Struct, tag_field="event", tag="media"):
-    media: Chunk
+class TelnyxMedia(msgspec.Struct, tag_field="event", tag="media"):
+    media: TelnyxPayload
 
 
-class Error(msgspec.Struct, tag_field="event", tag="error"):
+class TelnyxError(msgspec.Struct, tag_field="event", tag="error"):
     """One of our messages was refused; the stream goes on."""
 
-    payload: Fault
+    payload: TelnyxFault
 
 
-FromTelnyx: TypeAlias = Media | Connected | Start | Error | Common
+FromTelnyx: TypeAlias = TelnyxMedia | TelnyxConnected | TelnyxStart | TelnyxError | CommonMessage
 
 _decoder: Final[msgspec.json.Decoder[FromTelnyx]] = msgspec.json.Decoder(FromTelnyx)
 
 
-class Order:
+class FrameSequencer:
     """Puts frames into their order, without waiting long."""
 
     def __init__(self) -> None:
@@ -96,31 +96,31 @@ class TelnyxCodec(MediaCodec):
 
     def __init__(self, api_key: str, media_url: str) -> None:
         self._api_key = api_key
-        self._media = media_digest(media_url)
-        self._order = Order()
-        self._write = Writer()
+        self._media = digest_media_url(media_url)
+        self._order = FrameSequencer()
+        self._writer = MediaMessageWriter()
 
     def decode(self, message: Frame) -> bytes | MediaEvent | None:
         told = _decoder.decode(message)
-        if isinstance(told, Media):
+        if isinstance(told, TelnyxMedia):
             chunk = told.media
             if chunk.track != "inbound":
                 return None
             return self._order.put(int(chunk.chunk), chunk.payload) if chunk.chunk else chunk.payload
-        if isinstance(told, Start):
+        if isinstance(told, TelnyxStart):
             return self._started(told.start, told.stream_id)
-        return None if isinstance(told, Connected | Error) else event_of(told)
+        return None if isinstance(told, TelnyxConnected | TelnyxError) else to_media_event(told)
 
     def encode(self, audio: bytes) -> Frame:
-        return self._write.media(audio)
+        return self._writer.write_media(audio)
 
     def clear(self) -> Frame:
-        return self._write.clear
+        return self._writer.clear_message
 
     def mark(self, name: str) -> Frame:
-        return self._write.mark(name)
+        return self._writer.write_mark(name)
 
-    def _started(self, start: StreamStart, stream_id: str) -> MediaStarted:
+    def _started(self, start: TelnyxStream, stream_id: str) -> MediaStarted:
         if read_state(self._api_key, start.client_state).media != self._media:
             raise ValueError("the stream does not bring its call's state")
         return MediaStarted(start.call_control_id, stream_id, "mulaw")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from switchboard.plugin_sdk import INVALID_NUMBER, OutcomeUnknown, ProviderError, RecipientOptedOut
+from switchboard.plugin_sdk import INVALID_NUMBER, OutcomeUnknown, ProviderError, UnsubscribedRecipient
 
 NOT_FOUND: Final = 404
 CALL_OVER: Final = frozenset(("90015", "90018"))
@@ -18,7 +18,7 @@ ANOTHER_CARRIER_STATUS: Final = frozenset((401, 402, 403))
 RETRYABLE: Final = frozenset((408, 429))
 
 
-class Refusal(ProviderError):
+class TelnyxRefusal(ProviderError):
     """An answer of 400 or more, with its status."""
 
     def __init__(self, message: str, status: int, code: str) -> None:
@@ -26,18 +26,18 @@ class Refusal(ProviderError):
         self.status = status
 
 
-def refusal(error: Any) -> ProviderError:
+def translate_status_error(error: Any) -> ProviderError:
     """The SDK's `APIStatusError`."""
     status, body = error.status_code, error.body
     problems = body.get("errors") if isinstance(body, dict) else None
     if not isinstance(problems, list) or not problems or not isinstance(problems[0], dict):
-        return Refusal(f"Telnyx answered {status}", status, str(status))
+        return TelnyxRefusal(f"Telnyx answered {status}", status, str(status))
     problem = problems[0]
     code, title, detail = (str(problem.get(name) or "") for name in ("code", "title", "detail"))
     message = f"Telnyx: {title}{f': {detail}' if detail else ''} (error {code})"
     if is_opt_out(code, message):
-        return RecipientOptedOut(message, code=OPTED_OUT, retryable=False)
-    return Refusal(message, status, code or str(status))
+        return UnsubscribedRecipient(message, code=OPTED_OUT, retryable=False)
+    return TelnyxRefusal(message, status, code or str(status))
 
 
 def is_opt_out(code: str, message: str) -> bool:
@@ -46,7 +46,7 @@ def is_opt_out(code: str, message: str) -> bool:
 
 
 @contextmanager
-def over_is_fine() -> Iterator[None]:
+def ignore_ended_call() -> Iterator[None]:
     """Commands to a call that is over do no harm."""
     try:
         yield
@@ -57,19 +57,19 @@ def over_is_fine() -> Iterator[None]:
 
 def is_gone(error: ProviderError) -> bool:
     """Whether what was asked about is not there (any more)."""
-    return isinstance(error, Refusal) and error.status == NOT_FOUND
+    return isinstance(error, TelnyxRefusal) and error.status == NOT_FOUND
 
 
-def not_placed(error: ProviderError, to_number: str) -> ProviderError:
+def translate_dial_error(error: ProviderError, to_number: str) -> ProviderError:
     """Why a call was not placed, as the platform wants to know it."""
     if error.code in NO_SUCH_NUMBER and ("'to'" in error.message or to_number in error.message):
         return ProviderError(error.message, code=INVALID_NUMBER, retryable=False)
-    if isinstance(error, Refusal) and error.status in ANOTHER_CARRIER_STATUS:
+    if isinstance(error, TelnyxRefusal) and error.status in ANOTHER_CARRIER_STATUS:
         return ProviderError(error.message, code=error.code)
     return error
 
 
-def part(answer: Any, name: str = "") -> Any:
+def read_field(answer: Any, name: str = "") -> Any:
     """What an answer holds, or the named part of it. Raises `ProviderError` for an answer that is none of Telnyx's, a proxy's page say."""
     data = getattr(answer, "data", None)
     found = getattr(data, name, None) if name else data
@@ -78,9 +78,9 @@ def part(answer: Any, name: str = "") -> Any:
     return found
 
 
-def made(answer: Any, name: str) -> str:
+def require_created_id(answer: Any, name: str) -> str:
     """The id of what was made. Raises `OutcomeUnknown` where the answer has none."""
     try:
-        return str(part(answer, name))
+        return str(read_field(answer, name))
     except ProviderError as error:
         raise OutcomeUnknown(error.message) from error

@@ -14,34 +14,34 @@ from switchboard.plugin_sdk import (
     BrowserCall,
     BrowserToken,
     CallbackUrls,
-    CallOrder,
     CarrierReply,
     CarrierRequest,
     ConnectMedia,
     ForwardCall,
     IncomingCall,
     Instruction,
-    Introduction,
     MediaCodec,
+    OutboundCall,
+    OutboundTextMessage,
     ProviderError,
     ProviderSettings,
-    Received,
+    ReceivedCallback,
     RecordingStream,
     TelephonyCapabilities,
     TelephonyProvider,
-    TextOrder,
+    WarmTransfer,
 )
-from switchboard.plugin_sdk.languages import nearest_language
+from switchboard.plugin_sdk.languages import find_nearest_language
 from switchboard.plugin_sdk.recordings import stream_recording
 
 from switchboard_telephony_telnyx import stock
-from switchboard_telephony_telnyx.callbacks import Connect, HangUp, Reader, Speak
+from switchboard_telephony_telnyx.callbacks import ForwardAnsweredCall, HangUpCall, SpeakToTarget, WebhookReader
 from switchboard_telephony_telnyx.codec import TelnyxCodec
-from switchboard_telephony_telnyx.errors import made, not_placed, over_is_fine, part
+from switchboard_telephony_telnyx.errors import ignore_ended_call, read_field, require_created_id, translate_dial_error
 from switchboard_telephony_telnyx.settings import TelnyxSettings
-from switchboard_telephony_telnyx.signatures import verified
-from switchboard_telephony_telnyx.state import CallState, media_digest, read_state, write_state
-from switchboard_telephony_telnyx.transport import asked, connect
+from switchboard_telephony_telnyx.signatures import verify_telnyx_signature
+from switchboard_telephony_telnyx.state import CallState, digest_media_url, read_state, write_state
+from switchboard_telephony_telnyx.transport import call_telnyx, create_client
 
 LEAST_RING_SECONDS: Final = 5
 LEAST_CALL_SECONDS: Final = 30
@@ -49,8 +49,9 @@ FORWARD_RING_SECONDS: Final = 30
 TOKEN_SECONDS: Final = 3600
 VOICE: Final = "female"
 LANGUAGES: Final = (
-    "en-US", "en-GB", "en-AU", "en-IN", "en-GB-WLS", "es-US", "es-ES", "es-MX", "de-DE", "fr-FR", "fr-CA", "pt-BR", "pt-PT", "arb", "cmn-CN",
-    "cy-GB", "da-DK", "hi-IN", "is-IS", "it-IT", "ja-JP", "ko-KR", "nb-NO", "nl-NL", "pl-PL", "ro-RO", "ru-RU", "sv-SE", "tr-TR",
+    "en-US", "en-GB", "en-AU", "en-IN", "en-GB-WLS", "es-US", "es-ES", "es-MX", "de-DE", "fr-FR", "fr-CA", "pt-BR",
+    "pt-PT", "arb", "cmn-CN", "cy-GB", "da-DK", "hi-IN", "is-IS", "it-IT", "ja-JP", "ko-KR", "nb-NO", "nl-NL", "pl-PL",
+    "ro-RO", "ru-RU", "sv-SE", "tr-TR",
 )  # fmt: skip
 """What Telnyx's plain voices speak, the first of each language first; in any other language it is left to say it as it can."""
 REASONS: Final = {"rejected": "CALL_REJECTED", "busy": "USER_BUSY"}
@@ -67,12 +68,12 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
     def __init__(self, settings: TelnyxSettings) -> None:
         super().__init__(settings)
         self._api_key = settings.api_key.get_secret_value()
-        self._reader = Reader(self._api_key, settings.credential_connection_id)
+        self._reader = WebhookReader(self._api_key, settings.credential_connection_id)
         self._opened: tuple[Any, aiohttp.ClientSession] | None = None
 
     async def open(self) -> None:
         client = await asyncio.to_thread(
-            connect, self._api_key, str(self.settings.base_url) if self.settings.base_url else None
+            create_client, self._api_key, str(self.settings.base_url) if self.settings.base_url else None
         )
         self._opened = client, aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
 
@@ -83,8 +84,8 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             await files.close()
 
     async def check(self) -> None:
-        application = part(
-            await asked(lambda: self._client.call_control_applications.retrieve(self.settings.connection_id))
+        application = read_field(
+            await call_telnyx(lambda: self._client.call_control_applications.retrieve(self.settings.connection_id))
         )
         if application.active is False:
             raise ProviderError("the Telnyx application is not active", retryable=False)
@@ -97,21 +98,21 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
 
     # callbacks and media
 
-    async def receive(self, request: CarrierRequest) -> Received:
-        told = self._reader.read(verified(request, self.settings.public_key), request.url)
-        if isinstance(told.then, HangUp):
+    async def receive(self, request: CarrierRequest) -> ReceivedCallback:
+        told = self._reader.read(verify_telnyx_signature(request, self.settings.public_key), request.url)
+        if isinstance(told.then, HangUpCall):
             await self.hang_up(told.then.call_id)
-        elif isinstance(told.then, Connect):
+        elif isinstance(told.then, ForwardAnsweredCall):
             await self._connect(told.then)
-        elif isinstance(told.then, Speak):
+        elif isinstance(told.then, SpeakToTarget):
             await self._speak(told.then)
-        return Received(() if told.event is None else (told.event,))
+        return ReceivedCallback(() if told.event is None else (told.event,))
 
     async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
         call_id = call.carrier_call_id
-        with over_is_fine():
+        with ignore_ended_call():
             if isinstance(instruction, ConnectMedia):
-                state = CallState(call_id=call_id, media=media_digest(instruction.media_url))
+                state = CallState(call_id=call_id, media=digest_media_url(instruction.media_url))
                 await self._answer(call_id, state, **self._streamed(instruction.media_url))
             elif isinstance(instruction, ForwardCall):
                 # Only what is answered can be transferred: the webhook that tells so does it.
@@ -128,7 +129,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
                 )
         return CarrierReply()
 
-    def media_codec(self, media_url: str) -> MediaCodec:
+    def create_media_codec(self, media_url: str) -> MediaCodec:
         return TelnyxCodec(self._api_key, media_url)
 
     def _streamed(self, media_url: str) -> dict[str, object]:
@@ -147,8 +148,8 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
 
     # calls
 
-    async def place_call(self, order: CallOrder) -> str:
-        state = CallState(reference=order.reference, media=media_digest(order.media_url))
+    async def place_call(self, order: OutboundCall) -> str:
+        state = CallState(reference=order.reference, media=digest_media_url(order.media_url))
         given: dict[str, object] = {
             "connection_id": self.settings.connection_id,
             "to": order.to_number,
@@ -163,9 +164,11 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             **({"answering_machine_detection": "detect"} if order.detect_machine else {}),
         }
         try:
-            return made(await asked(lambda: self._client.calls.dial(**given), creates=True), "call_control_id")
+            return require_created_id(
+                await call_telnyx(lambda: self._client.calls.dial(**given), creates=True), "call_control_id"
+            )
         except ProviderError as error:
-            raise not_placed(error, order.to_number) from error.__cause__
+            raise translate_dial_error(error, order.to_number) from error.__cause__
 
     async def find_call(self, reference: str) -> str | None:
         """Telnyx lists an application's live calls with their states. Of one that is over its webhooks have told, whose address names the call."""
@@ -176,17 +179,19 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
                     return str(call.call_control_id)
             return None
 
-        return await asked(look)
+        return await call_telnyx(look)
 
     async def hang_up(self, carrier_call_id: str) -> None:
-        with over_is_fine():
+        with ignore_ended_call():
             await self._command(carrier_call_id, lambda given: self._actions.hangup(carrier_call_id, **given))
 
     async def transfer(self, carrier_call_id: str, *, to_number: str, caller_id: str, callbacks: CallbackUrls) -> None:
         await self._transfer(carrier_call_id, to_number, caller_id, key=uuid4().hex)
         await self._stop_streaming(carrier_call_id)
 
-    async def introduce(self, carrier_call_id: str, introduction: Introduction, callbacks: CallbackUrls) -> str:
+    async def start_warm_transfer(
+        self, carrier_call_id: str, introduction: WarmTransfer, callbacks: CallbackUrls
+    ) -> str:
         state = CallState(introduction=introduction.text, language=introduction.language)
         given: dict[str, object] = {
             "connection_id": self.settings.connection_id,
@@ -197,9 +202,11 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             "timeout_secs": max(LEAST_RING_SECONDS, introduction.ring_seconds),
             "preferred_codecs": "PCMU,PCMA",
         }
-        return made(await asked(lambda: self._client.calls.dial(**given), creates=True), "call_control_id")
+        return require_created_id(
+            await call_telnyx(lambda: self._client.calls.dial(**given), creates=True), "call_control_id"
+        )
 
-    async def connect(self, carrier_call_id: str, target_call_id: str) -> None:
+    async def complete_warm_transfer(self, carrier_call_id: str, target_call_id: str) -> None:
         """When either hangs up afterwards, Telnyx hangs the other up: neither is parked."""
         left = write_state(self._api_key, CallState(call_id=carrier_call_id, transferred=True))
         told = {"call_control_id_to_bridge_with": target_call_id, "client_state": left}
@@ -221,16 +228,16 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         With a key that holds for good, for what a webhook that is told twice would ask for twice. Raises `ProviderError`.
         """
         given = {"command_id": _command_id(call_id, key or uuid4().hex)}
-        await asked(lambda: send(given))
+        await call_telnyx(lambda: send(given))
 
     async def _stop_streaming(self, call_id: str) -> None:
         # Our side closes the socket anyway.
         with suppress(ProviderError):
             await self._command(call_id, lambda given: self._actions.stop_streaming(call_id, **given))
 
-    async def _speak(self, speak: Speak) -> None:
+    async def _speak(self, speak: SpeakToTarget) -> None:
         """Speak to the target of a transfer; one that cannot be spoken to is let go, and its end told."""
-        language = nearest_language(speak.language, LANGUAGES)
+        language = find_nearest_language(speak.language, LANGUAGES)
         told = {"payload": speak.text, "voice": VOICE, **({"language": language} if language is not None else {})}
         try:
             await self._command(
@@ -245,7 +252,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         told = {"client_state": write_state(self._api_key, state), **streamed}
         await self._command(call_id, lambda given: self._actions.answer(call_id, **told, **given), key="answer")
 
-    async def _connect(self, connect: Connect) -> None:
+    async def _connect(self, connect: ForwardAnsweredCall) -> None:
         """Connect an incoming call to where it is forwarded; one that cannot be connected ends."""
         try:
             await self._transfer(connect.call_id, connect.to_number, connect.caller_id, key="forward")
@@ -268,34 +275,35 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
 
     # texts
 
-    async def send_text(self, order: TextOrder) -> str:
+    async def send_text_message(self, order: OutboundTextMessage) -> str:
         given = {
             "from_": order.from_number,
             "to": order.to_number,
             "text": order.body,
             "webhook_url": order.callbacks.events,
         }
-        return made(
-            await asked(lambda: self._client.messages.send(**given, use_profile_webhooks=False), creates=True), "id"
+        return require_created_id(
+            await call_telnyx(lambda: self._client.messages.send(**given, use_profile_webhooks=False), creates=True),
+            "id",
         )
 
     # numbers
 
     async def search_numbers(self, *, country: str, area_code: str | None, limit: int) -> Sequence[AvailableNumber]:
-        return await stock.search(self._client, country, area_code, limit)
+        return await stock.search_telnyx_numbers(self._client, country, area_code, limit)
 
     async def buy_number(self, phone_number: str, callbacks: CallbackUrls) -> BoughtNumber:
-        return await stock.buy(self._client, self.settings, phone_number, callbacks)
+        return await stock.buy_telnyx_number(self._client, self.settings, phone_number, callbacks)
 
     async def release_number(self, carrier_number_id: str) -> None:
-        await stock.release(self._client, carrier_number_id)
+        await stock.release_telnyx_number(self._client, carrier_number_id)
 
     # recordings and browsers
 
     async def fetch_recording(self, recording_id: str, byte_range: str | None) -> RecordingStream:
         """Telnyx keeps a recording at an address that is good for some minutes and needs no credential; the leg's name finds it."""
         wanted = {"call_leg_id": recording_id}
-        found = part(await asked(lambda: self._client.recordings.list(filter=wanted)))
+        found = read_field(await call_telnyx(lambda: self._client.recordings.list(filter=wanted)))
         url = next((one.download_urls.wav or one.download_urls.mp3 for one in found if one.download_urls), None)
         if not url or self._opened is None:
             raise ProviderError("Telnyx does not have the recording (any more)", code="404", retryable=False)
@@ -305,7 +313,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
     def has_browser_calling(self) -> bool:
         return self.settings.credential_connection_id is not None
 
-    async def browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
+    async def create_browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
         connection_id = self.settings.credential_connection_id
         if connection_id is None:
             raise ProviderError(
@@ -313,11 +321,11 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             )
         expires_at = (datetime.now(UTC) + timedelta(seconds=TOKEN_SECONDS)).isoformat(timespec="seconds")
         credentials = self._client.telephony_credentials
-        credential = await asked(
+        credential = await call_telnyx(
             lambda: credentials.create(connection_id=connection_id, name=identity, expires_at=expires_at)
         )
-        credential_id = part(credential, "id")
-        token = await asked(lambda: credentials.create_token(credential_id))
+        credential_id = read_field(credential, "id")
+        token = await call_telnyx(lambda: credentials.create_token(credential_id))
         return BrowserToken(str(token), identity, TOKEN_SECONDS, {"sdk": "telnyx-webrtc"})
 
 

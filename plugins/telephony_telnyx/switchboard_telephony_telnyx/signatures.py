@@ -17,7 +17,7 @@ TIMESTAMP: Final = "telnyx-timestamp"
 TOLERANCE_SECONDS: Final = 300
 
 
-def verified(request: CarrierRequest, public_key: str) -> bytes:
+def verify_telnyx_signature(request: CarrierRequest, public_key: str) -> bytes:
     """The body of a webhook that Telnyx has signed lately. Raises `InvalidCallback`."""
     signature, timestamp = request.headers.get(HEADER), request.headers.get(TIMESTAMP)
     if not signature or not timestamp:

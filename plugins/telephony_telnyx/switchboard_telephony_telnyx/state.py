@@ -34,7 +34,7 @@ class CallState(msgspec.Struct, frozen=True, omit_defaults=True):
 _decoder: Final[msgspec.json.Decoder[CallState]] = msgspec.json.Decoder(CallState)
 
 
-def media_digest(media_url: str) -> str:
+def digest_media_url(media_url: str) -> str:
     """What a state says of a socket's address, which is a secret."""
     return hashlib.sha256(media_url.encode()).hexdigest()
 

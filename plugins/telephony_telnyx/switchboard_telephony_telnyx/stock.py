@@ -6,9 +6,9 @@ from typing import Any, Final
 from switchboard.plugin_sdk import AvailableNumber, BoughtNumber, CallbackUrls, ProviderError
 from switchboard.plugin_sdk.phone_numbers import NumberType
 
-from switchboard_telephony_telnyx.errors import is_gone, part
+from switchboard_telephony_telnyx.errors import is_gone, read_field
 from switchboard_telephony_telnyx.settings import TelnyxSettings
-from switchboard_telephony_telnyx.transport import asked
+from switchboard_telephony_telnyx.transport import call_telnyx
 
 # In the order of preference.
 _TYPES: Final[tuple[NumberType, ...]] = ("local", "mobile", "national", "toll_free")
@@ -17,7 +17,7 @@ ARRIVAL_SECONDS: Final = 15.0
 LOOK_SECONDS: Final = 0.5
 
 
-async def search(client: Any, country: str, area_code: str | None, limit: int) -> list[AvailableNumber]:
+async def search_telnyx_numbers(client: Any, country: str, area_code: str | None, limit: int) -> list[AvailableNumber]:
     """Numbers that can be called, local ones first, others where there are not enough of those. Raises `ProviderError`."""
     found: list[AvailableNumber] = []
     for number_type in _TYPES:
@@ -37,7 +37,7 @@ async def search(client: Any, country: str, area_code: str | None, limit: int) -
 
 async def _of_type(client: Any, wanted: dict[str, object]) -> list[Any]:
     try:
-        return list(part(await asked(lambda: client.available_phone_numbers.list(filter=wanted))))
+        return list(read_field(await call_telnyx(lambda: client.available_phone_numbers.list(filter=wanted))))
     except ProviderError as error:
         if is_gone(error):  # the country has no numbers of this type
             return []
@@ -63,7 +63,9 @@ def _available(number: Any, country: str, number_type: NumberType) -> AvailableN
     )
 
 
-async def buy(client: Any, settings: TelnyxSettings, phone_number: str, callbacks: CallbackUrls) -> BoughtNumber:
+async def buy_telnyx_number(
+    client: Any, settings: TelnyxSettings, phone_number: str, callbacks: CallbackUrls
+) -> BoughtNumber:
     """One that the account has already, or has ordered, is not ordered again. Raises `ProviderError`."""
     await _direct_account(client, settings, callbacks)
     number = await _own(client, phone_number)
@@ -76,10 +78,10 @@ async def buy(client: Any, settings: TelnyxSettings, phone_number: str, callback
     return BoughtNumber(number.id, number.phone_number, sms=await _direct(client, settings, number.id))
 
 
-async def release(client: Any, number_id: str) -> None:
+async def release_telnyx_number(client: Any, number_id: str) -> None:
     """Give a number back; harmless for one that is not ours any more. Raises `ProviderError`."""
     try:
-        await asked(lambda: client.phone_numbers.delete(number_id))
+        await call_telnyx(lambda: client.phone_numbers.delete(number_id))
     except ProviderError as error:
         if not is_gone(error):
             raise
@@ -87,8 +89,8 @@ async def release(client: Any, number_id: str) -> None:
 
 async def _own(client: Any, phone_number: str) -> Any | None:
     """The account's number, active or on its way."""
-    found = part(
-        await asked(lambda: client.phone_numbers.list(filter={"phone_number": phone_number.removeprefix("+")}))
+    found = read_field(
+        await call_telnyx(lambda: client.phone_numbers.list(filter={"phone_number": phone_number.removeprefix("+")}))
     )
     return next(
         (number for number in found if number.phone_number == phone_number and number.status in ("active", *_COMING)),
@@ -98,15 +100,15 @@ async def _own(client: Any, phone_number: str) -> Any | None:
 
 async def _is_ordered(client: Any, phone_number: str) -> bool:
     wanted = {"customer_reference": phone_number, "status": "pending"}
-    return bool(part(await asked(lambda: client.number_orders.list(filter=wanted))))
+    return bool(read_field(await call_telnyx(lambda: client.number_orders.list(filter=wanted))))
 
 
 async def _order(client: Any, phone_number: str) -> None:
     wanted = [{"phone_number": phone_number}]
-    order = await asked(
+    order = await call_telnyx(
         lambda: client.number_orders.create(phone_numbers=wanted, customer_reference=phone_number), creates=True
     )
-    if part(order, "status") == "failure":
+    if read_field(order, "status") == "failure":
         raise ProviderError(f"Telnyx did not sell {phone_number}", code="order_failed", retryable=False)
 
 
@@ -127,29 +129,33 @@ async def _arrived(client: Any, phone_number: str) -> Any:
 
 async def _direct(client: Any, settings: TelnyxSettings, number_id: str) -> bool:
     """Direct a number's calls and texts to us; answers whether it can text."""
-    await asked(lambda: client.phone_numbers.update(number_id, connection_id=settings.connection_id))
+    await call_telnyx(lambda: client.phone_numbers.update(number_id, connection_id=settings.connection_id))
     profile = settings.messaging_profile_id
     if profile is None:
         return False
     try:
-        texting = await asked(lambda: client.phone_numbers.messaging.update(number_id, messaging_profile_id=profile))
+        texting = await call_telnyx(
+            lambda: client.phone_numbers.messaging.update(number_id, messaging_profile_id=profile)
+        )
     except ProviderError as error:
         if error.retryable:
             raise
         return False  # a number that cannot text is in no profile
-    features = part(texting).features
+    features = read_field(texting).features
     return features is None or features.sms is not None
 
 
 async def _direct_account(client: Any, settings: TelnyxSettings, callbacks: CallbackUrls) -> None:
     """See that the application and the messaging profile tell us: at Telnyx they have the addresses, and not their numbers."""
     connection_id, profile_id, url = settings.connection_id, settings.messaging_profile_id, callbacks.events
-    application = part(await asked(lambda: client.call_control_applications.retrieve(connection_id)))
+    application = read_field(await call_telnyx(lambda: client.call_control_applications.retrieve(connection_id)))
     if application.webhook_event_url != url or application.webhook_api_version != "2":
         given = {"application_name": application.application_name, "webhook_event_url": url, "webhook_api_version": "2"}
-        await asked(lambda: client.call_control_applications.update(connection_id, **given))
+        await call_telnyx(lambda: client.call_control_applications.update(connection_id, **given))
     if profile_id is None:
         return
-    profile = part(await asked(lambda: client.messaging_profiles.retrieve(profile_id)))
+    profile = read_field(await call_telnyx(lambda: client.messaging_profiles.retrieve(profile_id)))
     if profile.webhook_url != url or profile.webhook_api_version != "2":
-        await asked(lambda: client.messaging_profiles.update(profile_id, webhook_url=url, webhook_api_version="2"))
+        await call_telnyx(
+            lambda: client.messaging_profiles.update(profile_id, webhook_url=url, webhook_api_version="2")
+        )

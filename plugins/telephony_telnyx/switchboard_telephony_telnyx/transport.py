@@ -1,6 +1,5 @@
-"""The SDK's requests, with deadlines, and repeated only where that cannot do anything twice."""
+"""Requests of the Telnyx SDK, with deadlines, repeated only where that cannot create anything twice."""
 
-import asyncio
 import importlib
 import operator
 from collections.abc import Awaitable, Callable
@@ -8,35 +7,45 @@ from typing import Any, Final, TypeVar
 
 from switchboard.plugin_sdk import OutcomeUnknown, ProviderError
 from switchboard.plugin_sdk.retries import (
-    ALL_SECONDS,
     ATTEMPT_SECONDS,
-    ATTEMPTS,
     CONNECT_SECONDS,
-    LONGEST_WAIT_SECONDS,
-    pause,
-    retry_after,
+    ConnectionFailed,
+    NoResponse,
+    Response,
+    send_with_retries,
 )
 
-from switchboard_telephony_telnyx.errors import refusal
+from switchboard_telephony_telnyx.errors import translate_status_error
 
 API: Final = "https://api.telnyx.com/v2"
-Answer = TypeVar("Answer")
+ResultT = TypeVar("ResultT")
 _USED: Final = (
-    "available_phone_numbers", "call_control_applications", "calls.actions", "connections", "messages", "messaging_profiles", "number_orders",
-    "phone_numbers.messaging", "recordings", "telephony_credentials",
-)  # fmt: skip
+    "available_phone_numbers",
+    "call_control_applications",
+    "calls.actions",
+    "connections",
+    "messages",
+    "messaging_profiles",
+    "number_orders",
+    "phone_numbers.messaging",
+    "recordings",
+    "telephony_credentials",
+)
 
 
-def load() -> Any:
-    """The SDK: a second or two and 65 MB, which no process pays that uses no Telnyx."""
+def load_sdk() -> Any:
+    """Import the SDK. It takes a second or two and 65 MB, which processes that use no Telnyx do not pay."""
     return importlib.import_module("telnyx")
 
 
-def connect(api_key: str, base_url: str | None) -> Any:
-    """A client, with what is used of it imported, so that no call has to wait for that. Slow the first time: not for the event loop."""
-    sdk = load()
+def create_client(api_key: str, base_url: str | None) -> Any:
+    """Create a client and import the parts of the SDK in use, so that no call waits for them.
+
+    Slow the first time: do not call it in the event loop.
+    """
+    sdk = load_sdk()
     timeout = sdk.Timeout(ATTEMPT_SECONDS, connect=CONNECT_SECONDS)
-    # What is not told it would read from the environment, though an organization's settings are all that counts.
+    # The SDK would read absent values from the environment, but an organization's settings are all that counts.
     unused = {"client_id": "", "client_secret": "", "public_key": ""}
     client = sdk.AsyncTelnyx(api_key=api_key, base_url=base_url or API, timeout=timeout, max_retries=0, **unused)
     for used in _USED:
@@ -44,44 +53,31 @@ def connect(api_key: str, base_url: str | None) -> Any:
     return client
 
 
-async def asked(request: Callable[[], Awaitable[Answer]], *, creates: bool = False) -> Answer:
-    """The answer to a request of the SDK's. `creates` says that the same request, sent again, would make something anew.
+async def call_telnyx(request: Callable[[], Awaitable[ResultT]], *, creates: bool = False) -> ResultT:
+    """Return the result of a request of the SDK. `creates`: the same request, sent again, would create a second object.
 
-    Raises `OutcomeUnknown` where Telnyx may have made something and did not say so, else `ProviderError`.
+    Raises `OutcomeUnknown` where Telnyx may have created something and did not say so, else `ProviderError`.
     """
-    lost = OutcomeUnknown if creates else ProviderError
-    try:
-        async with asyncio.timeout(ALL_SECONDS):
-            return await _persist(request, creates)
-    except TimeoutError:
-        raise lost("Telnyx did not answer in time") from None
-    except ValueError as error:
-        raise lost("Telnyx's answer was not understood") from error
+    sdk = load_sdk()
 
-
-async def _persist(request: Callable[[], Awaitable[Answer]], creates: bool) -> Answer:
-    sdk = load()
-    for attempt in range(1, ATTEMPTS + 1):
-        wait = 0.0
-        failure: ProviderError
+    async def send() -> Response[ResultT | ProviderError]:
         try:
-            return await request()
+            result = await request()
         except sdk.APIStatusError as error:
-            # A 429 has done nothing; a 5xx may have.
-            again = error.status_code == 429 or (error.status_code >= 500 and not creates)
-            failure, wait = refusal(error), retry_after(error.response.headers)
+            return Response(error.status_code, error.response.headers, translate_status_error(error))
         except sdk.APIConnectionError as error:
-            # No connection, so Telnyx has heard nothing.
-            unheard = type(error.__cause__).__name__ in ("ConnectError", "ConnectTimeout")
-            again = unheard or not creates
             reason = error.__cause__ or error
-            if unheard:
-                failure = ProviderError(f"Telnyx cannot be reached: {reason}")
-            else:
-                failure = (OutcomeUnknown if creates else ProviderError)(
-                    f"Telnyx did not answer: {str(reason) or type(reason).__name__}"
-                )
-        if not again or attempt == ATTEMPTS or wait > LONGEST_WAIT_SECONDS:
-            raise failure
-        await pause(attempt, wait)
-    raise AssertionError  # pragma: no cover  the last attempt returns or raises
+            # Without a connection Telnyx has not seen the request.
+            is_unseen = type(error.__cause__).__name__ in ("ConnectError", "ConnectTimeout")
+            failure = ConnectionFailed if is_unseen else NoResponse
+            raise failure(str(reason) or type(reason).__name__) from error
+        return Response(200, {}, result)
+
+    try:
+        result = await send_with_retries("Telnyx", send, creates=creates)
+    except ValueError as error:
+        message = "Telnyx's answer was not understood"
+        raise (OutcomeUnknown if creates else ProviderError)(message) from error
+    if isinstance(result, ProviderError):
+        raise result
+    return result

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from switchboard.plugin_sdk import sip_failure
+from switchboard.plugin_sdk import describe_sip_failure
 
 _HANGUP: Final[Mapping[str, str]] = {
     "call_rejected": "the destination rejected the call",
@@ -13,13 +13,13 @@ _HANGUP: Final[Mapping[str, str]] = {
 _STREAM: Final[Mapping[str, str]] = {"connection_failed": "it could not connect to the platform"}
 
 
-def call_failure(hangup_cause: str, sip_code: str) -> str:
+def describe_telnyx_call_failure(hangup_cause: str, sip_code: str) -> str:
     """Why a call failed: by the SIP response that it was answered, else by Telnyx's cause."""
     if sip_code.isdecimal():
-        return sip_failure(sip_code)
+        return describe_sip_failure(sip_code)
     return _HANGUP.get(hangup_cause, f"Telnyx ended the call: {hangup_cause or 'no cause'}")
 
 
-def stream_failure(reason: str) -> str:
+def describe_stream_failure(reason: str) -> str:
     """Why a call's audio was never connected."""
     return f"Telnyx could not stream the call's audio: {_STREAM.get(reason, reason or 'no reason')}"

@@ -5,11 +5,11 @@ import json
 from base64 import b64decode, b64encode
 
 import pytest
-from switchboard.plugin_sdk import CallbackUrls, CallOrder, CarrierRequest, Frame, TextOrder
+from switchboard.plugin_sdk import CallbackUrls, CarrierRequest, Frame, OutboundCall, OutboundTextMessage
 from switchboard.plugin_sdk.testing import MEDIA_URL, CarrierSamples, TelephonyContract
 from switchboard_telephony_telnyx.provider import TelnyxTelephony
 from switchboard_telephony_telnyx.settings import TelnyxSettings
-from switchboard_telephony_telnyx.state import CallState, media_digest, write_state
+from switchboard_telephony_telnyx.state import CallState, digest_media_url, write_state
 
 from tests.carriers.telnyx.server import TelnyxServer
 from tests.carriers.telnyx.wire import CallRecord, signed_headers, webhook
@@ -27,12 +27,12 @@ class TestTelnyx(TelephonyContract):
         return TelnyxTelephony(TelnyxSettings.model_validate(telnyx.settings))
 
     @pytest.fixture
-    def call_order(self) -> CallOrder:
-        return CallOrder("a-call-of-ours", OURS, "+15550100021", MEDIA_URL, CALLBACKS)
+    def outbound_call(self) -> OutboundCall:
+        return OutboundCall("a-call-of-ours", OURS, "+15550100021", MEDIA_URL, CALLBACKS)
 
     @pytest.fixture
-    def text_order(self) -> TextOrder:
-        return TextOrder("a-text-of-ours", OURS, "+15550100001", "Hello", CALLBACKS)
+    def outbound_text_message(self) -> OutboundTextMessage:
+        return OutboundTextMessage("a-text-of-ours", OURS, "+15550100001", "Hello", CALLBACKS)
 
     @pytest.fixture
     async def samples(self, telnyx: TelnyxServer) -> CarrierSamples:
@@ -55,10 +55,15 @@ class TestTelnyx(TelephonyContract):
             return message("media", media=chunk)
 
         start = {
-            "user_id": "u", "call_control_id": incoming.id, "call_session_id": "s", "from": "+15550100001", "to": OURS, "tags": [],
-            "client_state": write_state(telnyx.api_key, CallState(media=media_digest(MEDIA_URL))),
+            "user_id": "u",
+            "call_control_id": incoming.id,
+            "call_session_id": "s",
+            "from": "+15550100001",
+            "to": OURS,
+            "tags": [],
+            "client_state": write_state(telnyx.api_key, CallState(media=digest_media_url(MEDIA_URL))),
             "media_format": {"encoding": "PCMU", "sample_rate": 8000, "channels": 1},
-        }  # fmt: skip
+        }
         return CarrierSamples(
             incoming_call=CarrierRequest("POST", URL, "", headers, body),
             media_started=message("start", start=start),
@@ -66,10 +71,10 @@ class TestTelnyx(TelephonyContract):
             media_stopped=message("stop", stop={"user_id": "u", "call_control_id": incoming.id}),
             media=media,
             mark=lambda name: message("mark", mark={"name": name}),
-            audio_of=_audio_of,
+            read_audio=_audio_of,
             unknown_call="v3:nobody",
-            for_sale="+12125550103",
-            taken="+12125550199",
+            available_number="+12125550103",
+            taken_number="+12125550199",
         )
 
 

@@ -9,8 +9,8 @@ from pydantic import SecretStr
 from switchboard.plugin_sdk import (
     BrowserCall,
     CallAnswered,
+    CalleeRinging,
     CallEnded,
-    CallRinging,
     CarrierEvent,
     CarrierRequest,
     IncomingCall,
@@ -18,13 +18,13 @@ from switchboard.plugin_sdk import (
     MachineDetected,
     MediaStarted,
     RecordingReady,
-    TextReceived,
-    TextStatus,
+    TextMessageReceived,
+    TextMessageStatus,
 )
 from switchboard_telephony_telnyx.codec import TelnyxCodec
 from switchboard_telephony_telnyx.provider import TelnyxTelephony
 from switchboard_telephony_telnyx.settings import TelnyxSettings
-from switchboard_telephony_telnyx.state import CallState, media_digest, write_state
+from switchboard_telephony_telnyx.state import CallState, digest_media_url, write_state
 
 from tests.carriers.telnyx.wire import signed_headers, webhook
 from tests.carriers.vendor import OURS, JsonBody
@@ -77,12 +77,18 @@ def came(**more: object) -> tuple[str, JsonBody]:
 
 
 TOLD: dict[str, tuple[tuple[str, JsonBody], CarrierEvent | None]] = {
-    "dialled": (("call.initiated", {"direction": "outgoing", "state": "bridging"}), CallRinging(ID)),
+    "dialled": (("call.initiated", {"direction": "outgoing", "state": "bridging"}), CalleeRinging(ID)),
     "answered": (("call.answered", {"state": "answered"}), CallAnswered(ID)),
     "normal clearing": (ended("normal_clearing"), CallEnded(ID, "completed")),
     "the time limit": (ended("time_limit"), CallEnded(ID, "completed")),
     "an end of which little is known": (
-        ("call.hangup", {"hangup_cause": "user_busy", **dict.fromkeys(("from", "to", "state", "sip_hangup_cause", "custom_headers"))}),
+        (
+            "call.hangup",
+            {
+                "hangup_cause": "user_busy",
+                **dict.fromkeys(("from", "to", "state", "sip_hangup_cause", "custom_headers")),
+            },
+        ),
         CallEnded(ID, "busy"),
     ),
     "busy": (ended("user_busy", "486"), CallEnded(ID, "busy")),
@@ -94,7 +100,10 @@ TOLD: dict[str, tuple[tuple[str, JsonBody], CarrierEvent | None]] = {
     "rejected without a code": (ended("call_rejected"), failed("call_rejected", "the destination rejected the call")),
     "not found": (ended("not_found", "404"), failed("404", "the number is not in service")),
     "unspecified": (ended("unspecified"), failed("unspecified", "Telnyx did not say why the call failed")),
-    "a strange code": (ended("unspecified", "699"), failed("699", "the destination's network answered with SIP code 699")),
+    "a strange code": (
+        ended("unspecified", "699"),
+        failed("699", "the destination's network answered with SIP code 699"),
+    ),
     "a cause of the future": (ended("boredom"), failed("boredom", "Telnyx ended the call: boredom")),
     "a human": (("call.machine.detection.ended", {"result": "human"}), CallAnswered(ID, "human")),
     "a machine": (("call.machine.detection.ended", {"result": "machine"}), MachineDetected(ID)),
@@ -104,48 +113,61 @@ TOLD: dict[str, tuple[tuple[str, JsonBody], CarrierEvent | None]] = {
     "silence": (("call.machine.premium.detection.ended", {"result": "silence"}), CallAnswered(ID)),
     "a fax": (("call.machine.premium.detection.ended", {"result": "fax_detected"}), MachineDetected(ID)),
     "a beep": (("call.machine.greeting.ended", {"result": "beep_detected"}), MachineDetected(ID, beep=True)),
-    "a premium beep": (("call.machine.premium.greeting.ended", {"result": "beep_detected"}), MachineDetected(ID, beep=True)),
+    "a premium beep": (
+        ("call.machine.premium.greeting.ended", {"result": "beep_detected"}),
+        MachineDetected(ID, beep=True),
+    ),
     "no beep": (("call.machine.greeting.ended", {"result": "ended"}), None),
     "a recording": (("call.recording.saved", {"call_leg_id": LEG, "channels": "dual"}), RecordingReady(ID, LEG)),
     "a key, which the stream tells": (("call.dtmf.received", {"digit": "5"}), None),
     "an event of the future": (("call.levitated", {}), None),
-    "a text in a queue": (text("queued"), TextStatus(TEXT_ID, "sending")),
-    "a text on its way": (text("sending"), TextStatus(TEXT_ID, "sending")),
+    "a text in a queue": (text("queued"), TextMessageStatus(TEXT_ID, "sending")),
+    "a text on its way": (text("sending"), TextMessageStatus(TEXT_ID, "sending")),
     "a text that was sent": (
-        text("sent", parts=2, cost={"amount": "0.0051", "currency": "USD"}), TextStatus(TEXT_ID, "sent", segments=2, cost=0.0051),
+        text("sent", parts=2, cost={"amount": "0.0051", "currency": "USD"}),
+        TextMessageStatus(TEXT_ID, "sent", segments=2, cost=0.0051),
     ),
     "a text of which little is known": (
-        text("delivered", cost={"amount": None, "currency": "USD"}, **dict.fromkeys(("from", "media", "errors", "parts", "text"))),
-        TextStatus(TEXT_ID, "delivered"),
+        text(
+            "delivered",
+            cost={"amount": None, "currency": "USD"},
+            **dict.fromkeys(("from", "media", "errors", "parts", "text")),
+        ),
+        TextMessageStatus(TEXT_ID, "delivered"),
     ),
-    "a text whose cost is a number": (text("sent", cost={"amount": 0.0051, "currency": "USD"}), TextStatus(TEXT_ID, "sent", cost=0.0051)),
-    "a text that was delivered": (text("delivered"), TextStatus(TEXT_ID, "delivered")),
-    "a text of which nothing is heard": (text("delivery_unconfirmed"), TextStatus(TEXT_ID, "sent")),
+    "a text whose cost is a number": (
+        text("sent", cost={"amount": 0.0051, "currency": "USD"}),
+        TextMessageStatus(TEXT_ID, "sent", cost=0.0051),
+    ),
+    "a text that was delivered": (text("delivered"), TextMessageStatus(TEXT_ID, "delivered")),
+    "a text of which nothing is heard": (text("delivery_unconfirmed"), TextMessageStatus(TEXT_ID, "sent")),
     "a text that was not delivered": (
         text("delivery_failed", **problem("40008", "Undeliverable", "Not accepted.")),
-        TextStatus(TEXT_ID, "undelivered", "Undeliverable: Not accepted.", "40008"),
+        TextMessageStatus(TEXT_ID, "undelivered", "Undeliverable: Not accepted.", "40008"),
     ),
-    "a text that came too late": (text("expired"), TextStatus(TEXT_ID, "undelivered", "Telnyx did not say why")),
+    "a text that came too late": (text("expired"), TextMessageStatus(TEXT_ID, "undelivered", "Telnyx did not say why")),
     "a text that failed": (
-        text("sending_failed", **problem("40010", "Not 10DLC registered")), TextStatus(TEXT_ID, "failed", "Not 10DLC registered", "40010"),
+        text("sending_failed", **problem("40010", "Not 10DLC registered")),
+        TextMessageStatus(TEXT_ID, "failed", "Not 10DLC registered", "40010"),
     ),
     "a text to somebody who has opted out": (
         text("sending_failed", **problem("40300", "Blocked due to STOP message")),
-        TextStatus(TEXT_ID, "failed", "Blocked due to STOP message", "40300", opted_out=True),
+        TextMessageStatus(TEXT_ID, "failed", "Blocked due to STOP message", "40300", opted_out=True),
     ),
     "a text that was blocked otherwise": (
-        text("sending_failed", **problem("40300", "Not allowed")), TextStatus(TEXT_ID, "failed", "Not allowed", "40300"),
+        text("sending_failed", **problem("40300", "Not allowed")),
+        TextMessageStatus(TEXT_ID, "failed", "Not allowed", "40300"),
     ),
     "a text in a state of the future": (text("pondering"), None),
     "an incoming text with pictures": (
         came(media=[{"url": "https://a/0", "content_type": "image/jpeg"}, {"url": "https://a/1"}], type="MMS"),
-        TextReceived(TEXT_ID, "+1555", OURS, "Hi", ("https://a/0", "https://a/1")),
+        TextMessageReceived(TEXT_ID, "+1555", OURS, "Hi", ("https://a/0", "https://a/1")),
     ),
-    "an incoming text without words": (came(text=None), TextReceived(TEXT_ID, "+1555", OURS, "")),
-    "STOP": (came(autoresponse_type="STOP"), TextReceived(TEXT_ID, "+1555", OURS, "Hi", (), "stop")),
-    "START": (came(autoresponse_type="START"), TextReceived(TEXT_ID, "+1555", OURS, "Hi", (), "start")),
-    "HELP": (came(autoresponse_type="HELP"), TextReceived(TEXT_ID, "+1555", OURS, "Hi", (), "help")),
-}  # fmt: skip
+    "an incoming text without words": (came(text=None), TextMessageReceived(TEXT_ID, "+1555", OURS, "")),
+    "STOP": (came(autoresponse_type="STOP"), TextMessageReceived(TEXT_ID, "+1555", OURS, "Hi", (), "stop")),
+    "START": (came(autoresponse_type="START"), TextMessageReceived(TEXT_ID, "+1555", OURS, "Hi", (), "start")),
+    "HELP": (came(autoresponse_type="HELP"), TextMessageReceived(TEXT_ID, "+1555", OURS, "Hi", (), "help")),
+}
 
 
 def signed(event_type: str, payload: JsonBody) -> CarrierRequest:
@@ -161,7 +183,7 @@ async def test_webhooks_are_translated(
 ) -> None:
     name, payload = told
     if not name.startswith("message."):
-        state = write_state(API_KEY, CallState(reference=REFERENCE, media=media_digest(MEDIA)))
+        state = write_state(API_KEY, CallState(reference=REFERENCE, media=digest_media_url(MEDIA)))
         payload = {"call_control_id": ID, "client_state": state, **payload}
     assert (await carrier.receive(signed(name, payload))).events == (() if event is None else (event,))
 
@@ -211,7 +233,7 @@ def start(state: CallState | None, **media_format: object) -> str:
 
 @pytest.mark.parametrize(
     "state",
-    [None, CallState(), CallState(media="x"), CallState(media=media_digest("wss://voice.example/media/another"))],
+    [None, CallState(), CallState(media="x"), CallState(media=digest_media_url("wss://voice.example/media/another"))],
 )
 def test_a_stream_without_its_calls_state_never_starts(state: CallState | None) -> None:
     with pytest.raises(ValueError, match="state"):
@@ -219,7 +241,7 @@ def test_a_stream_without_its_calls_state_never_starts(state: CallState | None) 
 
 
 def test_a_stream_in_another_codec_never_starts() -> None:
-    state = CallState(media=media_digest(MEDIA))
+    state = CallState(media=digest_media_url(MEDIA))
     with pytest.raises(ValueError, match="G722"):
         TelnyxCodec(API_KEY, MEDIA).decode(start(state, encoding="G722"))
     assert TelnyxCodec(API_KEY, MEDIA).decode(start(state)) == MediaStarted(ID, "s", "mulaw")

@@ -14,25 +14,25 @@ from switchboard.plugin_sdk import (
     BrowserCall,
     CallAccepted,
     CallAnswered,
+    CalleeRinging,
     CallEnded,
-    CallRinging,
     CarrierEvent,
     IncomingCall,
     InvalidCallback,
     MachineDetected,
-    Received,
+    ReceivedCallback,
     RecordingReady,
-    TargetGone,
-    TargetReady,
-    TextReceived,
-    TextStatus,
+    TextMessageReceived,
+    TextMessageStatus,
+    TransferTargetGone,
+    TransferTargetReady,
 )
 from switchboard.plugin_sdk.telephony import AnsweredBy, CallOutcome
 
 from switchboard_telephony_twilio.errors import NO_SUCH_NUMBER, OPTED_OUT
-from switchboard_telephony_twilio.markup import joined, nothing_to_say, reply
+from switchboard_telephony_twilio.markup import join_conference, reply_with, reply_without_message
 from switchboard_telephony_twilio.signatures import Fields
-from switchboard_telephony_twilio.wording import call_failure, text_failure
+from switchboard_telephony_twilio.wording import describe_text_failure, describe_twilio_call_failure
 
 CALL, BROWSER, STATUS, STREAM, MACHINE, RECORDING, TEXT = (
     "call",
@@ -113,7 +113,7 @@ class _Told:
         return int(value) if value.isdecimal() and len(value) < 10 else None
 
 
-def translate(path: str, fields: Fields) -> Received:
+def translate_callback(path: str, fields: Fields) -> ReceivedCallback:
     """A verified callback. Raises `InvalidCallback` for an address that Twilio was never given."""
     kind = _KINDS.get(path)
     if kind is None:
@@ -121,9 +121,13 @@ def translate(path: str, fields: Fields) -> Received:
     told = _Told(fields)
     event = kind(told)
     events = () if event is None else (event,)
-    if isinstance(event, TargetReady):
-        return Received(events, reply(joined(event.target_call_id)))
-    return Received(events, nothing_to_say()) if isinstance(event, TextReceived) else Received(events)
+    if isinstance(event, TransferTargetReady):
+        return ReceivedCallback(events, reply_with(join_conference(event.target_call_id)))
+    return (
+        ReceivedCallback(events, reply_without_message())
+        if isinstance(event, TextMessageReceived)
+        else ReceivedCallback(events)
+    )
 
 
 def _incoming(told: _Told) -> IncomingCall:
@@ -146,7 +150,7 @@ def _call_status(told: _Told) -> CarrierEvent | None:
     if status in ("queued", "initiated"):
         return CallAccepted(call_id)
     if status == "ringing":
-        return CallRinging(call_id)
+        return CalleeRinging(call_id)
     if status == "in-progress":
         return CallAnswered(call_id, _ANSWERED_BY.get(told.get("AnsweredBy"), "unknown"))
     return None
@@ -156,7 +160,7 @@ def _ended(told: _Told, call_id: str, outcome: CallOutcome) -> CallEnded:
     if outcome != "failed":
         return CallEnded(call_id, outcome, told.number("CallDuration"))
     code, sip_code = told.get("ErrorCode"), told.get("SipResponseCode")
-    message = told.get("ErrorMessage") or call_failure(code, sip_code)
+    message = told.get("ErrorMessage") or describe_twilio_call_failure(code, sip_code)
     return CallEnded(
         call_id,
         outcome,
@@ -165,13 +169,13 @@ def _ended(told: _Told, call_id: str, outcome: CallOutcome) -> CallEnded:
     )
 
 
-def _introduced(told: _Told) -> TargetReady:
-    return TargetReady(told.sid("CallSid"))
+def _introduced(told: _Told) -> TransferTargetReady:
+    return TransferTargetReady(told.sid("CallSid"))
 
 
-def _target(told: _Told) -> TargetGone | None:
+def _target(told: _Told) -> TransferTargetGone | None:
     outcome = _OUTCOMES.get(told.get("CallStatus"))
-    return TargetGone(told.sid("CallSid"), outcome) if outcome is not None else None
+    return TransferTargetGone(told.sid("CallSid"), outcome) if outcome is not None else None
 
 
 def _stream(told: _Told) -> CallEnded | None:
@@ -204,15 +208,15 @@ def _text(told: _Told) -> CarrierEvent | None:
         return None
     code = told.get("ErrorCode")
     failed = _TEXT_STATES[status] in ("undelivered", "failed")
-    message = (told.get("ErrorMessage") or text_failure(code, status)) if failed else None
-    return TextStatus(text_id, _TEXT_STATES[status], message, code or None, opted_out=code == OPTED_OUT)
+    message = (told.get("ErrorMessage") or describe_text_failure(code, status)) if failed else None
+    return TextMessageStatus(text_id, _TEXT_STATES[status], message, code or None, opted_out=code == OPTED_OUT)
 
 
-def _text_received(told: _Told, text_id: str) -> TextReceived:
+def _text_received(told: _Told, text_id: str) -> TextMessageReceived:
     body = told.get("Body")
     media = tuple(url for index in range(told.number("NumMedia") or 0) if (url := told.get(f"MediaUrl{index}")))
     opt_out = _OPT_OUTS.get(told.get("OptOutType")) or _KEYWORDS.get(body.strip().upper())
-    return TextReceived(text_id, told.get("From"), told.get("To"), body, media, opt_out)
+    return TextMessageReceived(text_id, told.get("From"), told.get("To"), body, media, opt_out)
 
 
 _KINDS: Final[Mapping[str, Callable[[_Told], CarrierEvent | None]]] = {

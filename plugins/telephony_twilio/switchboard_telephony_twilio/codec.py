@@ -6,13 +6,13 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 from switchboard.plugin_sdk import Frame, MediaCodec, MediaEvent, MediaStarted
-from switchboard.plugin_sdk.json_media import Common, Writer, event_of
+from switchboard.plugin_sdk.json_media import CommonMessage, MediaMessageWriter, to_media_event
 
 TOKEN: Final = "token"  # noqa: S105  its name, not one
 """The stream's custom parameter that shows that it is the call's own."""
 
 
-class MediaFormat(msgspec.Struct, rename="camel"):
+class TwilioMediaFormat(msgspec.Struct, rename="camel"):
     """What a bidirectional stream always has."""
 
     encoding: Literal["audio/x-mulaw"]
@@ -20,39 +20,39 @@ class MediaFormat(msgspec.Struct, rename="camel"):
     channels: Literal[1] = 1
 
 
-class StreamStart(msgspec.Struct, rename="camel"):
+class TwilioStream(msgspec.Struct, rename="camel"):
     account_sid: str
     stream_sid: str
     call_sid: str
-    media_format: MediaFormat
+    media_format: TwilioMediaFormat
     custom_parameters: dict[str, str] = {}
 
 
-class Chunk(msgspec.Struct):
+class TwilioPayload(msgspec.Struct):
     """20 ms of a track; msgspec reads the payload from base64."""
 
     payload: bytes
     track: Literal["inbound", "outbound"] = "inbound"
 
 
-class Connected(msgspec.Struct, tag_field="event", tag="connected"):
+class TwilioConnected(msgspec.Struct, tag_field="event", tag="connected"):
     protocol: str = ""
 
 
-class Start(msgspec.Struct, tag_field="event", tag="start", rename="camel"):
-    start: StreamStart
+class TwilioStart(msgspec.Struct, tag_field="event", tag="start", rename="camel"):
+    start: TwilioStream
 
 
-class Media(msgspec.Struct, tag_field="event", tag="media"):
-    media: Chunk
+class TwilioMedia(msgspec.Struct, tag_field="event", tag="media"):
+    media: TwilioPayload
 
 
-FromTwilio: TypeAlias = Media | Connected | Start | Common
+FromTwilio: TypeAlias = TwilioMedia | TwilioConnected | TwilioStart | CommonMessage
 
 _decoder: Final[msgspec.json.Decoder[FromTwilio]] = msgspec.json.Decoder(FromTwilio)
 
 
-def stream_token(auth_token: str, media_url: str) -> str:
+def derive_stream_token(auth_token: str, media_url: str) -> str:
     """What the stream to this address must bring along: Twilio gets it with the call's instructions, and nobody reads it in an address."""
     return hmac.new(auth_token.encode(), b"media stream " + media_url.encode(), hashlib.sha256).hexdigest()
 
@@ -62,27 +62,27 @@ class TwilioCodec(MediaCodec):
 
     def __init__(self, token: str) -> None:
         self._token = token
-        self._write = Writer()
+        self._writer = MediaMessageWriter()
 
     def decode(self, message: Frame) -> bytes | MediaEvent | None:
         told = _decoder.decode(message)
-        if isinstance(told, Media):
+        if isinstance(told, TwilioMedia):
             return told.media.payload if told.media.track == "inbound" else None
-        if isinstance(told, Start):
+        if isinstance(told, TwilioStart):
             return self._started(told.start)
-        return None if isinstance(told, Connected) else event_of(told)
+        return None if isinstance(told, TwilioConnected) else to_media_event(told)
 
     def encode(self, audio: bytes) -> Frame:
-        return self._write.media(audio)
+        return self._writer.write_media(audio)
 
     def clear(self) -> Frame:
-        return self._write.clear
+        return self._writer.clear_message
 
     def mark(self, name: str) -> Frame:
-        return self._write.mark(name)
+        return self._writer.write_mark(name)
 
-    def _started(self, start: StreamStart) -> MediaStarted:
+    def _started(self, start: TwilioStream) -> MediaStarted:
         if not hmac.compare_digest(start.custom_parameters.get(TOKEN, "").encode(), self._token.encode()):
             raise ValueError("the stream does not bring its call's token")
-        self._write = Writer(f'"streamSid":{msgspec.json.encode(start.stream_sid).decode()}')
+        self._writer = MediaMessageWriter(f'"streamSid":{msgspec.json.encode(start.stream_sid).decode()}')
         return MediaStarted(start.call_sid, start.stream_sid, "mulaw")

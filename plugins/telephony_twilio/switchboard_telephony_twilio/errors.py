@@ -3,7 +3,7 @@
 from collections.abc import Awaitable
 from typing import Final, TypeVar
 
-from switchboard.plugin_sdk import INVALID_NUMBER, OutcomeUnknown, ProviderError, RecipientOptedOut
+from switchboard.plugin_sdk import INVALID_NUMBER, OutcomeUnknown, ProviderError, UnsubscribedRecipient
 from twilio.base.exceptions import TwilioException, TwilioRestException, TwilioServiceException
 
 NOT_FOUND: Final = "20404"
@@ -22,24 +22,24 @@ RETRYABLE: Final = frozenset((408, 429))
 Answer = TypeVar("Answer")
 
 
-async def asked(request: Awaitable[Answer]) -> Answer:
+async def call_twilio(request: Awaitable[Answer]) -> Answer:
     """The SDK's answer. Raises `ProviderError`; `OutcomeUnknown` for an answer that is none of Twilio's, a proxy's page say."""
     try:
         return await request
     except TwilioException as error:
-        raise provider_error(error) from error
+        raise translate_sdk_error(error) from error
     except ValueError as error:
         raise OutcomeUnknown("Twilio's answer was not understood") from error
 
 
-def made(sid: str | None) -> str:
+def require_sid(sid: str | None) -> str:
     """The id of what was made. Raises `OutcomeUnknown` where the answer has none."""
     if not sid:
         raise OutcomeUnknown("Twilio did not name what it made")
     return sid
 
 
-def not_placed(error: ProviderError) -> ProviderError:
+def translate_call_error(error: ProviderError) -> ProviderError:
     """Why a call was not placed, as the platform wants to know it."""
     if error.code in NO_SUCH_NUMBER:
         return ProviderError(error.message, code=INVALID_NUMBER, retryable=False)
@@ -48,8 +48,8 @@ def not_placed(error: ProviderError) -> ProviderError:
     return error
 
 
-def provider_error(error: TwilioException) -> ProviderError:
-    """An answer of 400 or more; what never got an answer is told by `Http`."""
+def translate_sdk_error(error: TwilioException) -> ProviderError:
+    """An answer of 400 or more; what never got an answer is told by `TwilioHttpClient`."""
     if type(error) is TwilioException and len(error.args) > 1:
         # A list's: the SDK has not read the answer that it raises.
         from twilio.base.version import Version
@@ -64,5 +64,5 @@ def provider_error(error: TwilioException) -> ProviderError:
         return ProviderError(str(error), retryable=False)
     told = f"Twilio: {message}" if code == status else f"Twilio: {message} (error {code})"
     if str(code) == OPTED_OUT:
-        return RecipientOptedOut(told, code=OPTED_OUT, retryable=False)
+        return UnsubscribedRecipient(told, code=OPTED_OUT, retryable=False)
     return ProviderError(told, code=str(code), retryable=status >= 500 or status in RETRYABLE)

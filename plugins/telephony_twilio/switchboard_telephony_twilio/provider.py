@@ -11,33 +11,33 @@ from switchboard.plugin_sdk import (
     BoughtNumber,
     BrowserToken,
     CallbackUrls,
-    CallOrder,
     CarrierReply,
     CarrierRequest,
     ConnectMedia,
     ForwardCall,
     IncomingCall,
     Instruction,
-    Introduction,
     MediaCodec,
+    OutboundCall,
+    OutboundTextMessage,
     ProviderError,
     ProviderSettings,
-    Received,
+    ReceivedCallback,
     RecordingStream,
     TelephonyCapabilities,
     TelephonyProvider,
-    TextOrder,
+    WarmTransfer,
 )
 from switchboard.plugin_sdk.recordings import stream_recording
 from twilio.twiml import TwiML
 
 from switchboard_telephony_twilio import callbacks as told
 from switchboard_telephony_twilio import markup, stock
-from switchboard_telephony_twilio.codec import TwilioCodec, stream_token
-from switchboard_telephony_twilio.errors import CALL_OVER, NOT_FOUND, asked, made, not_placed
+from switchboard_telephony_twilio.codec import TwilioCodec, derive_stream_token
+from switchboard_telephony_twilio.errors import CALL_OVER, NOT_FOUND, call_twilio, require_sid, translate_call_error
 from switchboard_telephony_twilio.settings import TwilioSettings
-from switchboard_telephony_twilio.signatures import verified
-from switchboard_telephony_twilio.transport import Http
+from switchboard_telephony_twilio.signatures import verify_twilio_signature
+from switchboard_telephony_twilio.transport import TwilioHttpClient
 
 API: Final = "https://api.twilio.com"
 PROGRESS: Final = ["initiated", "ringing", "answered", "completed"]
@@ -58,11 +58,11 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
     def __init__(self, settings: TwilioSettings) -> None:
         super().__init__(settings)
         self._token = settings.auth_token.get_secret_value()
-        self._opened: tuple[Http, Any] | None = None
+        self._opened: tuple[TwilioHttpClient, Any] | None = None
 
     async def open(self) -> None:
         await asyncio.to_thread(importlib.import_module, "twilio.rest")
-        http = Http(str(self.settings.base_url) if self.settings.base_url else None)
+        http = TwilioHttpClient(str(self.settings.base_url) if self.settings.base_url else None)
         self._opened = http, await asyncio.to_thread(_client, self.settings.account_sid, self._token, http)
 
     async def close(self) -> None:
@@ -70,12 +70,12 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
             await self._opened[0].close()
 
     async def check(self) -> None:
-        account = await asked(self._client.api.accounts(self.settings.account_sid).fetch_async())
+        account = await call_twilio(self._client.api.accounts(self.settings.account_sid).fetch_async())
         if account.status != "active":
             raise ProviderError(f"the Twilio account is {account.status}", retryable=False)
 
     @property
-    def _http(self) -> Http:
+    def _http(self) -> TwilioHttpClient:
         if self._opened is None:
             raise ProviderError("Twilio is not open")
         return self._opened[0]
@@ -88,28 +88,28 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
 
     # callbacks and media
 
-    async def receive(self, request: CarrierRequest) -> Received:
-        return told.translate(request.path, verified(request, self._token))
+    async def receive(self, request: CarrierRequest) -> ReceivedCallback:
+        return told.translate_callback(request.path, verify_twilio_signature(request, self._token))
 
     async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
         if isinstance(instruction, ConnectMedia):
-            return markup.reply(self._connected(instruction.media_url, callbacks))
+            return markup.reply_with(self._connected(instruction.media_url, callbacks))
         if isinstance(instruction, ForwardCall):
-            return markup.reply(markup.forwarded(instruction.to_number, instruction.caller_id))
-        return markup.reply(markup.rejected(instruction.reason))
+            return markup.reply_with(markup.dial_number(instruction.to_number, instruction.caller_id))
+        return markup.reply_with(markup.reject_call(instruction.reason))
 
-    def media_codec(self, media_url: str) -> MediaCodec:
-        return TwilioCodec(stream_token(self._token, media_url))
+    def create_media_codec(self, media_url: str) -> MediaCodec:
+        return TwilioCodec(derive_stream_token(self._token, media_url))
 
     def _connected(self, media_url: str, callbacks: CallbackUrls) -> TwiML:
         recorded_at = f"{callbacks.events}/{told.RECORDING}" if self.settings.record_calls else None
-        return markup.connected(
-            media_url, stream_token(self._token, media_url), f"{callbacks.events}/{told.STREAM}", recorded_at
+        return markup.connect_stream(
+            media_url, derive_stream_token(self._token, media_url), f"{callbacks.events}/{told.STREAM}", recorded_at
         )
 
     # calls
 
-    async def place_call(self, order: CallOrder) -> str:
+    async def place_call(self, order: OutboundCall) -> str:
         events = order.callbacks.events
         detection = {
             "machine_detection": "Enable",
@@ -118,7 +118,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
             "async_amd_status_callback_method": "POST",
         }
         try:
-            call = await asked(
+            call = await call_twilio(
                 self._client.calls.create_async(
                     to=order.to_number,
                     from_=order.from_number,
@@ -132,8 +132,8 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
                 )
             )
         except ProviderError as error:
-            raise not_placed(error) from error.__cause__
-        return made(call.sid)
+            raise translate_call_error(error) from error.__cause__
+        return require_sid(call.sid)
 
     async def find_call(self, reference: str) -> str | None:
         """Twilio keeps nothing of ours with a call. Its first callback, whose address names the call, tells the platform before it has to ask."""
@@ -141,17 +141,23 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
 
     async def hang_up(self, carrier_call_id: str) -> None:
         try:
-            await asked(self._client.calls(carrier_call_id).update_async(status="completed"))
+            await call_twilio(self._client.calls(carrier_call_id).update_async(status="completed"))
         except ProviderError as error:
             if error.code not in CALL_OVER:
                 raise
 
     async def transfer(self, carrier_call_id: str, *, to_number: str, caller_id: str, callbacks: CallbackUrls) -> None:
-        await asked(self._client.calls(carrier_call_id).update_async(twiml=str(markup.forwarded(to_number, caller_id))))
+        await call_twilio(
+            self._client.calls(carrier_call_id).update_async(twiml=str(markup.dial_number(to_number, caller_id)))
+        )
 
-    async def introduce(self, carrier_call_id: str, introduction: Introduction, callbacks: CallbackUrls) -> str:
-        spoken = markup.introduced(introduction.text, introduction.language, f"{callbacks.events}/{told.INTRODUCED}")
-        call = await asked(
+    async def start_warm_transfer(
+        self, carrier_call_id: str, introduction: WarmTransfer, callbacks: CallbackUrls
+    ) -> str:
+        spoken = markup.say_and_redirect(
+            introduction.text, introduction.language, f"{callbacks.events}/{told.INTRODUCED}"
+        )
+        call = await call_twilio(
             self._client.calls.create_async(
                 to=introduction.to_number,
                 from_=introduction.caller_id,
@@ -162,18 +168,20 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
                 status_callback_method="POST",
             )
         )
-        return made(call.sid)
+        return require_sid(call.sid)
 
-    async def connect(self, carrier_call_id: str, target_call_id: str) -> None:
-        await asked(self._client.calls(carrier_call_id).update_async(twiml=str(markup.joined(target_call_id))))
+    async def complete_warm_transfer(self, carrier_call_id: str, target_call_id: str) -> None:
+        await call_twilio(
+            self._client.calls(carrier_call_id).update_async(twiml=str(markup.join_conference(target_call_id)))
+        )
 
     async def send_digits(self, carrier_call_id: str, digits: str) -> None:
         raise ProviderError("on Twilio keys are pressed in the call's audio", code="unsupported", retryable=False)
 
     # texts
 
-    async def send_text(self, order: TextOrder) -> str:
-        text = await asked(
+    async def send_text_message(self, order: OutboundTextMessage) -> str:
+        text = await call_twilio(
             self._client.messages.create_async(
                 to=order.to_number,
                 from_=order.from_number,
@@ -181,12 +189,12 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
                 status_callback=f"{order.callbacks.events}/{told.TEXT}",
             )
         )
-        return made(text.sid)
+        return require_sid(text.sid)
 
     # numbers
 
     async def search_numbers(self, *, country: str, area_code: str | None, limit: int) -> Sequence[AvailableNumber]:
-        return await stock.search(self._client, country, area_code, limit)
+        return await stock.search_twilio_numbers(self._client, country, area_code, limit)
 
     async def buy_number(self, phone_number: str, callbacks: CallbackUrls) -> BoughtNumber:
         """One that the account has already, bought here or in the console, is directed to us and answered."""
@@ -198,21 +206,23 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
             "sms_url": f"{callbacks.events}/{told.TEXT}",
             "sms_method": "POST",
         }
-        ours = await asked(self._client.incoming_phone_numbers.list_async(phone_number=phone_number, limit=20))
+        ours = await call_twilio(self._client.incoming_phone_numbers.list_async(phone_number=phone_number, limit=20))
         known = next((number for number in ours if number.phone_number == phone_number), None)
         if known is None:
-            bought = await asked(
+            bought = await call_twilio(
                 self._client.incoming_phone_numbers.create_async(phone_number=phone_number, **directed)
             )
         else:
             # Where a number has one of these, Twilio asks there, and not at its addresses.
             elsewhere = {"voice_application_sid": "", "sms_application_sid": "", "trunk_sid": ""}
-            bought = await asked(self._client.incoming_phone_numbers(known.sid).update_async(**directed, **elsewhere))
-        return BoughtNumber(made(bought.sid), bought.phone_number, sms=stock.capabilities(bought)["sms"])
+            bought = await call_twilio(
+                self._client.incoming_phone_numbers(known.sid).update_async(**directed, **elsewhere)
+            )
+        return BoughtNumber(require_sid(bought.sid), bought.phone_number, sms=stock.read_capabilities(bought)["sms"])
 
     async def release_number(self, carrier_number_id: str) -> None:
         try:
-            await asked(self._client.incoming_phone_numbers(carrier_number_id).delete_async())
+            await call_twilio(self._client.incoming_phone_numbers(carrier_number_id).delete_async())
         except ProviderError as error:
             if error.code != NOT_FOUND:
                 raise
@@ -223,14 +233,14 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
         url = f"{API}/2010-04-01/Accounts/{self.settings.account_sid}/Recordings/{recording_id}.wav"
         headers = {"Authorization": encode_basic_auth(self.settings.account_sid, self._token)}
         return await stream_recording(
-            self._http.session, self._http.address(url), headers, byte_range, carrier=self.title
+            self._http.session, self._http.resolve_url(url), headers, byte_range, carrier=self.title
         )
 
     @property
     def has_browser_calling(self) -> bool:
         return self.settings.application_sid is not None
 
-    async def browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
+    async def create_browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
         settings = self.settings
         if settings.api_secret is None:
             raise ProviderError(
@@ -252,7 +262,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
         return BrowserToken(str(token.to_jwt()), identity, TOKEN_SECONDS, {"sdk": "twilio-voice"})
 
 
-def _client(account_sid: str, auth_token: str, http: Http) -> Any:
+def _client(account_sid: str, auth_token: str, http: TwilioHttpClient) -> Any:
     """The SDK's client, with what is used of it imported: a third of a second and 20 MB, which no process pays that uses no Twilio, and no call."""
     from twilio.rest import Client
 

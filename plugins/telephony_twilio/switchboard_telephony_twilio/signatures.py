@@ -37,7 +37,7 @@ class _Form:
         return self._fields[name]
 
 
-def verified(request: CarrierRequest, auth_token: str) -> Fields:
+def verify_twilio_signature(request: CarrierRequest, auth_token: str) -> Fields:
     """The fields of a callback that Twilio has signed: its form's, or its address's where it has none. Raises `InvalidCallback`."""
     signature = request.headers.get(HEADER)
     if not signature:

@@ -7,17 +7,20 @@ from phonenumbers import country_code_for_region
 from switchboard.plugin_sdk import AvailableNumber, ProviderError
 from switchboard.plugin_sdk.phone_numbers import NumberType
 
-from switchboard_telephony_twilio.errors import NOT_FOUND, asked
+from switchboard_telephony_twilio.errors import NOT_FOUND, call_twilio
 
 AREA_CODES: Final = ("US", "CA")
 """Where Twilio searches by area code."""
 # In the order of preference; the second is the SDK's name, the third the price list's.
 _TYPES: Final[tuple[tuple[NumberType, str, str], ...]] = (
-    ("local", "local", "local"), ("mobile", "mobile", "mobile"), ("national", "national", "national"), ("toll_free", "toll_free", "toll free"),
-)  # fmt: skip
+    ("local", "local", "local"),
+    ("mobile", "mobile", "mobile"),
+    ("national", "national", "national"),
+    ("toll_free", "toll_free", "toll free"),
+)
 
 
-async def search(client: Any, country: str, area_code: str | None, limit: int) -> list[AvailableNumber]:
+async def search_twilio_numbers(client: Any, country: str, area_code: str | None, limit: int) -> list[AvailableNumber]:
     """Numbers that can be called, local ones first, others where there are not enough of those. Raises `ProviderError`."""
     prices = await _prices(client, country)
     found: list[AvailableNumber] = []
@@ -39,7 +42,7 @@ async def _of_type(resource: Any, country: str, area_code: str | None, limit: in
         # A pattern that begins with + is matched from the number's start; the national form of an area code begins with a 0 that E.164 has not.
         given["contains"] = f"+{country_code_for_region(country)}{area_code.lstrip('0')}%"
     try:
-        return list(await asked(resource.list_async(**given)))
+        return list(await call_twilio(resource.list_async(**given)))
     except ProviderError as error:
         if error.code == NOT_FOUND:  # the country has no numbers of this type
             return []
@@ -49,7 +52,7 @@ async def _of_type(resource: Any, country: str, area_code: str | None, limit: in
 async def _prices(client: Any, country: str) -> Mapping[str, float]:
     """US dollars a month by type. Raises `ProviderError`."""
     try:
-        answer = await asked(client.pricing.v1.phone_numbers.countries(country).fetch_async())
+        answer = await call_twilio(client.pricing.v1.phone_numbers.countries(country).fetch_async())
     except ProviderError as error:
         if error.code == NOT_FOUND:
             return {}
@@ -58,7 +61,7 @@ async def _prices(client: Any, country: str) -> Mapping[str, float]:
 
 
 def _number(number: Any, number_type: NumberType, monthly_cost: float) -> AvailableNumber:
-    able = capabilities(number)
+    able = read_capabilities(number)
     return AvailableNumber(
         phone_number=number.phone_number,
         friendly_name=number.friendly_name or number.phone_number,
@@ -74,7 +77,7 @@ def _number(number: Any, number_type: NumberType, monthly_cost: float) -> Availa
     )
 
 
-def capabilities(number: Any) -> dict[str, bool]:
+def read_capabilities(number: Any) -> dict[str, bool]:
     """What a number can do. Twilio writes the names in different cases in different places."""
     able = {name.lower(): bool(value) for name, value in (number.capabilities or {}).items()}
     return {name: able.get(name, False) for name in ("voice", "sms", "mms")}

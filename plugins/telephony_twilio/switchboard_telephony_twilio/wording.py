@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from switchboard.plugin_sdk import sip_failure
+from switchboard.plugin_sdk import describe_sip_failure
 
 _TEXT: Final[Mapping[str, str]] = {
     "21211": "the recipient's number is not valid",
@@ -48,16 +48,16 @@ _TEXT: Final[Mapping[str, str]] = {
 }
 
 
-def call_failure(error_code: str, sip_code: str) -> str:
+def describe_twilio_call_failure(error_code: str, sip_code: str) -> str:
     """Why a call failed: by Twilio's error code, else by the SIP response that it was answered."""
     if error_code:
         return _documented(error_code)
     if not sip_code:
         return "Twilio did not say why the call failed"
-    return sip_failure(sip_code)
+    return describe_sip_failure(sip_code)
 
 
-def text_failure(error_code: str, status: str) -> str:
+def describe_text_failure(error_code: str, status: str) -> str:
     """Why a text was not delivered, by Twilio's error code."""
     if not error_code:
         return f"Twilio did not say why the text is {status}"

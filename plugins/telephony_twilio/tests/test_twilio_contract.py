@@ -6,9 +6,9 @@ from urllib.parse import urlencode
 
 import pytest
 from pydantic import HttpUrl, SecretStr
-from switchboard.plugin_sdk import CallbackUrls, CallOrder, CarrierRequest, Frame, TextOrder
+from switchboard.plugin_sdk import CallbackUrls, CarrierRequest, Frame, OutboundCall, OutboundTextMessage
 from switchboard.plugin_sdk.testing import MEDIA_URL, CarrierSamples, TelephonyContract
-from switchboard_telephony_twilio.codec import stream_token
+from switchboard_telephony_twilio.codec import derive_stream_token
 from switchboard_telephony_twilio.provider import TwilioTelephony
 from switchboard_telephony_twilio.settings import TwilioSettings
 
@@ -30,12 +30,12 @@ class TestTwilio(TelephonyContract):
         )
 
     @pytest.fixture
-    def call_order(self) -> CallOrder:
-        return CallOrder("a-call-of-ours", OURS, "+15550100021", MEDIA_URL, CALLBACKS)
+    def outbound_call(self) -> OutboundCall:
+        return OutboundCall("a-call-of-ours", OURS, "+15550100021", MEDIA_URL, CALLBACKS)
 
     @pytest.fixture
-    def text_order(self) -> TextOrder:
-        return TextOrder("a-text-of-ours", OURS, "+15550100001", "Hello", CALLBACKS)
+    def outbound_text_message(self) -> OutboundTextMessage:
+        return OutboundTextMessage("a-text-of-ours", OURS, "+15550100001", "Hello", CALLBACKS)
 
     @pytest.fixture
     def samples(self, twilio: TwilioServer) -> CarrierSamples:
@@ -57,7 +57,7 @@ class TestTwilio(TelephonyContract):
         start = {
             "accountSid": twilio.account_sid, "streamSid": stream, "callSid": new_sid("CA"), "tracks": ["inbound"],
             "mediaFormat": {"encoding": "audio/x-mulaw", "sampleRate": 8000, "channels": 1},
-            "customParameters": {"token": stream_token(twilio.auth_token, MEDIA_URL)},
+            "customParameters": {"token": derive_stream_token(twilio.auth_token, MEDIA_URL)},
         }  # fmt: skip
         return CarrierSamples(
             incoming_call=CarrierRequest("POST", url, "call", headers, urlencode(form).encode()),
@@ -69,10 +69,10 @@ class TestTwilio(TelephonyContract):
                 media={"track": "inbound", "chunk": "1", "timestamp": "5", "payload": b64encode(audio).decode()},
             ),
             mark=lambda name: message("mark", mark={"name": name}),
-            audio_of=_audio_of,
+            read_audio=_audio_of,
             unknown_call=new_sid("CA"),
-            for_sale="+12125550103",
-            taken="+12125550199",
+            available_number="+12125550103",
+            taken_number="+12125550199",
         )
 
 

@@ -30,7 +30,7 @@ class Candidate:
         return self.cosine + WORDS_WEIGHT * self.words / (self.words + WORDS_HALF)
 
 
-def fused(candidates: Iterable[Candidate], limit: int) -> list[ChunkMatch]:
+def fuse_candidates(candidates: Iterable[Candidate], limit: int) -> list[ChunkMatch]:
     """The best, each chunk once. Of a document that is just being replaced only the newest generation counts."""
     found = list(candidates)
     newest: dict[UUID, str] = {}

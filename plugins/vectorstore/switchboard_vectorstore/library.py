@@ -16,7 +16,7 @@ INDEX_CACHE_BYTES, METADATA_CACHE_BYTES = 512 * 1024**2, 64 * 1024**2
 """What a process keeps of all tables' indexes in memory; LanceDB's own default is seven gigabytes."""
 
 
-class Conflict(ProviderError):
+class LanceConflict(ProviderError):
     """Somebody else changed the table in a way that this change does not go together with; it can be tried again."""
 
 
@@ -40,20 +40,20 @@ def _locked() -> tuple[Any, Any]:
         return _imported(), _session()
 
 
-async def connect(uri: str, storage_options: dict[str, str]) -> Any:
+async def connect_to_lancedb(uri: str, storage_options: dict[str, str]) -> Any:
     """A connection to the tables under a URI; its caches are the process's. Raises `ProviderError`."""
     lancedb, session = await asyncio.to_thread(_locked)
-    with refusals():
+    with translate_lancedb_errors():
         return await lancedb.connect_async(uri, storage_options=storage_options or None, session=session)
 
 
 @contextmanager
-def refusals() -> Iterator[None]:
+def translate_lancedb_errors() -> Iterator[None]:
     """What LanceDB raises, as `ProviderError`: its Rust part has no exception class of its own."""
     try:
         yield
     except (RuntimeError, ValueError, OSError) as error:
         # The first line, without the place in its source that it ends with.
         told = re.sub(r",? */\S+\.rs:[\d:]+.*", "", f"{error}\n".partition("\n")[0]) or type(error).__name__
-        kind = Conflict if "conflict" in told or "Incompatible transaction" in told else ProviderError
+        kind = LanceConflict if "conflict" in told or "Incompatible transaction" in told else ProviderError
         raise kind(f"LanceDB: {told}") from error

@@ -10,9 +10,9 @@ from uuid import UUID, uuid4
 from pydantic import Field, SecretStr
 from switchboard.plugin_sdk import OPERATOR_ONLY, Chunk, ChunkMatch, ProviderSettings, VectorStore
 
-from switchboard_vectorstore.fusion import fused
-from switchboard_vectorstore.library import Conflict, connect
-from switchboard_vectorstore.tables import among, every_table, made_table, open_table
+from switchboard_vectorstore.fusion import fuse_candidates
+from switchboard_vectorstore.library import LanceConflict, connect_to_lancedb
+from switchboard_vectorstore.tables import build_id_condition, open_all_tables, open_or_create_table, open_table
 
 ATTEMPTS = 6
 
@@ -47,7 +47,7 @@ class LanceStore(VectorStore[LanceSettings]):
 
     async def check(self) -> None:
         connection = await self._connect()
-        await every_table(connection)
+        await open_all_tables(connection)
         connection.close()
 
     async def put(self, organization_id: UUID, model: str, chunks: Sequence[Chunk]) -> None:
@@ -55,9 +55,9 @@ class LanceStore(VectorStore[LanceSettings]):
         for attempt in range(ATTEMPTS if chunks else 0):
             try:
                 async with self._making:
-                    table = await made_table(connection, model, len(chunks[0].vector))
+                    table = await open_or_create_table(connection, model, len(chunks[0].vector))
                 return await table.replace(chunks, f"{time.time_ns():020d}-{uuid4().hex[:8]}")
-            except Conflict:
+            except LanceConflict:
                 # Processes that make the first table of an organization at once make it twice, and one of them is refused.
                 if attempt == ATTEMPTS - 1:
                     raise
@@ -77,29 +77,29 @@ class LanceStore(VectorStore[LanceSettings]):
         table = await open_table(await self._connection(organization_id), model)
         if table is None or (knowledge_base_ids is not None and not knowledge_base_ids):
             return []
-        condition = None if knowledge_base_ids is None else among("knowledge_base_id", knowledge_base_ids)
+        condition = None if knowledge_base_ids is None else build_id_condition("knowledge_base_id", knowledge_base_ids)
         # More than are wanted, because the best of both together may be in the middle of either.
         depth = 2 * limit + 10
         near, worded = await asyncio.gather(
-            table.near(vector, condition, depth), table.worded(text, vector, condition, depth)
+            table.find_nearest(vector, condition, depth), table.find_by_words(text, vector, condition, depth)
         )
-        return fused([*worded, *near], limit)
+        return fuse_candidates([*worded, *near], limit)
 
     async def delete_document(self, organization_id: UUID, document_id: UUID) -> None:
-        for table in await every_table(await self._connection(organization_id)):
-            await table.delete(among("document_id", [document_id]))
+        for table in await open_all_tables(await self._connection(organization_id)):
+            await table.delete(build_id_condition("document_id", [document_id]))
 
     async def delete_knowledge_base(
         self, organization_id: UUID, knowledge_base_id: UUID, *, model: str | None = None
     ) -> None:
         connection = await self._connection(organization_id)
-        tables = await every_table(connection) if model is None else [await open_table(connection, model)]
+        tables = await open_all_tables(connection) if model is None else [await open_table(connection, model)]
         for table in tables:
             if table is not None:
-                await table.delete(among("knowledge_base_id", [knowledge_base_id]))
+                await table.delete(build_id_condition("knowledge_base_id", [knowledge_base_id]))
 
     async def maintain(self, organization_id: UUID) -> None:
-        for table in await every_table(await self._connection(organization_id)):
+        for table in await open_all_tables(await self._connection(organization_id)):
             await table.maintain()
 
     async def _connection(self, organization_id: UUID) -> Any:
@@ -111,4 +111,4 @@ class LanceStore(VectorStore[LanceSettings]):
     async def _connect(self, folder: str = "") -> Any:
         base = self.settings.uri or str(self.data_dir.resolve() / "vectors")
         options = {name: value.get_secret_value() for name, value in self.settings.storage_options.items()}
-        return await connect(f"{base.rstrip('/')}/{folder}", options)
+        return await connect_to_lancedb(f"{base.rstrip('/')}/{folder}", options)

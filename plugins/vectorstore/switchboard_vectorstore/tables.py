@@ -11,7 +11,7 @@ import numpy as np
 from switchboard.plugin_sdk import Chunk, ProviderError
 
 from switchboard_vectorstore.fusion import Candidate
-from switchboard_vectorstore.library import refusals
+from switchboard_vectorstore.library import translate_lancedb_errors
 
 INDEXED_FROM_ROWS = 10_000
 """Below, looking at every vector takes a few milliseconds and misses nothing."""
@@ -28,12 +28,12 @@ SCALARS = ("knowledge_base_id", "document_id")
 COLUMNS = ("knowledge_base_id", "document_id", "generation", "chunk_index", "text")
 
 
-def table_name(model: str) -> str:
+def format_table_name(model: str) -> str:
     """A model's table: its name may have any letters, a table's may not."""
     return "model_" + hashlib.sha256(model.encode()).hexdigest()[:24]
 
 
-def among(column: str, ids: Iterable[UUID]) -> str:
+def build_id_condition(column: str, ids: Iterable[UUID]) -> str:
     """A condition. Conditions are text, so nothing but a UUID gets into one."""
     return f"{column} in ({', '.join(repr(str(UUID(int=one.int))) for one in ids)})"
 
@@ -46,7 +46,7 @@ class ModelTable:
 
     async def dimension(self) -> int:
         """How long its vectors are."""
-        with refusals():
+        with translate_lancedb_errors():
             return int((await self._table.schema()).field("vector").type.list_size)
 
     async def replace(self, chunks: Sequence[Chunk], generation: str) -> None:
@@ -55,7 +55,7 @@ class ModelTable:
 
         values = pa.array([part for chunk in chunks for part in chunk.vector], pa.float32())
         dimension = len(chunks[0].vector)
-        with refusals():
+        with translate_lancedb_errors():
             rows = pa.table(
                 {
                     "knowledge_base_id": [str(chunk.knowledge_base_id) for chunk in chunks],
@@ -69,29 +69,31 @@ class ModelTable:
             )
             await self._table.add(rows)
         await self.delete(
-            f"{among('document_id', {chunk.document_id for chunk in chunks})} and generation < '{generation}'"
+            f"{build_id_condition('document_id', {chunk.document_id for chunk in chunks})} and generation < '{generation}'"
         )
 
     async def delete(self, condition: str) -> None:
         """Delete the rows of a condition."""
-        with refusals():
+        with translate_lancedb_errors():
             await self._table.delete(condition)
 
-    async def near(self, vector: tuple[float, ...], condition: str | None, limit: int) -> list[Candidate]:
+    async def find_nearest(self, vector: tuple[float, ...], condition: str | None, limit: int) -> list[Candidate]:
         """The nearest in meaning."""
         query = self._table.query().nearest_to(list(vector)).distance_type("dot").nprobes(PROBES).refine_factor(REFINED)
-        with refusals():
+        with translate_lancedb_errors():
             rows = await _limited(query.select([*COLUMNS, "_distance"]), condition, limit).to_list()
         return [_candidate(row, cosine=1.0 - row["_distance"]) for row in rows]
 
-    async def worded(self, text: str, vector: tuple[float, ...], condition: str | None, limit: int) -> list[Candidate]:
+    async def find_by_words(
+        self, text: str, vector: tuple[float, ...], condition: str | None, limit: int
+    ) -> list[Candidate]:
         """Those with the rarest words of a text, with their nearness in meaning."""
         from lancedb.query import MatchQuery
 
         # Repeated, because a boost of their own makes it a query of two parts, which takes twenty times as long among a million passages.
         weighted = " ".join([text, *NAMES.findall(text) * (NAMES_COUNT - 1)])
         query = self._table.query().nearest_to_text(MatchQuery(weighted, "text"))
-        with refusals():
+        with translate_lancedb_errors():
             found = await _limited(query.select([*COLUMNS, "vector", "_score"]), condition, limit).to_arrow()
         cosines = found["vector"].combine_chunks().flatten().to_numpy().reshape(-1, len(vector)) @ np.array(
             vector, np.float32
@@ -104,7 +106,7 @@ class ModelTable:
 
     async def maintain(self) -> None:
         """Compact the files, take new rows into the indexes, build the index of vectors where there are enough of them."""
-        with refusals():
+        with translate_lancedb_errors():
             await self._build_indexes()
             await self._table.optimize(cleanup_older_than=VERSIONS_KEPT)
 
@@ -134,22 +136,22 @@ class ModelTable:
 
 async def open_table(connection: Any, model: str) -> ModelTable | None:
     """A model's table at its latest version, None where nothing was ever put."""
-    with refusals():
+    with translate_lancedb_errors():
         try:
-            return ModelTable(await connection.open_table(table_name(model)))
+            return ModelTable(await connection.open_table(format_table_name(model)))
         except ValueError as error:
             if "was not found" in str(error):
                 return None
             raise
 
 
-async def made_table(connection: Any, model: str, dimension: int) -> ModelTable:
+async def open_or_create_table(connection: Any, model: str, dimension: int) -> ModelTable:
     """A model's table, made where there is none. Raises `ProviderError` where it holds vectors of another length."""
     table = await open_table(connection, model)
     if table is None:
-        with refusals():
+        with translate_lancedb_errors():
             table = ModelTable(
-                await connection.create_table(table_name(model), schema=_schema(dimension), exist_ok=True)
+                await connection.create_table(format_table_name(model), schema=_schema(dimension), exist_ok=True)
             )
     kept = await table.dimension()
     if kept != dimension:
@@ -157,9 +159,9 @@ async def made_table(connection: Any, model: str, dimension: int) -> ModelTable:
     return table
 
 
-async def every_table(connection: Any) -> list[ModelTable]:
+async def open_all_tables(connection: Any) -> list[ModelTable]:
     """Those of all models."""
-    with refusals():
+    with translate_lancedb_errors():
         listed = await connection.list_tables()
         return [ModelTable(await connection.open_table(name)) for name in listed.tables]
 

@@ -173,7 +173,7 @@ async def test_indexes_come_with_growth_and_new_rows_are_found_at_once(
 
     async def indexes() -> list[str]:
         connection = await store._connection(organization)
-        table = await connection.open_table(tables.table_name("model"))
+        table = await connection.open_table(tables.format_table_name("model"))
         return sorted(index.name for index in await table.list_indices())
 
     async def first(chunk: Chunk) -> str:

@@ -4,14 +4,22 @@ import asyncio
 from typing import Literal
 
 import aiohttp
-from switchboard_offline.loopback.callbacks import Answer, Answered, Connect, Ended, Forward, Reject, Ringing
-from switchboard_offline.loopback.leg import CONNECT_SECONDS, Leg, MediaFailed
+from switchboard_offline.loopback.callbacks import (
+    AnsweredNotice,
+    CallEndedNotice,
+    ConnectReply,
+    ForwardReply,
+    RejectReply,
+    Reply,
+    RingingNotice,
+)
+from switchboard_offline.loopback.leg import CONNECT_SECONDS, LoopbackLeg, MediaFailed
 from switchboard_offline.loopback.persons import Person, Subscriber
 
 from tests.carriers.telnyx.wire import TelnyxPost, TelnyxStream
 
 
-class TelnyxLeg(Leg):
+class TelnyxLeg(LoopbackLeg):
     """A person's line, connected by a media stream of Telnyx's."""
 
     def __init__(self, post: TelnyxPost) -> None:
@@ -20,22 +28,22 @@ class TelnyxLeg(Leg):
         self.altered: dict[str, object] = {}
         self.speech: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
-    async def wait_for_speech(self, subscriber: Subscriber, ring_seconds: float) -> Ended:
+    async def wait_for_speech(self, subscriber: Subscriber, ring_seconds: float) -> CallEndedNotice:
         """Ring a person, who waits then for what is said to them."""
-        self.tell(Ringing(self.call_id))
+        self.tell(RingingNotice(self.call_id))
         if subscriber.outcome is None:
-            self.tell(Answered(self.call_id, "unknown"))
+            self.tell(AnsweredNotice(self.call_id, "unknown"))
         return await self.consult(subscriber, ring_seconds, await self.speech if subscriber.outcome is None else b"")
 
     def connect_media(self, url: str) -> None:
-        self._decide(Connect(url))
+        self._decide(ConnectReply(url))
 
     def refuse(self, reason: Literal["rejected", "busy"]) -> None:
-        self._decide(Reject(reason))
+        self._decide(RejectReply(reason))
 
     def end(self) -> None:
         """End the call, in whatever state it is."""
-        self._decide(Reject("rejected"))
+        self._decide(RejectReply("rejected"))
         self.hang_up()
 
     def bridge(self, to_number: str, caller_id: str, person: Person) -> None:
@@ -43,9 +51,9 @@ class TelnyxLeg(Leg):
         if self.post.record.decision.done() or self.post.record.state != "parked":
             self.connect_to(person)
         else:
-            self._decide(Forward(to_number, caller_id))
+            self._decide(ForwardReply(to_number, caller_id))
 
-    def _decide(self, answer: Answer) -> None:
+    def _decide(self, answer: Reply) -> None:
         if not self.post.record.decision.done():
             self.post.record.decision.set_result(answer)
 

@@ -8,7 +8,8 @@ from functools import partial
 
 from aiohttp import web
 
-from tests.carriers.telnyx.server import TelnyxServer, not_found
+from tests.carriers.telnyx.phone_numbers import not_found
+from tests.carriers.telnyx.server import TelnyxServer
 from tests.carriers.vendor import JsonBody
 
 

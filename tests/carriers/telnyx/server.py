@@ -12,13 +12,14 @@ from uuid import uuid4
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import JsonValue
-from switchboard.plugin_sdk import CallbackUrls, CallOrder, ProviderError, SimulatedCall, TextOrder
-from switchboard_offline.loopback import stock, texts
-from switchboard_offline.loopback.callbacks import Calling, TextCame, Undelivered
-from switchboard_offline.loopback.leg import join
-from switchboard_offline.loopback.persons import Subscriber, voice
+from switchboard.plugin_sdk import CallbackUrls, OutboundCall, OutboundTextMessage, ProviderError, SimulatedCall
+from switchboard_offline.loopback import texts
+from switchboard_offline.loopback.callbacks import InboundTextNotice, IncomingCallNotice, NoticeUndelivered
+from switchboard_offline.loopback.leg import join_legs
+from switchboard_offline.loopback.persons import Subscriber, synthesize_mulaw
 
 from tests.carriers.telnyx.leg import TelnyxLeg
+from tests.carriers.telnyx.phone_numbers import TelnyxNumbers, refused
 from tests.carriers.telnyx.wire import CallRecord, Number, TelnyxPost, hangup, webhook
 from tests.carriers.vendor import JsonBody, Refused, Vendor, stereo
 
@@ -28,17 +29,8 @@ LONGEST_RING = 5
 
 async def _as_far_as_heard(telling: Awaitable[None]) -> None:
     """Tell a platform that may be gone."""
-    with suppress(Undelivered):
+    with suppress(NoticeUndelivered):
         await telling
-
-
-def refused(status: int, code: str, title: str, detail: str = "") -> Refused:
-    """An error as Telnyx words it."""
-    return Refused(status, {"errors": [{"code": code, "title": title, **({"detail": detail} if detail else {})}]})
-
-
-def not_found() -> Refused:
-    return refused(404, "10005", "Resource not found", "The requested resource or URL could not be found.")
 
 
 def _streams(given: Mapping[str, object]) -> None:
@@ -51,7 +43,7 @@ def _streams(given: Mapping[str, object]) -> None:
     )
 
 
-class TelnyxServer(Vendor[TelnyxLeg]):
+class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
     """One account with an application, a messaging profile and a connection for browsers. `requests` is what the plugin sent; `stream_start` is put
     into streams' own; a number that is ordered is active after `looks_until_active` looks at it."""
 
@@ -66,9 +58,12 @@ class TelnyxServer(Vendor[TelnyxLeg]):
         )
         self.requests: list[tuple[str, str, JsonBody]] = []
         self.application: JsonBody = {
-            "id": self.connection_id, "application_name": "switchboard", "webhook_event_url": "https://example.com", "webhook_api_version": "1",
+            "id": self.connection_id,
+            "application_name": "switchboard",
+            "webhook_event_url": "https://example.com",
+            "webhook_api_version": "1",
             "active": True,
-        }  # fmt: skip
+        }
         self.profile: JsonBody = {
             "id": self.profile_id,
             "name": "texts",
@@ -142,12 +137,14 @@ class TelnyxServer(Vendor[TelnyxLeg]):
 
     async def _ring(self, record: CallRecord, lines: Sequence[str]) -> SimulatedCall:
         leg = self._leg(record)
-        return await self.simulate(leg, leg.post, Calling(record.id, record.from_number, record.to_number), lines)
+        return await self.simulate(
+            leg, leg.post, IncomingCallNotice(record.id, record.from_number, record.to_number), lines
+        )
 
     async def text(self, from_number: str, to_number: str, body: str, **more: object) -> str:
         """Somebody texts a number of the account; answers the text's id."""
         assert self.numbers[to_number].messaging_profile_id == self.profile_id
-        told = TextCame("", from_number, to_number, body)
+        told = InboundTextNotice("", from_number, to_number, body)
         return await self.post(CallRecord("incoming", from_number, to_number, "", "")).text_came(
             str(self.profile["webhook_url"]), told, **more
         )
@@ -194,10 +191,16 @@ class TelnyxServer(Vendor[TelnyxLeg]):
         except ProviderError:
             raise refused(422, "10015", "Bad Request", f"{to_number} cannot be reached") from None
         record = CallRecord(
-            "outgoing", from_number, to_number, self.connection_id, str(given["webhook_url"]), state="bridging",
-            client_state=str(given["client_state"]), amd=given.get("answering_machine_detection", "disabled") != "disabled",
+            "outgoing",
+            from_number,
+            to_number,
+            self.connection_id,
+            str(given["webhook_url"]),
+            state="bridging",
+            client_state=str(given["client_state"]),
+            amd=given.get("answering_machine_detection", "disabled") != "disabled",
             recorded=given.get("record") == "record-from-answer",
-        )  # fmt: skip
+        )
         ring, limit = given["timeout_secs"], given.get("time_limit_secs", 14_400)
         assert isinstance(ring, int)
         assert isinstance(limit, int)
@@ -206,7 +209,7 @@ class TelnyxServer(Vendor[TelnyxLeg]):
         if "stream_url" not in given:
             return self._dial_target(record, subscriber, ring)
         _streams(given)
-        order = CallOrder(
+        order = OutboundCall(
             "",
             from_number,
             to_number,
@@ -267,9 +270,9 @@ class TelnyxServer(Vendor[TelnyxLeg]):
             case "speak":
                 assert given["voice"]
                 self.introductions.append(str(given["payload"]))
-                leg.speech.set_result(await voice(str(given["payload"])))
+                leg.speech.set_result(await synthesize_mulaw(str(given["payload"])))
             case "bridge":
-                join(leg, self.legs[str(given["call_control_id"])])
+                join_legs(leg, self.legs[str(given["call_control_id"])])
             case "send_dtmf":
                 self.spawn(leg.press(str(given["digits"])))
             case _:
@@ -318,101 +321,13 @@ class TelnyxServer(Vendor[TelnyxLeg]):
                 400, "40300", "Blocked due to STOP message", "Messages cannot be sent due to an existing block rule."
             )
         text_id = str(uuid4())
-        order = TextOrder("", from_number, to_number, str(given["text"]), CallbackUrls(str(given["webhook_url"])))
-        self.spawn(texts.carry(self.post(CallRecord("outgoing", "", "", "", "")), order, text_id))
+        order = OutboundTextMessage(
+            "", from_number, to_number, str(given["text"]), CallbackUrls(str(given["webhook_url"]))
+        )
+        self.spawn(texts.deliver_text(self.post(CallRecord("outgoing", "", "", "", "")), order, text_id))
         return {
             "data": {"id": text_id, "record_type": "message", "to": [{"phone_number": to_number, "status": "queued"}]}
         }
-
-    # --- numbers ---
-
-    async def available(self, query: Mapping[str, str]) -> JsonBody:
-        country, kind = query["filter[country_code]"], query["filter[phone_number_type]"]
-        if kind != "local" or country not in ("US", "CA", "GB"):
-            return {"data": [], "meta": {"total_results": 0}}
-        found = stock.search(country, query.get("filter[national_destination_code]"), int(query["filter[limit]"]))
-        cost = {"upfront_cost": "0.00", "monthly_cost": "1.15", "currency": "USD"}
-        numbers = [
-            {
-                "record_type": "available_phone_number",
-                "phone_number": one.phone_number,
-                "features": [{"name": "sms"}, {"name": "voice"}],
-                "region_information": [{"region_type": "location", "region_name": one.locality}],
-                "cost_information": cost,
-            }
-            for one in found
-        ]
-        return {"data": numbers, "meta": {"total_results": len(numbers)}}
-
-    async def list_numbers(self, query: Mapping[str, str]) -> JsonBody:
-        wanted = query["filter[phone_number]"]
-        assert wanted.isdecimal(), "non-numerical characters result in no values"
-        found = [number for number in self.numbers.values() if wanted in number.phone_number]
-        for number in found:
-            number.looks_until_active -= 1
-        return {
-            "data": [self._number_body(number) for number in found],
-            "meta": {"page_number": 1, "total_pages": 1, "total_results": len(found)},
-        }
-
-    async def list_orders(self, query: Mapping[str, str]) -> JsonBody:
-        reference = query["filter[customer_reference]"]
-        number = self.numbers.get(reference)
-        found = [
-            order
-            for order in self.orders
-            if order["customer_reference"] == reference and number and number.looks_until_active >= 0
-        ]
-        return {"data": found, "meta": {"page_number": 1, "total_pages": 1}}
-
-    async def order(self, given: Mapping[str, object]) -> JsonBody:
-        ordered = given["phone_numbers"]
-        assert isinstance(ordered, list)
-        phone_number = str(ordered[0]["phone_number"])
-        if phone_number.endswith("99") or phone_number in self.numbers:
-            raise refused(422, "85006", "Number not available", f"{phone_number} is not available.")
-        self.purchases += 1
-        self.numbers[phone_number] = Number(
-            str(uuid4().int)[:19], phone_number, looks_until_active=self.looks_until_active
-        )
-        self.orders.append(
-            {
-                "id": str(uuid4()),
-                "status": "pending",
-                "customer_reference": given["customer_reference"],
-                "phone_numbers": ordered,
-            }
-        )
-        return {"data": self.orders[-1]}
-
-    async def update_number(self, number_id: str, given: Mapping[str, object]) -> JsonBody:
-        number = self._number(number_id)
-        number.connection_id = str(given["connection_id"])
-        return {"data": self._number_body(number)}
-
-    async def update_texting(self, number_id: str, given: Mapping[str, object]) -> JsonBody:
-        number = self._number(number_id)
-        number.messaging_profile_id = str(given["messaging_profile_id"])
-        features = {
-            "sms": {"domestic_two_way": True, "international_inbound": True, "international_outbound": True},
-            "mms": None,
-        }
-        return {"data": {"id": number_id, "phone_number": number.phone_number, "features": features}}
-
-    async def release_number(self, number_id: str) -> JsonBody:
-        number = self._number(number_id)
-        del self.numbers[number.phone_number]
-        return {"data": self._number_body(number)}
-
-    def _number(self, number_id: str) -> Number:
-        found = next((number for number in self.numbers.values() if number.id == number_id), None)
-        if found is None:
-            raise not_found()
-        return found
-
-    def _number_body(self, number: Number) -> JsonBody:
-        status = "active" if number.looks_until_active < 0 else "purchase-pending"
-        return {"id": number.id, "record_type": "phone_number", "phone_number": number.phone_number, "status": status}
 
     # --- the account ---
 

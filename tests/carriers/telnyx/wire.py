@@ -13,19 +13,19 @@ import aiohttp
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from switchboard_offline.loopback.callbacks import (
-    Answer,
-    Answered,
-    Beeped,
-    Calling,
-    Ended,
-    Introduced,
-    Left,
-    Post,
-    Ringing,
-    TextCame,
-    TextWent,
-    Told,
-    Undelivered,
+    AnsweredNotice,
+    BeepNotice,
+    CallEndedNotice,
+    InboundTextNotice,
+    IncomingCallNotice,
+    Notice,
+    NoticeSender,
+    NoticeUndelivered,
+    Reply,
+    RingingNotice,
+    TargetGoneNotice,
+    TargetReadyNotice,
+    TextStatusNotice,
 )
 from switchboard_offline.loopback.codec import read_command
 from switchboard_offline.loopback.line import MediaStream
@@ -47,8 +47,12 @@ def signed_headers(key: Ed25519PrivateKey, body: bytes, *, at: float | None = No
 def webhook(event_type: str, payload: JsonBody) -> bytes:
     """An event as API v2 tells it."""
     data = {
-        "record_type": "event", "event_type": event_type, "id": str(uuid4()), "occurred_at": datetime.now(UTC).isoformat(), "payload": payload,
-    }  # fmt: skip
+        "record_type": "event",
+        "event_type": event_type,
+        "id": str(uuid4()),
+        "occurred_at": datetime.now(UTC).isoformat(),
+        "payload": payload,
+    }
     return json.dumps({"data": data, "meta": {"attempt": 1, "delivered_to": "https://voice.example"}}).encode()
 
 
@@ -81,14 +85,20 @@ class CallRecord:
     leg_id: str = field(default_factory=lambda: str(uuid4()))
     commands: set[str] = field(default_factory=set)
     leg_b: "CallRecord | None" = None
-    decision: asyncio.Future[Answer] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    decision: asyncio.Future[Reply] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def payload(self, **more: object) -> JsonBody:
         state: JsonBody = {} if self.client_state is None else {"client_state": self.client_state}
         return {
-            "call_control_id": self.id, "call_leg_id": self.leg_id, "call_session_id": self.leg_id, "connection_id": self.connection_id,
-            "from": self.from_number, "to": self.to_number, **state, **more,
-        }  # fmt: skip
+            "call_control_id": self.id,
+            "call_leg_id": self.leg_id,
+            "call_session_id": self.leg_id,
+            "connection_id": self.connection_id,
+            "from": self.from_number,
+            "to": self.to_number,
+            **state,
+            **more,
+        }
 
 
 def hangup(outcome: str, error_code: str | None) -> JsonBody:
@@ -99,37 +109,37 @@ def hangup(outcome: str, error_code: str | None) -> JsonBody:
 
 
 @dataclass(frozen=True, slots=True)
-class TelnyxPost(Post):
+class TelnyxPost(NoticeSender):
     """Tells what happens to one call or text as Telnyx would; takes the place of the loopback carrier's."""
 
     key: Ed25519PrivateKey
     record: CallRecord
     repeats: bool = False
 
-    async def deliver(self, events_url: str, told: Told) -> bytes:
+    async def deliver(self, events_url: str, told: Notice) -> bytes:
         """Raises `Undelivered` where the platform refuses."""
         record = self.record
         match told:
-            case Calling():
+            case IncomingCallNotice():
                 await self.tell("call.initiated", direction=record.direction, state="parked", **record.more)
                 async with asyncio.timeout(20):
                     return msgspec.json.encode(await record.decision)
-            case Ringing():
+            case RingingNotice():
                 await self.tell("call.initiated", direction="outgoing", state="bridging")
-            case Answered():
+            case AnsweredNotice():
                 await self.tell("call.answered", state="answered")
                 await self._detection(told)
-            case Ended() | Left():
+            case CallEndedNotice() | TargetGoneNotice():
                 if record.leg_b is not None:
                     await self.about(record.leg_b).tell("call.hangup", **hangup(told.outcome, told.error_code))
                 await self.tell("call.hangup", **hangup(told.outcome, told.error_code))
-            case Introduced():
+            case TargetReadyNotice():
                 await self.tell("call.speak.ended", status="completed")
-            case TextWent():
+            case TextStatusNotice():
                 await self._text_went(events_url, told)
-            case TextCame():
+            case InboundTextNotice():
                 raise AssertionError("brought by `text_came`")
-            case Beeped():
+            case BeepNotice():
                 """Told by `detect_beep` alone."""
         return b""
 
@@ -142,14 +152,14 @@ class TelnyxPost(Post):
         for _ in range(2 if self.repeats else 1):
             await self.post(self.record.webhook_url, webhook(event_type, self.record.payload(**more)))
 
-    async def _detection(self, told: Answered) -> None:
+    async def _detection(self, told: AnsweredNotice) -> None:
         if self.record.amd:
             await asyncio.sleep(AMD_SECONDS)
             await self.tell(
                 "call.machine.detection.ended", result="not_sure" if told.answered_by == "unknown" else told.answered_by
             )
 
-    async def _text_went(self, url: str, told: TextWent) -> None:
+    async def _text_went(self, url: str, told: TextStatusNotice) -> None:
         status = {"undelivered": "delivery_failed"}.get(told.status, told.status)
         problem = {
             "code": "40008",
@@ -157,19 +167,33 @@ class TelnyxPost(Post):
             "detail": "The recipient carrier did not accept the message.",
         }
         payload: JsonBody = {
-            "record_type": "message", "direction": "outbound", "id": told.text_id, "type": "SMS", "to": [{"phone_number": "", "status": status}],
-            "webhook_url": url, "parts": 1, "errors": [problem] if told.status == "undelivered" else [],
+            "record_type": "message",
+            "direction": "outbound",
+            "id": told.text_id,
+            "type": "SMS",
+            "to": [{"phone_number": "", "status": status}],
+            "webhook_url": url,
+            "parts": 1,
+            "errors": [problem] if told.status == "undelivered" else [],
             "cost": {"amount": "0.0051", "currency": "USD"},
-        }  # fmt: skip
+        }
         await self.post(url, webhook("message.sent" if told.status == "sent" else "message.finalized", payload))
 
-    async def text_came(self, url: str, told: TextCame, **more: object) -> str:
+    async def text_came(self, url: str, told: InboundTextNotice, **more: object) -> str:
         """Bring a text to the address of the messaging profile; answers its id."""
         text_id = str(uuid4())
         payload: JsonBody = {
-            "record_type": "message", "direction": "inbound", "id": text_id, "type": "SMS", "from": {"phone_number": told.from_number},
-            "to": [{"phone_number": told.to_number, "status": "webhook_delivered"}], "text": told.body, "media": [], "webhook_url": url, **more,
-        }  # fmt: skip
+            "record_type": "message",
+            "direction": "inbound",
+            "id": text_id,
+            "type": "SMS",
+            "from": {"phone_number": told.from_number},
+            "to": [{"phone_number": told.to_number, "status": "webhook_delivered"}],
+            "text": told.body,
+            "media": [],
+            "webhook_url": url,
+            **more,
+        }
         await self.post(url, webhook("message.received", payload))
         return text_id
 
@@ -182,9 +206,9 @@ class TelnyxPost(Post):
             ) as response:
                 await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise Undelivered(str(error)) from error
+            raise NoticeUndelivered(str(error)) from error
         if response.status >= 300:
-            raise Undelivered(f"the platform answered {response.status}")
+            raise NoticeUndelivered(f"the platform answered {response.status}")
 
 
 class TelnyxStream(MediaStream):
@@ -218,9 +242,13 @@ class TelnyxStream(MediaStream):
         if event == "start":
             await super()._send(json.dumps({"event": "connected", "version": "1.0.0"}))
             told["start"] = {
-                "user_id": str(uuid4()), "call_control_id": self._start.call_id, "call_session_id": str(uuid4()), "tags": [], **self._more,
+                "user_id": str(uuid4()),
+                "call_control_id": self._start.call_id,
+                "call_session_id": str(uuid4()),
+                "tags": [],
+                **self._more,
                 "media_format": {"encoding": "PCMU", "sample_rate": 8000, "channels": 1},
-            }  # fmt: skip
+            }
         elif event == "media":
             self._chunk += 1
             told["media"] |= {"track": "inbound", "chunk": str(self._chunk), "timestamp": str(self._chunk * 20)}

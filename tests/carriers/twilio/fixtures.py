@@ -2,8 +2,10 @@
 
 from collections.abc import AsyncIterator
 
+import pytest
 import pytest_asyncio
 from pydantic import HttpUrl, SecretStr
+from switchboard.plugin_sdk import retries
 from switchboard_telephony_twilio.provider import TwilioTelephony
 from switchboard_telephony_twilio.settings import TwilioSettings
 
@@ -31,3 +33,10 @@ async def carrier(twilio: TwilioServer) -> AsyncIterator[TwilioTelephony]:
     await provider.open()
     yield provider
     await provider.close()
+
+
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorten the pauses between attempts, and the deadlines."""
+    monkeypatch.setattr(retries, "BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr(retries, "ALL_SECONDS", 1.0)

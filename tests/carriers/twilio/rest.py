@@ -37,18 +37,35 @@ class Rest:
         operations: list[tuple[str, str, int, Work]] = [
             ("GET", "/2010-04-01/Accounts/{account}.json", 200, lambda _: server.account()),
             ("POST", ACCOUNT + "/Calls.json", 201, lambda asked: server.create_call(asked.form, asked.events)),
-            ("POST", ACCOUNT + "/Calls/{sid}.json", 200, lambda asked: server.update_call(asked.path["sid"], asked.form)),
+            (
+                "POST",
+                ACCOUNT + "/Calls/{sid}.json",
+                200,
+                lambda asked: server.update_call(asked.path["sid"], asked.form),
+            ),
             ("POST", ACCOUNT + "/Messages.json", 201, lambda asked: server.create_message(asked.form)),
             (
-                "GET", ACCOUNT + "/AvailablePhoneNumbers/{country}/{kind}.json", 200,
+                "GET",
+                ACCOUNT + "/AvailablePhoneNumbers/{country}/{kind}.json",
+                200,
                 lambda asked: server.available(asked.path["country"], asked.path["kind"], asked.form),
             ),
             ("GET", ACCOUNT + "/IncomingPhoneNumbers.json", 200, lambda asked: server.list_numbers(asked.form)),
             ("POST", ACCOUNT + "/IncomingPhoneNumbers.json", 201, lambda asked: server.buy_number(asked.form)),
-            ("POST", ACCOUNT + "/IncomingPhoneNumbers/{sid}.json", 200, lambda asked: server.update_number(asked.path["sid"], asked.form)),
-            ("DELETE", ACCOUNT + "/IncomingPhoneNumbers/{sid}.json", 204, lambda asked: server.release_number(asked.path["sid"])),
+            (
+                "POST",
+                ACCOUNT + "/IncomingPhoneNumbers/{sid}.json",
+                200,
+                lambda asked: server.update_number(asked.path["sid"], asked.form),
+            ),
+            (
+                "DELETE",
+                ACCOUNT + "/IncomingPhoneNumbers/{sid}.json",
+                204,
+                lambda asked: server.release_number(asked.path["sid"]),
+            ),
             ("GET", "/v1/PhoneNumbers/Countries/{country}", 200, lambda asked: server.prices(asked.path["country"])),
-        ]  # fmt: skip
+        ]
         for method, path, status, work in operations:
             application.router.add_route(method, path, partial(self._serve, status, work))
         application.router.add_route("GET", ACCOUNT + "/Recordings/{sid}.wav", self._recording)

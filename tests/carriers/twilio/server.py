@@ -9,11 +9,17 @@ from uuid import uuid4
 
 import aiohttp
 from aiohttp import encode_basic_auth, web
-from switchboard.plugin_sdk import CallbackUrls, CallOrder, ProviderError, SimulatedCall, TextOrder
+from switchboard.plugin_sdk import CallbackUrls, OutboundCall, OutboundTextMessage, ProviderError, SimulatedCall
 from switchboard_offline.loopback import stock, texts
-from switchboard_offline.loopback.callbacks import Calling, Connect, Ended, Forward, TextCame
-from switchboard_offline.loopback.leg import CONNECT_SECONDS, Leg, MediaFailed, join
-from switchboard_offline.loopback.persons import Subscriber, voice
+from switchboard_offline.loopback.callbacks import (
+    CallEndedNotice,
+    ConnectReply,
+    ForwardReply,
+    InboundTextNotice,
+    IncomingCallNotice,
+)
+from switchboard_offline.loopback.leg import CONNECT_SECONDS, LoopbackLeg, MediaFailed, join_legs
+from switchboard_offline.loopback.persons import Subscriber, synthesize_mulaw
 
 from tests.carriers.twilio.wire import CallRecord, Number, TwilioPost, TwilioStream, read_markup
 from tests.carriers.vendor import JsonBody, Refused, Vendor, stereo
@@ -26,7 +32,7 @@ def new_sid(prefix: str) -> str:
 UNREACHABLE = "Stream - WebSocket - Connection Timeout"
 
 
-class TwilioLeg(Leg):
+class TwilioLeg(LoopbackLeg):
     """A person's line, connected by a media stream of Twilio's."""
 
     def __init__(self, post: TwilioPost) -> None:
@@ -38,7 +44,7 @@ class TwilioLeg(Leg):
     def parameters(self, url: str) -> dict[str, str]:
         return {**self.post.record.streams[url], **self.altered}
 
-    async def place(self, order: CallOrder, subscriber: Subscriber) -> Ended:
+    async def place(self, order: OutboundCall, subscriber: Subscriber) -> CallEndedNotice:
         await self.post.status("initiated")
         return await super().place(order, subscriber)
 
@@ -134,11 +140,13 @@ class TwilioServer(Vendor[TwilioLeg]):
 
     async def _ring(self, record: CallRecord, lines: Sequence[str]) -> SimulatedCall:
         leg = self._leg(record)
-        return await self.simulate(leg, leg.post, Calling(record.sid, record.from_number, record.to_number), lines)
+        return await self.simulate(
+            leg, leg.post, IncomingCallNotice(record.sid, record.from_number, record.to_number), lines
+        )
 
     async def text(self, from_number: str, to_number: str, body: str, **fields: str) -> str:
         """Somebody texts a number of the account; answers the text's id."""
-        told = TextCame(texts.new_id(), from_number, to_number, body)
+        told = InboundTextNotice(texts.new_text_id(), from_number, to_number, body)
         await self.post(CallRecord("", "inbound", from_number, to_number)).text_came(told, **fields)
         return f"SM{told.text_id[3:]}"
 
@@ -181,18 +189,23 @@ class TwilioServer(Vendor[TwilioLeg]):
         except ProviderError:
             raise refused(400, 21214, "'To' phone number cannot be reached") from None
         record = CallRecord(
-            new_sid("CA"), "outbound-api", form["From"], form["To"], status_callback=form.get("StatusCallback", ""),
-            status_events=events, amd_callback=form.get("AsyncAmdStatusCallback", "") if form.get("AsyncAmd") == "true" else "",
-        )  # fmt: skip
+            new_sid("CA"),
+            "outbound-api",
+            form["From"],
+            form["To"],
+            status_callback=form.get("StatusCallback", ""),
+            status_events=events,
+            amd_callback=form.get("AsyncAmdStatusCallback", "") if form.get("AsyncAmd") == "true" else "",
+        )
         answer = read_markup(record, form["Twiml"])
         if record.redirect:
             leg = self._leg(record)
             self.introductions.append(record.spoken)
-            audio, ring = await voice(record.spoken), int(form["Timeout"])
+            audio, ring = await synthesize_mulaw(record.spoken), int(form["Timeout"])
             self.run(leg, lambda _: leg.consult(subscriber, ring, audio))
             return self._call_body(record, "queued")
-        assert isinstance(answer, Connect)
-        order = CallOrder(
+        assert isinstance(answer, ConnectReply)
+        order = OutboundCall(
             "",
             form["From"],
             form["To"],
@@ -217,9 +230,9 @@ class TwilioServer(Vendor[TwilioLeg]):
         if answer is None:
             target = self.legs[leg.post.record.room]
             assert target.post.record.room == leg.post.record.room, "who waits is in the same room"
-            join(leg, target)
+            join_legs(leg, target)
             return self._call_body(leg.post.record, "in-progress")
-        assert isinstance(answer, Forward)
+        assert isinstance(answer, ForwardReply)
         assert answer.caller_id in self.numbers
         subscriber = self.directory.subscriber(answer.to_number)
         if subscriber.outcome is None:
@@ -249,8 +262,8 @@ class TwilioServer(Vendor[TwilioLeg]):
         if form["To"].endswith("83"):
             raise refused(400, 21610, "Attempt to send to unsubscribed recipient")
         sid = new_sid("SM")
-        order = TextOrder("", form["From"], form["To"], form["Body"], CallbackUrls(form["StatusCallback"]))
-        self.spawn(texts.carry(self.post(CallRecord("", "", "", "")), order, sid))
+        order = OutboundTextMessage("", form["From"], form["To"], form["Body"], CallbackUrls(form["StatusCallback"]))
+        self.spawn(texts.deliver_text(self.post(CallRecord("", "", "", "")), order, sid))
         return {
             "sid": sid,
             "account_sid": self.account_sid,
@@ -264,14 +277,22 @@ class TwilioServer(Vendor[TwilioLeg]):
             raise refused(404, 20404, "The requested resource was not found")
         assert query["VoiceEnabled"] == "true"
         pattern = query.get("Contains", "")
-        found = stock.search(
+        found = stock.search_stock(
             country, query.get("AreaCode") or (pattern.removeprefix("+44").rstrip("%") or None), int(query["PageSize"])
         )
         able = {"voice": True, "SMS": True, "MMS": False}
         numbers = [
-            {"phone_number": one.phone_number, "friendly_name": one.friendly_name, "iso_country": country, "locality": one.locality,
-             "region": "NY", "postal_code": None, "capabilities": able} for one in found
-        ]  # fmt: skip
+            {
+                "phone_number": one.phone_number,
+                "friendly_name": one.friendly_name,
+                "iso_country": country,
+                "locality": one.locality,
+                "region": "NY",
+                "postal_code": None,
+                "capabilities": able,
+            }
+            for one in found
+        ]
         return {"available_phone_numbers": numbers, "uri": "", "next_page_uri": None}
 
     async def list_numbers(self, query: dict[str, str]) -> JsonBody:

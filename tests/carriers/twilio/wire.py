@@ -13,22 +13,22 @@ from xml.etree import ElementTree
 import aiohttp
 import msgspec
 from switchboard_offline.loopback.callbacks import (
-    Answer,
-    Answered,
-    Beeped,
-    Calling,
-    Connect,
-    Ended,
-    Forward,
-    Introduced,
-    Left,
-    Post,
-    Reject,
-    Ringing,
-    TextCame,
-    TextWent,
-    Told,
-    Undelivered,
+    AnsweredNotice,
+    BeepNotice,
+    CallEndedNotice,
+    ConnectReply,
+    ForwardReply,
+    InboundTextNotice,
+    IncomingCallNotice,
+    Notice,
+    NoticeSender,
+    NoticeUndelivered,
+    RejectReply,
+    Reply,
+    RingingNotice,
+    TargetGoneNotice,
+    TargetReadyNotice,
+    TextStatusNotice,
 )
 from switchboard_offline.loopback.codec import read_command
 from switchboard_offline.loopback.line import MediaStream
@@ -79,12 +79,22 @@ class CallRecord:
 
     def form(self, account_sid: str, status: str, **more: str) -> Form:
         return {
-            "AccountSid": account_sid, "ApiVersion": "2010-04-01", "CallSid": self.sid, "CallStatus": status, "Direction": self.direction,
-            "From": self.from_number, "To": self.to_number, "Caller": self.from_number, "Called": self.to_number, "FromCity": "", **self.more, **more,
-        }  # fmt: skip
+            "AccountSid": account_sid,
+            "ApiVersion": "2010-04-01",
+            "CallSid": self.sid,
+            "CallStatus": status,
+            "Direction": self.direction,
+            "From": self.from_number,
+            "To": self.to_number,
+            "Caller": self.from_number,
+            "Called": self.to_number,
+            "FromCity": "",
+            **self.more,
+            **more,
+        }
 
 
-def read_markup(record: CallRecord, markup: str) -> Answer | None:
+def read_markup(record: CallRecord, markup: str) -> Reply | None:
     """Obey markup: what becomes of the call, None where it is a transfer's. Anything that Twilio would not understand fails the test."""
     response = ElementTree.fromstring(markup)  # noqa: S314  our own
     assert response.tag == "Response"
@@ -102,7 +112,7 @@ def read_markup(record: CallRecord, markup: str) -> Answer | None:
             record.streams[url] = {
                 parameter.attrib["name"]: parameter.attrib["value"] for parameter in stream.iter("Parameter")
             }
-            return Connect(url)
+            return ConnectReply(url)
         elif verb.tag == "Say":
             record.spoken = verb.text or ""
         elif verb.tag == "Redirect":
@@ -118,15 +128,15 @@ def read_markup(record: CallRecord, markup: str) -> Answer | None:
             number = verb.find("Number")
             assert number is not None
             assert number.text
-            return Forward(number.text, verb.attrib["callerId"])
+            return ForwardReply(number.text, verb.attrib["callerId"])
         else:
             assert verb.tag == "Reject", verb.tag
-            return Reject("busy" if verb.attrib.get("reason") == "busy" else "rejected")
+            return RejectReply("busy" if verb.attrib.get("reason") == "busy" else "rejected")
     raise AssertionError("the markup does nothing")
 
 
 @dataclass(frozen=True, slots=True)
-class TwilioPost(Post):
+class TwilioPost(NoticeSender):
     """Tells what happens to one call or text as Twilio would; takes the place of the loopback carrier's."""
 
     account_sid: str
@@ -134,27 +144,27 @@ class TwilioPost(Post):
     numbers: Mapping[str, Number]
     repeats: bool = False
 
-    async def deliver(self, events_url: str, told: Told) -> bytes:
+    async def deliver(self, events_url: str, told: Notice) -> bytes:
         """Raises `Undelivered` where the platform refuses."""
         match told:
-            case Calling():
+            case IncomingCallNotice():
                 body = await self.form_post(self.record.voice_url, self.record.form(self.account_sid, "ringing"))
                 return msgspec.json.encode(read_markup(self.record, body.decode()))
-            case Ringing():
+            case RingingNotice():
                 await self.status("ringing")
-            case Answered():
+            case AnsweredNotice():
                 await self.status("in-progress", event="answered")
                 await self._detection(told)
-            case Ended() | Left():
+            case CallEndedNotice() | TargetGoneNotice():
                 await self._ended(told)
-            case Introduced():
+            case TargetReadyNotice():
                 body = await self.form_post(self.record.redirect, self.record.form(self.account_sid, "in-progress"))
                 read_markup(self.record, body.decode())
-            case TextWent():
+            case TextStatusNotice():
                 await self._text_went(events_url, told)
-            case TextCame():
+            case InboundTextNotice():
                 await self.text_came(told)
-            case Beeped():
+            case BeepNotice():
                 """Told by `DetectMessageEnd` alone."""
         return b""
 
@@ -166,7 +176,7 @@ class TwilioPost(Post):
             for _ in range(2 if self.repeats else 1):
                 await self.form_post(self.record.status_callback, self.record.form(self.account_sid, status, **more))
 
-    async def _detection(self, told: Answered) -> None:
+    async def _detection(self, told: AnsweredNotice) -> None:
         if not self.record.amd_callback:
             return
         await asyncio.sleep(AMD_SECONDS)
@@ -179,17 +189,17 @@ class TwilioPost(Post):
         }
         await self.form_post(self.record.amd_callback, form)
 
-    async def _ended(self, told: Ended | Left) -> None:
+    async def _ended(self, told: CallEndedNotice | TargetGoneNotice) -> None:
         # Where a stream cannot be opened, Twilio goes on after it, and its instructions are at their end.
-        outcome = "completed" if isinstance(told, Ended) and told.error_code == "media" else told.outcome
+        outcome = "completed" if isinstance(told, CallEndedNotice) and told.error_code == "media" else told.outcome
         more = {"Duration": "1"} if outcome == "completed" else {}
-        if isinstance(told, Ended) and outcome == "completed":
+        if isinstance(told, CallEndedNotice) and outcome == "completed":
             more["CallDuration"] = str(told.duration_seconds)
         if outcome == "failed":
             more["SipResponseCode"] = told.error_code if told.error_code and told.error_code.isdecimal() else "500"
         await self.status(outcome, event="completed", **more)
 
-    async def _text_went(self, url: str, told: TextWent) -> None:
+    async def _text_went(self, url: str, told: TextStatusNotice) -> None:
         form = {
             "MessageSid": told.text_id,
             "SmsSid": told.text_id,
@@ -199,14 +209,24 @@ class TwilioPost(Post):
         }
         await self.form_post(url, {**form, **({"ErrorCode": told.error_code} if told.error_code else {})})
 
-    async def text_came(self, told: TextCame, **more: str) -> None:
+    async def text_came(self, told: InboundTextNotice, **more: str) -> None:
         """Bring a text to the number that it was sent to."""
         sid = f"SM{told.text_id.removeprefix('lt-')}"
         number = self.numbers[told.to_number]
         form = {
-            "MessageSid": sid, "SmsSid": sid, "SmsMessageSid": sid, "AccountSid": self.account_sid, "From": told.from_number, "To": told.to_number,
-            "Body": told.body, "NumMedia": "0", "NumSegments": "1", "SmsStatus": "received", "ApiVersion": "2010-04-01", **more,
-        }  # fmt: skip
+            "MessageSid": sid,
+            "SmsSid": sid,
+            "SmsMessageSid": sid,
+            "AccountSid": self.account_sid,
+            "From": told.from_number,
+            "To": told.to_number,
+            "Body": told.body,
+            "NumMedia": "0",
+            "NumSegments": "1",
+            "SmsStatus": "received",
+            "ApiVersion": "2010-04-01",
+            **more,
+        }
         answer = await self.form_post(number.sms_url, form)
         assert ElementTree.fromstring(answer).tag == "Response"  # noqa: S314  our own
 
@@ -222,9 +242,9 @@ class TwilioPost(Post):
             ) as response:
                 body = await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise Undelivered(str(error)) from error
+            raise NoticeUndelivered(str(error)) from error
         if response.status >= 300:
-            raise Undelivered(f"the platform answered {response.status}")
+            raise NoticeUndelivered(f"the platform answered {response.status}")
         return body
 
 
@@ -260,9 +280,13 @@ class TwilioStream(MediaStream):
         if event == "start":
             await super()._send(json.dumps({"event": "connected", "protocol": "Call", "version": "1.0.0"}))
             told["start"] = {
-                "accountSid": self._account_sid, "streamSid": self._start.stream_id, "callSid": self._start.call_id, "tracks": ["inbound"],
-                "mediaFormat": {"encoding": "audio/x-mulaw", "sampleRate": 8000, "channels": 1}, "customParameters": dict(self._parameters),
-            }  # fmt: skip
+                "accountSid": self._account_sid,
+                "streamSid": self._start.stream_id,
+                "callSid": self._start.call_id,
+                "tracks": ["inbound"],
+                "mediaFormat": {"encoding": "audio/x-mulaw", "sampleRate": 8000, "channels": 1},
+                "customParameters": dict(self._parameters),
+            }
         elif event == "media":
             self._chunk += 1
             told["media"] |= {"track": "inbound", "chunk": str(self._chunk), "timestamp": str(self._chunk * 20)}

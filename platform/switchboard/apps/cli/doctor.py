@@ -155,7 +155,9 @@ async def _providers(runtime: Runtime, organization: Organization) -> AsyncItera
     for row in rows:
         what = f"{organization.name}: {row.capability} {row.name}"
         try:
-            async with runtime.providers.use(organization.id, Capability(row.capability), row.name) as provider:
+            async with runtime.providers.use(
+                organization.id, Capability(row.capability).base_class, row.name
+            ) as provider:
                 await provider.check()
         except ProviderError as error:
             yield Finding(what, False, error.message)

@@ -7,7 +7,7 @@ from sqlmodel import select
 
 from switchboard.apps.cli.session import Failure, answer, as_json, asynchronous, connected
 from switchboard.apps.tenant_files.defaults import embedded_providers
-from switchboard.engine.providers.configuration import configure
+from switchboard.engine.providers.configuration import configure_providers
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.models import Organization
@@ -30,7 +30,7 @@ async def create_organization(name: str, as_json: bool) -> None:
         organization = await identity.create_organization(session, name=name)
         async with session.narrow(organization.id) as tenant:
             _, key = await identity.create_api_key(tenant, name="default", scopes=list(SCOPES))
-            await configure(tenant, runtime.registry, runtime.keyring, embedded_providers(runtime.registry))
+            await configure_providers(tenant, runtime.registry, runtime.keyring, embedded_providers(runtime.registry))
     answer({"id": str(organization.id), "api_key": key}, as_json=as_json)
 
 

@@ -12,7 +12,14 @@ from pydantic import JsonValue
 from sqlmodel import col
 
 from switchboard.apps.cli.session import Failure, answer, as_json, asynchronous, connected
-from switchboard.plugin_sdk import CallbackUrls, CallProgress, ProviderError, SimulatedCarrier, SpokenLine
+from switchboard.plugin_sdk import (
+    CallbackUrls,
+    CallProgress,
+    ProviderError,
+    SimulatedCarrier,
+    SpokenLine,
+    TelephonyProvider,
+)
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.after.settlement import wait_until_settled
 from switchboard.resources.calls.models import Call
@@ -90,7 +97,7 @@ async def text(from_number: str, to_number: str, body: str, as_json: bool) -> No
     """Text one of our numbers, and show what is answered within ten seconds (without --json)."""
     async with connected() as runtime, simulated_carrier(runtime, to_number) as (carrier, callbacks, organization_id):
         try:
-            carrier_text_id = await carrier.simulate_text(
+            carrier_text_id = await carrier.simulate_text_message(
                 from_number=from_number, to_number=to_number, body=body, callbacks=callbacks
             )
         except ProviderError as error:
@@ -116,7 +123,7 @@ async def simulated_carrier(
     if number is None:
         raise Failure(f"{to_number} is not a number of any organization here")
     try:
-        async with runtime.providers.telephony(number.organization_id, number.carrier) as carrier:
+        async with runtime.providers.use(number.organization_id, TelephonyProvider, number.carrier) as carrier:
             if not isinstance(carrier, SimulatedCarrier):
                 raise RealCarrier(f"{number.carrier} is a real carrier: ring {to_number} with a telephone")
             yield carrier, build_callback_urls(runtime, number.organization_id, number.carrier), number.organization_id

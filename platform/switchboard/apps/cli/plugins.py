@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from switchboard.apps.cli.session import Failure, answer, as_json
 from switchboard.foundation.observability import logs
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.plugin_sdk.scaffold import new_plugin
+from switchboard.plugin_sdk.scaffold import create_plugin
 
 
 @click.group()
@@ -22,7 +22,7 @@ def plugins() -> None:
 def new(name: str, folder: Path | None) -> None:
     """Begin a plugin of your own: a distribution that installs, speaks, and passes its contract."""
     try:
-        made = new_plugin(name, folder or Path())
+        made = create_plugin(name, folder or Path())
     except (ValueError, FileExistsError) as error:
         raise Failure(str(error)) from None
     click.echo(f"{made} is ready: pip install -e {made}, then see docs/plugins/writing.md")

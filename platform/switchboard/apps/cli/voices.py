@@ -7,8 +7,8 @@ from pydantic import JsonValue
 from sqlmodel import col, select
 
 from switchboard.apps.cli.session import Failure, answer, as_json, asynchronous, connected
-from switchboard.engine.providers.service import configured_names
-from switchboard.plugin_sdk import ProviderError
+from switchboard.engine.providers.service import list_provider_names
+from switchboard.plugin_sdk import ProviderError, TextToSpeechProvider
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.identity.models import Organization
 from switchboard.runtime import Runtime
@@ -27,7 +27,7 @@ async def voices(organization_id: UUID | None, as_json: bool) -> None:
     async with connected() as runtime:
         for organization in await _organizations(runtime, organization_id):
             async with runtime.database.tenant(organization.id) as session:
-                names = await configured_names(session, Capability.TEXT_TO_SPEECH)
+                names = await list_provider_names(session, Capability.TEXT_TO_SPEECH)
             for name in names:
                 whose: Row = {"organization_id": str(organization.id), "provider": name}
                 try:
@@ -58,8 +58,8 @@ async def _organizations(runtime: Runtime, organization_id: UUID | None) -> list
 
 
 async def _voices(runtime: Runtime, organization_id: UUID, name: str) -> list[Row]:
-    async with runtime.providers.text_to_speech(organization_id, name) as speaker:
-        listed = await speaker.voices()
+    async with runtime.providers.use(organization_id, TextToSpeechProvider, name) as speaker:
+        listed = await speaker.list_voices()
     return [
         {"id": voice.id, "name": voice.name, "language": voice.language, "gender": voice.gender} for voice in listed
     ]

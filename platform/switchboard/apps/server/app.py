@@ -15,7 +15,7 @@ from switchboard.apps.server.api_reference import blueprint as reference
 from switchboard.apps.server.health import blueprint as health
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.instances import Providers
-from switchboard.engine.providers.voices import Voices
+from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation import keyring
 from switchboard.foundation.database import Database
 from switchboard.foundation.jobs import Queue
@@ -96,7 +96,7 @@ async def runtime(
         registry=plugins,
         keyring=ring,
         providers=providers,
-        voices=Voices(providers),
+        voices=VoiceCatalog(providers),
         outbound=OutboundClient(settings.webhook_allowed_networks, own_url=settings.base_url),
         engine=CallEngine(),
         deliveries_due=asyncio.Event(),

@@ -6,7 +6,7 @@ from uuid import UUID
 from sqlmodel import col, select
 
 from switchboard.apps.tenant_files.files import TenantFile
-from switchboard.engine.providers.configuration import configure
+from switchboard.engine.providers.configuration import configure_providers
 from switchboard.foundation.database import Database, SystemSession
 from switchboard.foundation.keyring import KeyRing
 from switchboard.plugin_sdk.registry import Registry
@@ -39,7 +39,7 @@ async def _apply(
 ) -> tuple[UUID, list[str]]:
     organization, changes = await _save_organization(session, file)
     async with session.narrow(organization.id) as tenant:
-        changes += await configure(tenant, registry, keyring, file.providers)
+        changes += await configure_providers(tenant, registry, keyring, file.providers)
         if changes:
             subject = "; ".join(changes)[:1000]
             tenant.add(

@@ -1,6 +1,6 @@
 """The providers of an organization for which nobody has chosen any: those that need no account."""
 
-from switchboard.engine.providers.configuration import Wanted
+from switchboard.engine.providers.configuration import ProviderSpec
 from switchboard.plugin_sdk.registry import Capability, Registry
 
 EMBEDDED = {
@@ -13,10 +13,10 @@ EMBEDDED = {
 }
 
 
-def embedded_providers(registry: Registry) -> list[Wanted]:
+def embedded_providers(registry: Registry) -> list[ProviderSpec]:
     """Those of the embedded default that are installed."""
     return [
-        Wanted(capability, name, {})
+        ProviderSpec(capability, name, {})
         for capability, name in EMBEDDED.items()
-        if registry.provider(capability, name) is not None
+        if registry.find_provider_class(capability.base_class, name) is not None
     ]

@@ -11,7 +11,7 @@ from zoneinfo import available_timezones
 from pydantic import JsonValue, SecretStr, ValidationError
 
 from switchboard.apps.tenant_files.lines import line_numbers, line_of
-from switchboard.engine.providers.configuration import UnknownProvider, Wanted, provider_class
+from switchboard.engine.providers.configuration import ProviderSpec, UnknownProvider, require_provider_class
 from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Registry, parse_settings
 from switchboard.resources.identity.policy import Policy
 
@@ -39,7 +39,7 @@ class TenantFile:
     name: str = ""
     timezone: str = "UTC"
     policy: Policy = field(default_factory=Policy)
-    providers: list[Wanted] = field(default_factory=list)
+    providers: list[ProviderSpec] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
 
     @property
@@ -114,9 +114,9 @@ class _Reader:
             return
         before = len(self._file.faults)
         settings = {setting: self._resolved(f"{key}.{setting}", value) for setting, value in table.items()}
-        wanted = Wanted(capability, name, settings)
+        wanted = ProviderSpec(capability, name, settings)
         try:
-            kind = provider_class(self._registry, wanted)
+            kind = require_provider_class(self._registry, wanted)
         except UnknownProvider as error:
             self._fault(f"{key}.provider", str(error))
             return

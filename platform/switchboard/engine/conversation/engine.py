@@ -18,10 +18,10 @@ from switchboard.engine.conversation.call import (
     TransferTargetEvent,
 )
 from switchboard.engine.conversation.handoff.supervision import Supervision
-from switchboard.engine.conversation.media.g711 import Samples, decode
 from switchboard.engine.conversation.session import CallSession
 from switchboard.engine.conversation.speech.vad import WINDOW, VoiceDetector
 from switchboard.plugin_sdk import MediaStarted, ProviderError
+from switchboard.plugin_sdk.audio import Samples, decode_audio
 
 logger = structlog.get_logger()
 TICK_SECONDS = 0.01
@@ -167,7 +167,7 @@ class CallEngine:
         while ready := [ear for session in self._sessions.values() for ear in session.ears if len(ear.inbox) >= WINDOW]:
             windows = [bytes(ear.inbox[:WINDOW]) for ear in ready]
             samples: Samples = np.stack(
-                [decode(window, ear.encoding) for window, ear in zip(windows, ready, strict=True)]
+                [decode_audio(window, ear.encoding) for window, ear in zip(windows, ready, strict=True)]
             )
             changes = detector.detect([ear.activity for ear in ready], samples)
             for ear, window, change in zip(ready, windows, changes, strict=True):

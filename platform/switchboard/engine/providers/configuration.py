@@ -15,7 +15,7 @@ from switchboard.plugin_sdk.registry import Capability, Registry, parse_settings
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ProviderSpec:
     """A provider as it is to be: `settings` with secrets in plain text, as the operator gave them."""
 
     capability: Capability
@@ -27,22 +27,27 @@ class UnknownProvider(Exception):
     """No plugin provides it; the message names those there are."""
 
 
-def secrets_label(row: ProviderConfiguration) -> str:
+def format_secrets_label(row: ProviderConfiguration) -> str:
     """What a provider's encrypted secrets are bound to."""
     return f"provider_configuration|secrets|{row.id}|{row.organization_id}"
 
 
-def provider_class(registry: Registry, wanted: Wanted) -> type[Provider[ProviderSettings]]:
+def require_provider_class(registry: Registry, wanted: ProviderSpec) -> type[Provider[ProviderSettings]]:
     """The class of a provider. Raises `UnknownProvider`."""
-    kind = registry.provider(wanted.capability, wanted.name)
+    kind = registry.find_provider_class(wanted.capability.base_class, wanted.name)
     if kind is None:
-        names = ", ".join(sorted(provider.name for provider in registry.providers(wanted.capability))) or "none"
+        names = (
+            ", ".join(
+                sorted(provider.name for provider in registry.list_provider_classes(wanted.capability.base_class))
+            )
+            or "none"
+        )
         raise UnknownProvider(f"no plugin provides {wanted.capability.value} {wanted.name}; there are: {names}")
     return kind
 
 
-async def configure(
-    session: TenantSession, registry: Registry, keyring: KeyRing, wanted: Sequence[Wanted]
+async def configure_providers(
+    session: TenantSession, registry: Registry, keyring: KeyRing, wanted: Sequence[ProviderSpec]
 ) -> list[str]:
     """Make the organization's providers these, in this order within each capability; answers what changed, in words.
 
@@ -52,7 +57,7 @@ async def configure(
     changes = []
     for position, want in enumerate(wanted):
         row = rows.pop((want.capability.value, want.name), None)
-        changes += write(session, registry, keyring, want, row=row, position=position)
+        changes += write_provider(session, registry, keyring, want, row=row, position=position)
     for capability, name in rows:
         changes.append(f"remove {capability} {name}")
     gone = [row.id for row in rows.values()]
@@ -66,20 +71,20 @@ async def _rows(session: TenantSession) -> dict[tuple[str, str], ProviderConfigu
     return {(row.capability, row.name): row for row in found.all()}
 
 
-def write(
+def write_provider(
     session: TenantSession,
     registry: Registry,
     keyring: KeyRing,
-    want: Wanted,
+    want: ProviderSpec,
     *,
     row: ProviderConfiguration | None,
     position: int,
 ) -> list[str]:
     """Write one provider down, anew or in its row; answers what changed, in words. Raises as `configure` does."""
-    kind = provider_class(registry, want)
+    kind = require_provider_class(registry, want)
     organization_id = session.organization_id
     label = f"{want.capability.value} {want.name}"
-    known = known_secrets(keyring, row)
+    known = decrypt_secrets(keyring, row)
     made_up = {name: known.get(name, value) for name, value in kind.initial_settings().items()}
     settings = {**made_up, **want.settings}
     parse_settings(kind, settings)
@@ -98,17 +103,17 @@ def write(
             secrets="",
         )
     row.settings, row.position, row.updated_at = public, position, now()
-    row.secrets = keyring.encrypt(json.dumps(secret), secrets_label(row))
+    row.secrets = keyring.encrypt(json.dumps(secret), format_secrets_label(row))
     session.add(row)
     return [f"{verb} {label}"]
 
 
-def known_secrets(keyring: KeyRing, row: ProviderConfiguration | None) -> dict[str, JsonValue]:
+def decrypt_secrets(keyring: KeyRing, row: ProviderConfiguration | None) -> dict[str, JsonValue]:
     """What is kept; nothing where the key that encrypted it is gone, so that writing the settings anew repairs that."""
     if row is None:
         return {}
     try:
-        secrets: dict[str, JsonValue] = json.loads(keyring.decrypt(row.secrets, secrets_label(row)))
+        secrets: dict[str, JsonValue] = json.loads(keyring.decrypt(row.secrets, format_secrets_label(row)))
     except SecretError:
         return {}
     return secrets

@@ -3,25 +3,25 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Protocol
 from uuid import UUID
 
 from switchboard.engine.providers.failover import (
-    PATIENCE,
-    SILENT_SECONDS,
+    HEDGE_AFTER_SECONDS,
+    STALL_SECONDS,
     FailoverLLM,
     FailoverSpeechToText,
     FailoverTextToSpeech,
     ServiceRecord,
 )
-from switchboard.engine.providers.instances import AnyProvider, Providers
-from switchboard.engine.providers.service import configured_names
+from switchboard.engine.providers.instances import Providers, ProviderT
+from switchboard.engine.providers.service import list_provider_names
 from switchboard.foundation.database import Database
 from switchboard.plugin_sdk import LLMProvider, ProviderSettings, SpeechToTextProvider, TextToSpeechProvider
-from switchboard.plugin_sdk.registry import Capability
+from switchboard.plugin_sdk.registry import find_capability
 
 
-class Choice(Protocol):
+class ProviderChoice(Protocol):
     """Whose providers: an agent."""
 
     stt_provider: str
@@ -39,36 +39,34 @@ class ConversationProviders:
 
 
 @asynccontextmanager
-async def conversation_providers(
-    database: Database, providers: Providers, organization_id: UUID, agent: Choice, *, record: ServiceRecord
+async def open_conversation_providers(
+    database: Database, providers: Providers, organization_id: UUID, agent: ProviderChoice, *, record: ServiceRecord
 ) -> AsyncIterator[ConversationProviders]:
     """Providers for one call; `record` is filled with who served. Raises `ProviderError`."""
     async with AsyncExitStack() as stack:
         opening = _Opening(stack, database, providers, organization_id)
-        transcribers = await opening.all_of(Capability.SPEECH_TO_TEXT, agent.stt_provider)
-        voices = await opening.all_of(Capability.TEXT_TO_SPEECH, agent.tts_provider)
-        models = await opening.all_of(Capability.LLM, agent.llm_provider)
+        transcribers = await opening.all_of(SpeechToTextProvider, agent.stt_provider)
+        voices = await opening.all_of(TextToSpeechProvider, agent.tts_provider)
+        models = await opening.all_of(LLMProvider, agent.llm_provider)
         yield ConversationProviders(
-            FailoverSpeechToText(
-                cast("list[SpeechToTextProvider[ProviderSettings]]", transcribers), record, patience=PATIENCE
-            ),
-            FailoverTextToSpeech(
-                cast("list[TextToSpeechProvider[ProviderSettings]]", voices), record, patience=PATIENCE
-            ),
-            FailoverLLM(cast("list[LLMProvider[ProviderSettings]]", models), record, patience=PATIENCE),
+            FailoverSpeechToText(transcribers, record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
+            FailoverTextToSpeech(voices, record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
+            FailoverLLM(models, record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
         )
 
 
 @asynccontextmanager
-async def agent_model(
-    database: Database, providers: Providers, organization_id: UUID, agent: Choice, record: ServiceRecord | None = None
+async def open_agent_model(
+    database: Database,
+    providers: Providers,
+    organization_id: UUID,
+    agent: ProviderChoice,
+    record: ServiceRecord | None = None,
 ) -> AsyncIterator[LLMProvider[ProviderSettings]]:
     """The agent's model alone, for what is written: nobody waits on a line, so only one that fails is replaced. Raises `ProviderError`."""
     async with AsyncExitStack() as stack:
-        models = await _Opening(stack, database, providers, organization_id).all_of(Capability.LLM, agent.llm_provider)
-        yield FailoverLLM(
-            cast("list[LLMProvider[ProviderSettings]]", models), record or ServiceRecord(), patience=SILENT_SECONDS
-        )
+        models = await _Opening(stack, database, providers, organization_id).all_of(LLMProvider, agent.llm_provider)
+        yield FailoverLLM(models, record or ServiceRecord(), hedge_after_seconds=STALL_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +78,12 @@ class _Opening:
     providers: Providers
     organization_id: UUID
 
-    async def all_of(self, capability: Capability, first: str) -> list[AnyProvider]:
+    async def all_of(self, base: type[ProviderT], first: str) -> list[ProviderT]:
         """Every provider of a capability, the agent's choice first."""
         async with self.database.tenant(self.organization_id) as session:
-            names = await configured_names(session, capability)
+            names = await list_provider_names(session, find_capability(base))
         ordered = [first, *(name for name in names if name != first)]
         return [
-            await self.stack.enter_async_context(self.providers.use(self.organization_id, capability, name))
+            await self.stack.enter_async_context(self.providers.use(self.organization_id, base, name))
             for name in ordered
         ]

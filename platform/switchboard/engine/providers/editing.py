@@ -9,12 +9,12 @@ from sqlalchemy import func
 from sqlmodel import col, select
 
 from switchboard.engine.providers.configuration import (
+    ProviderSpec,
     UnknownProvider,
-    Wanted,
+    decrypt_secrets,
     is_secret,
-    known_secrets,
-    provider_class,
-    write,
+    require_provider_class,
+    write_provider,
 )
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import TenantSession
@@ -24,7 +24,7 @@ from switchboard.plugin_sdk import OPERATOR_ONLY, Provider, ProviderSettings
 from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Registry
 
 
-def file_of(tenants_dir: Path, slug: str | None) -> Path | None:
+def find_tenant_file(tenants_dir: Path, slug: str | None) -> Path | None:
     """The tenant file that an organization's providers come from; None where it has none. While it is there, what is edited elsewhere is lost."""
     path = tenants_dir / f"{slug}.toml"
     return path if slug is not None and path.exists() else None
@@ -32,7 +32,7 @@ def file_of(tenants_dir: Path, slug: str | None) -> Path | None:
 
 def require_no_file(tenants_dir: Path, slug: str | None) -> None:
     """Raises `InvalidState` for an organization whose providers come from a tenant file."""
-    if (path := file_of(tenants_dir, slug)) is not None:
+    if (path := find_tenant_file(tenants_dir, slug)) is not None:
         raise InvalidState(f"The providers of this organization come from {path.name}. Change them there.")
 
 
@@ -57,12 +57,12 @@ async def find_provider(session: TenantSession, capability: Capability, name: st
     )
 
 
-def kept_secrets(keyring: KeyRing, row: ProviderConfiguration | None) -> frozenset[str]:
+def list_saved_secrets(keyring: KeyRing, row: ProviderConfiguration | None) -> frozenset[str]:
     """Which secrets are kept, by name."""
-    return frozenset(name for name, value in known_secrets(keyring, row).items() if value)
+    return frozenset(name for name, value in decrypt_secrets(keyring, row).items() if value)
 
 
-def operator_settings(kind: type[Provider[ProviderSettings]]) -> frozenset[str]:
+def list_operator_settings(kind: type[Provider[ProviderSettings]]) -> frozenset[str]:
     """The settings that only the operator may set (`OPERATOR_ONLY`)."""
     marked = set()
     for name, field in kind.Settings.model_fields.items():
@@ -74,8 +74,8 @@ def operator_settings(kind: type[Provider[ProviderSettings]]) -> frozenset[str]:
     return frozenset(marked)
 
 
-async def put(
-    session: TenantSession, registry: Registry, keyring: KeyRing, wanted: Wanted, *, by_operator: bool
+async def put_provider(
+    session: TenantSession, registry: Registry, keyring: KeyRing, wanted: ProviderSpec, *, by_operator: bool
 ) -> None:
     """Add a provider behind the others, or give one other settings.
 
@@ -86,9 +86,9 @@ async def put(
     row = next((row for row in rows if (row.capability, row.name) == (wanted.capability, wanted.name)), None)
     position = row.position if row is not None else max((row.position for row in rows), default=-1) + 1
     try:
-        kind = provider_class(registry, wanted)
-        settings = _merged(kind, row, known_secrets(keyring, row), wanted.settings, by_operator=by_operator)
-        write(session, registry, keyring, replace(wanted, settings=settings), row=row, position=position)
+        kind = require_provider_class(registry, wanted)
+        settings = _merged(kind, row, decrypt_secrets(keyring, row), wanted.settings, by_operator=by_operator)
+        write_provider(session, registry, keyring, replace(wanted, settings=settings), row=row, position=position)
     except UnknownProvider as error:
         raise NotFound(str(error)) from None
     except InvalidSettings as error:
@@ -106,7 +106,7 @@ def _merged(
     *,
     by_operator: bool,
 ) -> dict[str, JsonValue]:
-    locked = frozenset() if by_operator else operator_settings(kind)
+    locked = frozenset() if by_operator else list_operator_settings(kind)
     if refused := sorted(locked & given.keys()):
         faults = [(name, "only whoever runs this installation may set it") for name in refused]
         raise InvalidSettings(faults)
@@ -122,7 +122,7 @@ async def remove_provider(session: TenantSession, capability: Capability, name: 
     await session.delete(row)
 
 
-async def move_up(session: TenantSession, capability: Capability, name: str) -> None:
+async def move_provider_up(session: TenantSession, capability: Capability, name: str) -> None:
     """Have a provider tried before the one that was before it; the first one stays where it is. Raises `NotFound`."""
     rows = [row for row in await _locked(session) if row.capability == capability]
     place = next((index for index, row in enumerate(rows) if row.name == name), None)

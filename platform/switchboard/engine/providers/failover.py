@@ -36,10 +36,10 @@ from switchboard.plugin_sdk.registry import Capability
 
 logger = structlog.get_logger()
 
-PATIENCE: Final = 0.7
+HEDGE_AFTER_SECONDS: Final = 0.7
 """Seconds until one that has not begun gets the next one beside it, in a call: voices and models promise a first byte within 0.1 to 0.6, and a
 caller is to wait less than a second longer than usual."""
-SILENT_SECONDS: Final = 8.0
+STALL_SECONDS: Final = 8.0
 """How long a provider that nobody can replace may produce nothing, at the beginning of its answer or in the middle."""
 FAILURES: Final = (ProviderError, TimeoutError)
 """What a provider may fail with; anything else is a fault in it."""
@@ -65,16 +65,19 @@ class _Winner(Generic[ProviderT]):
 
 
 class _Failover(Generic[ProviderT]):
-    """An organization's providers of a capability, in order. `patience`: how many seconds one may take before the next is asked beside it."""
+    """Ordered providers of one capability.
+
+    `hedge_after_seconds`: time without a first item after which the next provider is asked as well.
+    """
 
     name = "failover"
     title = "Failover"
 
-    def __init__(self, providers: Sequence[ProviderT], record: ServiceRecord, *, patience: float) -> None:
+    def __init__(self, providers: Sequence[ProviderT], record: ServiceRecord, *, hedge_after_seconds: float) -> None:
         self.settings = ProviderSettings()
         self._providers = list(providers)
         self._record = record
-        self._patience = patience
+        self._patience = hedge_after_seconds
 
     async def check(self) -> None:
         """Whether all of them work."""
@@ -119,7 +122,7 @@ class _Failover(Generic[ProviderT]):
         attempt: Callable[[ProviderT], AsyncIterator[Item]],
         race: Race[ProviderT, Item],
     ) -> tuple[ProviderT, Item]:
-        """The provider that yields first, and its first item. Whenever one fails or patience ends, the next is asked as well."""
+        """The provider that yields first, and its first item. Whenever one fails or hedge_after_seconds ends, the next is asked as well."""
         error = ProviderError(f"the organization has no {capability.value} provider", retryable=False)
         waiting = deque(order)
         while waiting or race.runners:
@@ -127,7 +130,7 @@ class _Failover(Generic[ProviderT]):
                 asked = waiting.popleft()
                 race.start(asked, attempt(asked))
             try:
-                provider, item = await race.next(self._patience if waiting else SILENT_SECONDS)
+                provider, item = await race.next(self._patience if waiting else STALL_SECONDS)
             except TimeoutError as late:
                 if not waiting:
                     for provider in race.runners:
@@ -146,7 +149,7 @@ class _Failover(Generic[ProviderT]):
 
     async def _next(self, capability: Capability, provider: ProviderT, race: Race[ProviderT, Item]) -> Item | None:
         try:
-            _, item = await race.next(SILENT_SECONDS)
+            _, item = await race.next(STALL_SECONDS)
         except TimeoutError:
             item = ProviderError(f"{provider.title} stopped in the middle of its answer")
         if isinstance(item, FAILURES):
@@ -171,17 +174,21 @@ class FailoverLLM(_Failover[LLMProvider[ProviderSettings]], LLMProvider[Provider
                 for slow in winner.overtaken:
                     yield ModelUsage(slow.name, event.input_tokens, 0, detail={"overtaken_by": winner.provider.name})
 
-    def expected_phrases(self, system_prompt: str) -> Sequence[str]:
-        return self._providers[0].expected_phrases(system_prompt)
+    def list_expected_phrases(self, system_prompt: str) -> Sequence[str]:
+        return self._providers[0].list_expected_phrases(system_prompt)
 
 
 class FailoverTextToSpeech(_Failover[TextToSpeechProvider[ProviderSettings]], TextToSpeechProvider[ProviderSettings]):
     """Voices in order, all in the first one's audio format. Whoever has spoken is asked first from then on: a caller hears one change of voice."""
 
     def __init__(
-        self, providers: Sequence[TextToSpeechProvider[ProviderSettings]], record: ServiceRecord, *, patience: float
+        self,
+        providers: Sequence[TextToSpeechProvider[ProviderSettings]],
+        record: ServiceRecord,
+        *,
+        hedge_after_seconds: float,
     ) -> None:
-        super().__init__(providers, record, patience=patience)
+        super().__init__(providers, record, hedge_after_seconds=hedge_after_seconds)
         self.audio_format = providers[0].audio_format  # type: ignore[misc]
         self._order = list(self._providers)
 
@@ -201,8 +208,8 @@ class FailoverTextToSpeech(_Failover[TextToSpeechProvider[ProviderSettings]], Te
         if converter is not None and (rest := converter.convert(b"", last=True)):
             yield SpeechChunk(rest)
 
-    async def voices(self) -> Sequence[Voice]:
-        return await self._providers[0].voices()
+    async def list_voices(self) -> Sequence[Voice]:
+        return await self._providers[0].list_voices()
 
     async def has_voice(self, voice_id: str) -> bool:
         return await self._providers[0].has_voice(voice_id)
@@ -215,9 +222,13 @@ class FailoverSpeechToText(_Failover[SpeechToTextProvider[ProviderSettings]], Sp
     """
 
     def __init__(
-        self, providers: Sequence[SpeechToTextProvider[ProviderSettings]], record: ServiceRecord, *, patience: float
+        self,
+        providers: Sequence[SpeechToTextProvider[ProviderSettings]],
+        record: ServiceRecord,
+        *,
+        hedge_after_seconds: float,
     ) -> None:
-        super().__init__(providers, record, patience=patience)
+        super().__init__(providers, record, hedge_after_seconds=hedge_after_seconds)
         self.audio_format = providers[0].audio_format  # type: ignore[misc]
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
@@ -225,7 +236,7 @@ class FailoverSpeechToText(_Failover[SpeechToTextProvider[ProviderSettings]], Sp
         for provider in self._providers:
             wanted = request if provider is self._providers[0] else replace(request, model=None)
             try:
-                async with asyncio.timeout(SILENT_SECONDS if provider is self._providers[-1] else self._patience):
+                async with asyncio.timeout(STALL_SECONDS if provider is self._providers[-1] else self._patience):
                     stream = await provider.transcribe(wanted)
             except FAILURES as failure:
                 error = self._failed(Capability.SPEECH_TO_TEXT, provider, failure)

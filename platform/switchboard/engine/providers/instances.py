@@ -7,32 +7,25 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import cast
+from typing import TypeVar
 from uuid import UUID
 
 import structlog
 from pydantic import JsonValue
 from sqlmodel import col, select
 
-from switchboard.engine.providers.configuration import secrets_label
+from switchboard.engine.providers.configuration import format_secrets_label
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import Database
 from switchboard.foundation.keyring import KeyRing, SecretError
-from switchboard.plugin_sdk import (
-    EmbeddingProvider,
-    Provider,
-    ProviderError,
-    ProviderSettings,
-    TelephonyProvider,
-    TextToSpeechProvider,
-    VectorStore,
-)
-from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Registry, parse_settings
+from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings
+from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Registry, find_capability, parse_settings
 
 logger = structlog.get_logger()
 
 Key = tuple[UUID, Capability, str]
 AnyProvider = Provider[ProviderSettings]
+ProviderT = TypeVar("ProviderT", bound=AnyProvider)
 
 
 @dataclass(slots=True)
@@ -57,49 +50,25 @@ class Providers:
 
     @asynccontextmanager
     async def use(
-        self, organization_id: UUID, capability: Capability, name: str | None = None
-    ) -> AsyncIterator[AnyProvider]:
-        """A provider of the organization, its first one where none is named. Raises `ProviderError` where it cannot be had."""
+        self, organization_id: UUID, base: type[ProviderT], name: str | None = None
+    ) -> AsyncIterator[ProviderT]:
+        """Open a provider of the organization and yield it, its first one of the capability where no name is given.
+
+        `base` is the capability's SDK class, `TelephonyProvider` for example. Raises `ProviderError` where the
+        organization has no such provider, or it cannot be created or opened.
+        """
+        capability = find_capability(base)
         row = await self._configuration(organization_id, capability, name)
         instance = self._instance(row, capability)
         instance.users += 1
         try:
             await _open(instance)
+            assert isinstance(instance.provider, base)  # noqa: S101  the registry found it by this class
             yield instance.provider
         finally:
             instance.users -= 1
             if instance.retired and instance.users == 0:
                 await _close(instance)
-
-    @asynccontextmanager
-    async def embedding(
-        self, organization_id: UUID, name: str | None = None
-    ) -> AsyncIterator[EmbeddingProvider[ProviderSettings]]:
-        """An embedding model of the organization. Raises `ProviderError` where it cannot be had."""
-        async with self.use(organization_id, Capability.EMBEDDING, name) as provider:
-            yield cast("EmbeddingProvider[ProviderSettings]", provider)
-
-    @asynccontextmanager
-    async def vector_store(self, organization_id: UUID) -> AsyncIterator[VectorStore[ProviderSettings]]:
-        """The organization's vector store. Raises `ProviderError` where it cannot be had."""
-        async with self.use(organization_id, Capability.VECTOR_STORE) as provider:
-            yield cast("VectorStore[ProviderSettings]", provider)
-
-    @asynccontextmanager
-    async def telephony(
-        self, organization_id: UUID, name: str | None = None
-    ) -> AsyncIterator[TelephonyProvider[ProviderSettings]]:
-        """A carrier of the organization. Raises `ProviderError` where it cannot be had."""
-        async with self.use(organization_id, Capability.TELEPHONY, name) as provider:
-            yield cast("TelephonyProvider[ProviderSettings]", provider)
-
-    @asynccontextmanager
-    async def text_to_speech(
-        self, organization_id: UUID, name: str
-    ) -> AsyncIterator[TextToSpeechProvider[ProviderSettings]]:
-        """A voice of the organization. Raises `ProviderError` where it cannot be had."""
-        async with self.use(organization_id, Capability.TEXT_TO_SPEECH, name) as provider:
-            yield cast("TextToSpeechProvider[ProviderSettings]", provider)
 
     async def close(self) -> None:
         """Close every instance."""
@@ -136,13 +105,13 @@ class Providers:
         return fresh
 
     def _make(self, row: ProviderConfiguration, capability: Capability) -> AnyProvider:
-        kind = self._registry.provider(capability, row.name)
+        kind = self._registry.find_provider_class(capability.base_class, row.name)
         if kind is None:
             raise ProviderError(
                 f"no plugin provides {capability.value} {row.name}; see `switchboard plugins list`", retryable=False
             )
         try:
-            secrets: Mapping[str, JsonValue] = json.loads(self._keyring.decrypt(row.secrets, secrets_label(row)))
+            secrets: Mapping[str, JsonValue] = json.loads(self._keyring.decrypt(row.secrets, format_secrets_label(row)))
             provider = kind(parse_settings(kind, {**row.settings, **secrets}))
         except (SecretError, InvalidSettings) as error:
             raise ProviderError(

@@ -2,24 +2,23 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import Final
 from uuid import UUID
 
 import structlog
 
 from switchboard.engine.providers.instances import Providers
-from switchboard.plugin_sdk import LLMProvider, ProviderError, ProviderSettings
-from switchboard.plugin_sdk.registry import Capability
+from switchboard.plugin_sdk import LLMProvider, ProviderError
 
 logger = structlog.get_logger()
 ANSWER_SECONDS: Final = 5.0
 
 
-async def offered_models(providers: Providers, organization_id: UUID, provider: str) -> Sequence[str]:
+async def list_offered_models(providers: Providers, organization_id: UUID, provider: str) -> Sequence[str]:
     """What an agent's `llm_model` may be with one of the organization's providers, as far as it says so."""
     try:
-        async with asyncio.timeout(ANSWER_SECONDS), providers.use(organization_id, Capability.LLM, provider) as found:
-            return await cast("LLMProvider[ProviderSettings]", found).models()
+        async with asyncio.timeout(ANSWER_SECONDS), providers.use(organization_id, LLMProvider, provider) as found:
+            return await found.list_models()
     except (ProviderError, TimeoutError) as error:
         logger.warning("models not asked for", provider=provider, reason=str(error) or "no answer in time")
         return ()

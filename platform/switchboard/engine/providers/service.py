@@ -8,7 +8,7 @@ from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.plugin_sdk.registry import Capability
 
 
-async def configured_names(session: TenantSession, capability: Capability) -> list[str]:
+async def list_provider_names(session: TenantSession, capability: Capability) -> list[str]:
     """The names of the organization's providers of a capability, the first choice first."""
     rows = await session.exec(
         select(ProviderConfiguration.name)
@@ -21,9 +21,9 @@ async def configured_names(session: TenantSession, capability: Capability) -> li
     return list(rows.all())
 
 
-async def choose(session: TenantSession, capability: Capability, name: str | None, *, field: str) -> str:
+async def choose_provider(session: TenantSession, capability: Capability, name: str | None, *, field: str) -> str:
     """The provider that a request names, or the organization's first. Raises `ValidationFailed` with the ones there are."""
-    names = await configured_names(session, capability)
+    names = await list_provider_names(session, capability)
     if name is None and names:
         return names[0]
     if name not in names:

@@ -22,7 +22,7 @@ Speaker = TextToSpeechProvider[ProviderSettings]
 Said = TypeVar("Said")
 
 
-class Voices:
+class VoiceCatalog:
     """Asks providers about voices. What one has said it has is believed for a while; what it has not is asked again each time."""
 
     def __init__(self, providers: Providers) -> None:
@@ -32,11 +32,11 @@ class Voices:
         self._lists: WeakKeyDictionary[Speaker, tuple[float, Sequence[Voice]]] = WeakKeyDictionary()
         self._away: dict[tuple[UUID, str], float] = {}
 
-    async def listed(self, organization_id: UUID, provider: str) -> Sequence[Voice]:
+    async def list_voices(self, organization_id: UUID, provider: str) -> Sequence[Voice]:
         """The voices of one of the organization's providers, for people to choose from; none where it does not answer."""
         return await self._ask(organization_id, provider, self._list, ())
 
-    async def lacks(self, organization_id: UUID, provider: str, voice_id: str) -> bool:
+    async def lacks_voice(self, organization_id: UUID, provider: str, voice_id: str) -> bool:
         """Whether a provider of the organization answers, and has no such voice."""
 
         async def is_missing(speaker: Speaker) -> bool:
@@ -53,7 +53,7 @@ class Voices:
         try:
             async with (
                 asyncio.timeout(ANSWER_SECONDS),
-                self._providers.text_to_speech(organization_id, provider) as speaker,
+                self._providers.use(organization_id, TextToSpeechProvider, provider) as speaker,
             ):
                 return await question(speaker)
         except (ProviderError, TimeoutError) as error:
@@ -64,7 +64,7 @@ class Voices:
     async def _list(self, speaker: Speaker) -> Sequence[Voice]:
         until, known = self._lists.get(speaker, (0.0, ()))
         if until < time.monotonic():
-            known = await speaker.voices()
+            known = await speaker.list_voices()
             self._lists[speaker] = (time.monotonic() + KNOWN_SECONDS, known)
         return known
 

@@ -1,6 +1,6 @@
-"""Contract suites: one pytest class for each capability, which a plugin's own tests subclass. See docs/plugins/testing.md."""
+"""Contract suites: one pytest class per capability, which a plugin's own tests subclass. See docs/plugins/testing.md."""
 
-# ruff: noqa: E402 - pytest rewrites assertions, so that a failing rule shows its values, only in what is imported after it was told of it
+# ruff: noqa: E402 - pytest rewrites assertions only in modules that are imported after their registration
 import pkgutil
 
 import pytest

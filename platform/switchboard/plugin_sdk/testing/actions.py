@@ -13,51 +13,56 @@ from switchboard.plugin_sdk.testing.contract import Contract
 
 
 class AutomationActionContract(Contract):
-    """Rules of every kind of action. Override `action` and `params`."""
+    """Rules of every automation action. Override `action` and `params`."""
 
     @pytest.fixture
     def action(self) -> AutomationAction[Any]:
-        """The action. Must be overridden."""
+        """The action under test. Must be overridden."""
         raise NotImplementedError("override the fixture `action` of this contract")
 
     @pytest.fixture
     def params(self) -> ActionParams:
-        """Parameters with which it succeeds. Must be overridden."""
+        """Parameters with which the action succeeds. Must be overridden."""
         raise NotImplementedError("override the fixture `params` of this contract")
 
     @pytest.fixture
     def context(self) -> ActionContext:
-        """Where it runs."""
+        """The run of the action."""
         return ActionContext(
             uuid4(), uuid4(), uuid4(), "key", {"event": "call.completed", "data": {}}, datetime.now(UTC)
         )
 
     async def test_it_has_a_name_and_a_title(self, action: AutomationAction[Any]) -> None:
-        """Automations name it by `type`. If this fails, set the class attributes `name` and `title`."""
+        """Automations refer to the name as `type`. If this fails, set the class attributes `name` and `title`."""
         assert action.name == action.name.strip().lower() != ""
         assert action.title.strip()
 
     async def test_its_parameters_refuse_unknown_keys(
         self, action: AutomationAction[Any], params: ActionParams
     ) -> None:
-        """A typo in an automation must be heard. If this fails, let `Params` subclass `ActionParams`."""
+        """A typo in an automation must be reported. If this fails, make `Params` a subclass of `ActionParams`."""
         assert isinstance(params, action.Params)
         with pytest.raises(ValidationError):
             action.Params.model_validate({**params.model_dump(), "no_such_parameter": 1})
 
     async def test_its_parameters_make_a_form(self, action: AutomationAction[Any]) -> None:
-        """The dashboard's form is their JSON schema. If this fails, use types that pydantic can describe."""
+        """The dashboard's form is generated from their JSON schema. If this fails, use types that pydantic can
+        describe.
+        """
         assert json.loads(json.dumps(action.Params.model_json_schema()))["type"] == "object"
 
     async def test_it_answers_a_json_object(
         self, action: AutomationAction[Any], params: ActionParams, context: ActionContext
     ) -> None:
-        """The answer is kept with the run. If this fails, return a dict of plain JSON values."""
+        """The result is saved with the run. If this fails, return a dict of plain JSON values."""
         answer = await action.run(context, params)
         assert json.loads(json.dumps(answer)) == answer
 
     async def test_it_may_run_again(
         self, action: AutomationAction[Any], params: ActionParams, context: ActionContext
     ) -> None:
-        """A crash may come after it ran, and it is then run again. If this fails, use `idempotency_key` to do it once and answer the same."""
+        """An action runs again after a crash.
+
+        If this fails, use `idempotency_key` to act once and return the same result.
+        """
         assert await action.run(context, params) == await action.run(context, params)

@@ -1,4 +1,4 @@
-"""The base of every contract suite: fixtures a plugin gives, and no rule dropped in silence."""
+"""Base of every contract suite: common fixtures, and protection against silently dropped rules."""
 
 from collections.abc import AsyncIterator
 from typing import Generic, TypeVar
@@ -12,14 +12,14 @@ AnyProvider = TypeVar("AnyProvider", bound=Provider[ProviderSettings])
 
 
 class Contract:
-    """A suite of rules. A plugin's tests subclass it and override the fixtures that say so.
+    """A suite of rules. A plugin's tests subclass it and override the fixtures marked "Must be overridden".
 
-    A rule that cannot be kept is overridden with a test marked `@pytest.mark.xfail(reason=…)`; any other override of a rule is refused
-    when the tests are collected, so that no rule is lost without a word.
+    A rule that cannot be kept is overridden with a test marked `@pytest.mark.xfail(reason=…)`. Any other override of a
+    rule is refused at collection, so that no rule is dropped silently.
     """
 
-    # A stranger's repository runs pytest-asyncio in strict mode, where unmarked async tests fail; every rule is async, because the mark on a
-    # plain function is a warning.
+    # A plugin's repository may run pytest-asyncio in strict mode, in which unmarked async tests fail. Every rule is
+    # async, because the mark on a plain function is a warning.
     pytestmark = pytest.mark.asyncio
 
     def __init_subclass__(cls) -> None:
@@ -37,41 +37,46 @@ class Contract:
 
 
 class ProviderContract(Contract, Generic[AnyProvider]):
-    """Rules of every provider. A plugin's test subclasses its capability's contract and overrides the fixture `provider`."""
+    """Rules of every provider. A plugin's test subclasses its capability's contract and overrides the fixture
+    `provider`.
+    """
 
     @pytest.fixture
     def provider(self) -> AnyProvider:
-        """The provider under test, made but not opened. Must be overridden, by a plain (not async) fixture."""
+        """The provider under test, created but not opened. Must be overridden, by a plain (not async) fixture."""
         raise NotImplementedError("override the fixture `provider` of this contract")
 
     @pytest_asyncio.fixture
-    async def opened(self, provider: AnyProvider) -> AsyncIterator[AnyProvider]:
+    async def open_provider(self, provider: AnyProvider) -> AsyncIterator[AnyProvider]:
         """The provider, opened for the test and closed after it."""
         await provider.open()
         yield provider
         await provider.close()
 
     async def test_it_has_a_name_and_a_title(self, provider: AnyProvider) -> None:
-        """Names are what API and tenant files say. If this fails, set the class attributes `name` and `title`."""
+        """The API and tenant files use the name. If this fails, set the class attributes `name` and `title`."""
         assert provider.name == provider.name.strip().lower() != ""
         assert provider.title.strip()
 
     async def test_its_settings_refuse_unknown_keys(self, provider: AnyProvider) -> None:
-        """A typo in a tenant file must be heard. If this fails, let `Settings` subclass `ProviderSettings`."""
+        """A typo in a tenant file must be reported. If this fails, make `Settings` a subclass of `ProviderSettings`."""
         assert issubclass(provider.Settings, ProviderSettings)
         assert provider.Settings.model_config.get("extra") == "forbid"
 
     async def test_its_settings_never_print_a_secret(self, provider: AnyProvider) -> None:
-        """Settings reach logs by accident. If this fails, check that every credential is a `SecretStr`."""
+        """Settings may end up in logs. If this fails, make every credential a `SecretStr`."""
         words = ("key", "secret", "token", "password")
         for name, field in provider.Settings.model_fields.items():
             if any(word in name for word in words) and not name.startswith("public_"):
                 assert "Secret" in str(field.annotation), f"{name} should be a SecretStr"
 
     async def test_making_one_touches_nothing(self, provider: AnyProvider) -> None:
-        """Instances are made while others wait. If this fails, connect in `open()`, and let `close()` bear that nothing was opened."""
+        """Instances are created while calls wait.
+
+        If this fails, connect in `open()`, and allow `close()` without `open()`.
+        """
         await type(provider)(provider.settings).close()
 
-    async def test_check_accepts_working_settings(self, opened: AnyProvider) -> None:
-        """`check()` is what `switchboard doctor` trusts. If this fails, the settings of your `provider` fixture do not work."""
-        await opened.check()
+    async def test_check_accepts_working_settings(self, open_provider: AnyProvider) -> None:
+        """`switchboard doctor` relies on `check()`. If this fails, the settings of your `provider` fixture do not work."""
+        await open_provider.check()

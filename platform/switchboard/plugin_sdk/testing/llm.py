@@ -22,22 +22,25 @@ from switchboard.plugin_sdk.testing.contract import ProviderContract
 AnyLLM = TypeVar("AnyLLM", bound=LLMProvider[ProviderSettings])
 
 
-async def events_of(provider: AnyLLM, request: ChatRequest) -> list[ChatEvent]:
-    """All events."""
+async def collect_events(provider: AnyLLM, request: ChatRequest) -> list[ChatEvent]:
+    """Return all events of a response."""
     return [event async for event in provider.chat(request)]
 
 
 class LLMContract(ProviderContract[AnyLLM]):
-    """Rules of every language model. Override `provider`, and `tool_request` with a request that makes the model call a tool."""
+    """Rules of every language model.
+
+    Override `provider`, and `tool_request` with a request that makes the model call a tool.
+    """
 
     @pytest.fixture
     def chat_request(self) -> ChatRequest:
-        """A request that is answered with text."""
+        """A request that the model answers with text."""
         return ChatRequest((Message("system", "You are a helpful agent."), Message("user", "Hello")))
 
     @pytest.fixture
     def tool_request(self) -> ChatRequest:
-        """A request that is answered with a call of the tool `weather` for the city Paris. Must be overridden."""
+        """A request that the model answers with a call of the tool `weather` for the city Paris. Must be overridden."""
         raise NotImplementedError("override the fixture `tool_request` of this contract")
 
     @pytest.fixture
@@ -46,30 +49,34 @@ class LLMContract(ProviderContract[AnyLLM]):
         schema: JsonObject = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
         return ToolSpec("weather", "The weather in a city.", schema)
 
-    async def test_it_answers_with_text_and_usage_last(self, opened: AnyLLM, chat_request: ChatRequest) -> None:
-        """Costs come from usage. If this fails, yield one `ModelUsage` as the last event."""
-        events = await events_of(opened, chat_request)
+    async def test_it_answers_with_text_and_usage_last(self, open_provider: AnyLLM, chat_request: ChatRequest) -> None:
+        """Costs are computed from usage. If this fails, yield one `ModelUsage` as the last event."""
+        events = await collect_events(open_provider, chat_request)
         assert "".join(event.text for event in events if isinstance(event, TextDelta)).strip()
         assert [index for index, event in enumerate(events) if isinstance(event, ModelUsage)] == [len(events) - 1]
 
-    async def test_text_is_streamed(self, opened: AnyLLM, chat_request: ChatRequest) -> None:
-        """The first sentence is spoken while the rest is written. If this fails, yield text as it comes."""
-        assert len([event for event in await events_of(opened, chat_request) if isinstance(event, TextDelta)]) > 1
+    async def test_text_is_streamed(self, open_provider: AnyLLM, chat_request: ChatRequest) -> None:
+        """The first sentence is spoken while the rest is generated. If this fails, yield text as it arrives."""
+        assert (
+            len([event for event in await collect_events(open_provider, chat_request) if isinstance(event, TextDelta)])
+            > 1
+        )
 
-    async def test_a_tool_call_is_whole(self, opened: AnyLLM, tool_request: ChatRequest) -> None:
-        """If this fails, gather a call's pieces and parse its arguments before yielding it."""
-        calls = [event for event in await events_of(opened, tool_request) if isinstance(event, ToolCall)]
+    async def test_a_tool_call_is_whole(self, open_provider: AnyLLM, tool_request: ChatRequest) -> None:
+        """If this fails, collect all parts of a call and parse its arguments before yielding it."""
+        calls = [event for event in await collect_events(open_provider, tool_request) if isinstance(event, ToolCall)]
         assert [(call.name, call.arguments) for call in calls] == [("weather", {"city": "Paris"})]
         assert calls[0].id
 
-    async def test_stopping_early_is_harmless(self, opened: AnyLLM, chat_request: ChatRequest) -> None:
-        """Callers interrupt. If this fails, close the upstream request when the iteration is closed."""
-        async with aclosing(opened.chat(chat_request)) as events:  # type: ignore[type-var]
+    async def test_stopping_early_is_harmless(self, open_provider: AnyLLM, chat_request: ChatRequest) -> None:
+        """Callers interrupt. If this fails, close the upstream request when the iterator is closed."""
+        async with aclosing(open_provider.chat(chat_request)) as events:  # type: ignore[type-var]
             await anext(events)
-        assert await events_of(opened, chat_request)
+        assert await collect_events(open_provider, chat_request)
 
-    async def test_expected_phrases_are_texts(self, opened: AnyLLM) -> None:
+    async def test_expected_phrases_are_texts(self, open_provider: AnyLLM) -> None:
         """They become speech-to-text hints. If this fails, return plain phrases, or nothing."""
         assert all(
-            isinstance(phrase, str) and phrase.strip() for phrase in opened.expected_phrases("You are a helpful agent.")
+            isinstance(phrase, str) and phrase.strip()
+            for phrase in open_provider.list_expected_phrases("You are a helpful agent.")
         )

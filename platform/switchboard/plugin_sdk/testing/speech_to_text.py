@@ -19,8 +19,8 @@ ANSWER_SECONDS = 20.0
 SILENCE_SECONDS = 0.5
 
 
-async def final_of(stream: SpeechToTextStream) -> tuple[str, Transcript]:
-    """The final text of the utterance that was finalized, and the transcript that ended it."""
+async def collect_final_text(stream: SpeechToTextStream) -> tuple[str, Transcript]:
+    """Return the final text of the finalized utterance, and the transcript that ended it."""
     texts = []
     async with asyncio.timeout(ANSWER_SECONDS):
         async for transcript in stream:
@@ -32,7 +32,7 @@ async def final_of(stream: SpeechToTextStream) -> tuple[str, Transcript]:
 
 
 class SpeechToTextContract(ProviderContract[AnySpeechToText]):
-    """Rules of every transcriber. Override `provider`, `utterance` and `request_`."""
+    """Rules of every transcriber. Override `provider` and `utterance`, and `transcription` for hints or a language."""
 
     @pytest.fixture
     def utterance(self) -> tuple[bytes, str]:
@@ -41,51 +41,54 @@ class SpeechToTextContract(ProviderContract[AnySpeechToText]):
 
     @pytest.fixture
     def transcription(self) -> TranscriptionRequest:
-        """How to transcribe it; override it to give hints or a language."""
+        """Parameters of the transcription. Override it to give hints or a language."""
         return TranscriptionRequest()
 
     async def test_speech_becomes_its_words(
-        self, opened: AnySpeechToText, utterance: tuple[bytes, str], transcription: TranscriptionRequest
+        self, open_provider: AnySpeechToText, utterance: tuple[bytes, str], transcription: TranscriptionRequest
     ) -> None:
-        """If this fails, check the audio's encoding and rate against `audio_format`."""
-        stream = await opened.transcribe(transcription)
+        """If this fails, compare the audio's encoding and sample rate with `audio_format`."""
+        stream = await open_provider.transcribe(transcription)
         audio, words = utterance
         for start in range(0, len(audio), 320):
             await stream.send(audio[start : start + 320])
         await stream.finalize()
-        text, _ = await final_of(stream)
+        text, _ = await collect_final_text(stream)
         await stream.close()
         assert text.lower().strip(" .?!") == words
 
     async def test_finalize_is_answered_even_when_nothing_was_said(
-        self, opened: AnySpeechToText, transcription: TranscriptionRequest
+        self, open_provider: AnySpeechToText, transcription: TranscriptionRequest
     ) -> None:
-        """The engine waits for it. If this fails, yield a `Transcript` with `finalized` for silence too, its text empty."""
-        stream = await opened.transcribe(transcription)
-        await stream.send(bytes(int(opened.audio_format.bytes_per_second * SILENCE_SECONDS)))
+        """The engine waits for the response.
+
+        If this fails, yield a `Transcript` with `finalized` and empty text for silence too.
+        """
+        stream = await open_provider.transcribe(transcription)
+        await stream.send(bytes(int(open_provider.audio_format.bytes_per_second * SILENCE_SECONDS)))
         await stream.finalize()
-        text, transcript = await final_of(stream)
+        text, transcript = await collect_final_text(stream)
         await stream.close()
         assert text == ""
         assert transcript.finalized
 
     async def test_utterances_do_not_run_into_one_another(
-        self, opened: AnySpeechToText, utterance: tuple[bytes, str], transcription: TranscriptionRequest
+        self, open_provider: AnySpeechToText, utterance: tuple[bytes, str], transcription: TranscriptionRequest
     ) -> None:
-        """If this fails, forget an utterance's audio and words once it is finalized."""
-        stream = await opened.transcribe(transcription)
+        """If this fails, discard an utterance's audio and words once it is finalized."""
+        stream = await open_provider.transcribe(transcription)
         for _ in range(2):
             await stream.send(utterance[0])
             await stream.finalize()
-            text, _ = await final_of(stream)
+            text, _ = await collect_final_text(stream)
             assert text.lower().strip(" .?!") == utterance[1]
         await stream.close()
 
     async def test_closing_ends_the_iteration_and_may_be_done_twice(
-        self, opened: AnySpeechToText, transcription: TranscriptionRequest
+        self, open_provider: AnySpeechToText, transcription: TranscriptionRequest
     ) -> None:
-        """A call's task waits in the iteration. If this fails, wake it in `close`."""
-        stream = await opened.transcribe(transcription)
+        """A task of the call waits in the iteration. If this fails, wake it in `close`."""
+        stream = await open_provider.transcribe(transcription)
         await stream.close()
         await stream.close()
         async with asyncio.timeout(ANSWER_SECONDS):

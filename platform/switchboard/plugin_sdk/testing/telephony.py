@@ -1,4 +1,4 @@
-"""The contract of capability `telephony`: what the core relies on in any carrier."""
+"""The contract of capability `telephony`: the behavior that the core relies on in every carrier."""
 
 import dataclasses
 from collections.abc import Callable
@@ -10,29 +10,30 @@ from switchboard.plugin_sdk.media import DigitPressed, Frame, MarkReached, Media
 from switchboard.plugin_sdk.provider import ProviderError, ProviderSettings
 from switchboard.plugin_sdk.telephony import (
     CallbackUrls,
-    CallOrder,
     CarrierRequest,
     ConnectMedia,
     IncomingCall,
     InvalidCallback,
+    OutboundCall,
+    OutboundTextMessage,
     TelephonyProvider,
-    TextOrder,
 )
 from switchboard.plugin_sdk.testing.contract import ProviderContract
 
 Telephony = TelephonyProvider[ProviderSettings]
 MEDIA_URL = "wss://voice.example/media/token"
-"""The address of the media socket to which a carrier's samples belong."""
+"""Address of the media socket to which a carrier's samples belong."""
 
 
 @dataclass(frozen=True)
 class CarrierSamples:
-    """What a carrier says and takes, as the contract needs it.
+    """A carrier's messages and numbers for the contract.
 
-    `incoming_call` is a correctly signed callback that announces a call; make it for the moment of the test. `media_started`, `digit` (the
-    key 5) and `media_stopped` are media messages as the carrier sends them to the socket at `MEDIA_URL`, `media` writes one that carries the
-    caller's audio and `mark` one that says that a mark was reached. `audio_of` reads what `encode` wrote, as the carrier would. `unknown_call`
-    looks like a call's id and is nobody's. `for_sale` can be bought, `taken` cannot (None where the carrier cannot be made to refuse).
+    `incoming_call` is a correctly signed callback that announces a call; create it for the time of the test.
+    `media_started`, `digit` (the key 5), and `media_stopped` are media messages as the carrier sends them to the socket
+    at `MEDIA_URL`; `media` writes one with the caller's audio, and `mark` one for a reached mark. `read_audio` reads
+    what `encode` wrote, as the carrier would. `unknown_call` has the form of a call id but no call. `available_number`
+    can be bought, `taken_number` cannot (None if the carrier cannot be made to refuse).
     """
 
     incoming_call: CarrierRequest
@@ -41,96 +42,107 @@ class CarrierSamples:
     media_stopped: Frame
     media: Callable[[bytes], Frame]
     mark: Callable[[str], Frame]
-    audio_of: Callable[[Frame], bytes]
+    read_audio: Callable[[Frame], bytes]
     unknown_call: str
-    for_sale: str
-    taken: str | None = None
+    available_number: str
+    taken_number: str | None = None
     country: str = "US"
 
 
 class TelephonyContract(ProviderContract[Telephony]):
-    """Rules of every carrier. Override the fixtures `provider` and `samples`, and the others where the defaults do not suit the carrier."""
+    """Rules of every carrier.
+
+    Override the fixtures `provider` and `samples`, and the others if their defaults do not suit the carrier.
+    """
 
     @pytest.fixture
     def samples(self) -> CarrierSamples:
-        """Must be overridden."""
+        """The carrier's samples. Must be overridden."""
         raise NotImplementedError("override the fixture `samples` of this contract")
 
     @pytest.fixture
     def callbacks(self) -> CallbackUrls:
-        """Where callbacks would go; nobody listens there."""
+        """Callback addresses at which nobody listens."""
         return CallbackUrls("http://127.0.0.1:9/carriers/events")
 
     @pytest.fixture
-    def call_order(self, callbacks: CallbackUrls) -> CallOrder:
-        """A call that the carrier accepts and that stays up, or rings, until it is hung up."""
-        return CallOrder("a-call-of-ours", "+12125550100", "+15550100021", "ws://127.0.0.1:9/media/token", callbacks)
+    def outbound_call(self, callbacks: CallbackUrls) -> OutboundCall:
+        """A call that the carrier accepts, and that rings or stays connected until it is hung up."""
+        return OutboundCall("a-call-of-ours", "+12125550100", "+15550100021", "ws://127.0.0.1:9/media/token", callbacks)
 
     @pytest.fixture
-    def text_order(self, callbacks: CallbackUrls) -> TextOrder:
-        """A text that the carrier accepts."""
-        return TextOrder("a-text-of-ours", "+12125550100", "+15550100001", "Hello", callbacks)
+    def outbound_text_message(self, callbacks: CallbackUrls) -> OutboundTextMessage:
+        """A text message that the carrier accepts."""
+        return OutboundTextMessage("a-text-of-ours", "+12125550100", "+15550100001", "Hello", callbacks)
 
     # callbacks
 
-    async def test_a_signed_callback_is_translated(self, opened: Telephony, samples: CarrierSamples) -> None:
-        """Calls come in by callback. If this fails, check the address and the bytes that your signature covers."""
-        received = await opened.receive(samples.incoming_call)
+    async def test_a_signed_callback_is_translated(self, open_provider: Telephony, samples: CarrierSamples) -> None:
+        """Calls are announced by callback. If this fails, check the address and the bytes that your signature covers."""
+        received = await open_provider.receive(samples.incoming_call)
         assert [type(event) for event in received.events] == [IncomingCall]
 
-    async def test_a_repeated_callback_translates_to_the_same(self, opened: Telephony, samples: CarrierSamples) -> None:
-        """Carriers repeat themselves and the core recognizes it. If this fails, keep no state in `receive`."""
-        first, again = await opened.receive(samples.incoming_call), await opened.receive(samples.incoming_call)
+    async def test_a_repeated_callback_translates_to_the_same(
+        self, open_provider: Telephony, samples: CarrierSamples
+    ) -> None:
+        """Carriers repeat callbacks, and the core recognizes repetitions. If this fails, keep no state in `receive`."""
+        first, again = (
+            await open_provider.receive(samples.incoming_call),
+            await open_provider.receive(samples.incoming_call),
+        )
         assert first.events == again.events
 
-    async def test_an_unsigned_callback_is_refused(self, opened: Telephony, samples: CarrierSamples) -> None:
-        """Anybody can reach a callback address. If this fails, refuse a request without your signature header."""
+    async def test_an_unsigned_callback_is_refused(self, open_provider: Telephony, samples: CarrierSamples) -> None:
+        """Anyone can reach a callback address. If this fails, refuse a request without your signature header."""
         with pytest.raises(InvalidCallback):
-            await opened.receive(dataclasses.replace(samples.incoming_call, headers={}))
+            await open_provider.receive(dataclasses.replace(samples.incoming_call, headers={}))
 
-    async def test_an_altered_body_is_refused(self, opened: Telephony, samples: CarrierSamples) -> None:
+    async def test_an_altered_body_is_refused(self, open_provider: Telephony, samples: CarrierSamples) -> None:
         """A signature covers the body. If this fails, verify the raw bytes before parsing them."""
         for body in (samples.incoming_call.body + b" ", b"", b"\xff\x00{", samples.incoming_call.body[:-1]):
             with pytest.raises(InvalidCallback):
-                await opened.receive(dataclasses.replace(samples.incoming_call, body=body))
+                await open_provider.receive(dataclasses.replace(samples.incoming_call, body=body))
 
-    async def test_garbled_headers_are_refused(self, opened: Telephony, samples: CarrierSamples) -> None:
-        """A stranger's nonsense is a 403, not a 500. If this fails, raise nothing but `InvalidCallback` while verifying."""
+    async def test_garbled_headers_are_refused(self, open_provider: Telephony, samples: CarrierSamples) -> None:
+        """Invalid headers are a 403, not a 500. If this fails, raise only `InvalidCallback` during verification."""
         for value in ("", "x", "t=,v1=", "é", "=" * 500):
             garbled = dict.fromkeys(samples.incoming_call.headers, value)
             with pytest.raises(InvalidCallback):
-                await opened.receive(dataclasses.replace(samples.incoming_call, headers=garbled))
+                await open_provider.receive(dataclasses.replace(samples.incoming_call, headers=garbled))
 
     async def test_an_incoming_call_can_be_connected(
-        self, opened: Telephony, samples: CarrierSamples, callbacks: CallbackUrls
+        self, open_provider: Telephony, samples: CarrierSamples, callbacks: CallbackUrls
     ) -> None:
-        """`instruct` answers the callback. If this fails, put the media address into the reply, or tell the carrier by a request."""
-        event = (await opened.receive(samples.incoming_call)).events[0]
+        """`instruct` responds to the callback.
+
+        If this fails, put the media address into the reply, or send it to the carrier in a request.
+        """
+        event = (await open_provider.receive(samples.incoming_call)).events[0]
         assert isinstance(event, IncomingCall)
-        reply = await opened.instruct(event, ConnectMedia(MEDIA_URL), callbacks)
+        reply = await open_provider.instruct(event, ConnectMedia(MEDIA_URL), callbacks)
         assert 200 <= reply.status < 300
 
     # media
 
     async def test_callers_audio_arrives_unchanged(self, provider: Telephony, samples: CarrierSamples) -> None:
-        """Every byte counts for recognition. If this fails, decode the payload and nothing else."""
-        codec = provider.media_codec(MEDIA_URL)
+        """Recognition needs every byte. If this fails, decode the payload and nothing else."""
+        codec = provider.create_media_codec(MEDIA_URL)
         codec.decode(samples.media_started)
         for length in (1, 159, 160, 4000):
             audio = bytes(index % 256 for index in range(length))
             assert codec.decode(samples.media(audio)) == audio
 
     async def test_our_audio_arrives_unchanged(self, provider: Telephony, samples: CarrierSamples) -> None:
-        """Any length may be sent. If this fails, neither pad nor cut in `encode`."""
-        codec = provider.media_codec(MEDIA_URL)
+        """Audio may have any length. If this fails, neither pad nor cut in `encode`."""
+        codec = provider.create_media_codec(MEDIA_URL)
         codec.decode(samples.media_started)
         for length in (1, 159, 160, 1600, 4000):
             audio = bytes(index % 256 for index in range(length))
-            assert samples.audio_of(codec.encode(audio)) == audio
+            assert samples.read_audio(codec.encode(audio)) == audio
 
     async def test_media_events_are_told(self, provider: Telephony, samples: CarrierSamples) -> None:
-        """Start, keys, marks and stop steer a call. If this fails, compare `decode` with the carrier's reference."""
-        codec = provider.media_codec(MEDIA_URL)
+        """Start, keys, marks, and stop control a call. If this fails, compare `decode` with the carrier's reference."""
+        codec = provider.create_media_codec(MEDIA_URL)
         started = codec.decode(samples.media_started)
         assert isinstance(started, MediaStarted)
         assert started.carrier_call_id
@@ -139,8 +151,8 @@ class TelephonyContract(ProviderContract[Telephony]):
         assert codec.decode(samples.media_stopped) == MediaStopped()
 
     async def test_marks_and_clear_are_no_audio(self, provider: Telephony, samples: CarrierSamples) -> None:
-        """If this fails, `mark` or `clear` writes a media message."""
-        codec = provider.media_codec(MEDIA_URL)
+        """If this fails, check whether `mark` or `clear` writes a media message."""
+        codec = provider.create_media_codec(MEDIA_URL)
         codec.decode(samples.media_started)
         assert len({codec.clear(), codec.mark("one"), codec.mark("two"), codec.encode(b"\xff" * 160)}) == 4
 
@@ -151,64 +163,76 @@ class TelephonyContract(ProviderContract[Telephony]):
     async def test_garbage_on_the_media_socket_is_a_value_error(
         self, provider: Telephony, samples: CarrierSamples, garbage: str
     ) -> None:
-        """The core ends the socket on `ValueError` and on nothing else. If this fails, turn your parser's errors into one."""
-        codec = provider.media_codec(MEDIA_URL)
+        """The core closes the socket on `ValueError` only. If this fails, convert your parser's errors to it."""
+        codec = provider.create_media_codec(MEDIA_URL)
         codec.decode(samples.media_started)
-        with pytest.raises(ValueError):  # noqa: PT011  the words are the carrier's
+        with pytest.raises(ValueError):  # noqa: PT011  the message depends on the carrier
             codec.decode(garbage)
 
     # calls
 
-    async def test_hanging_up_twice_is_harmless(self, opened: Telephony, call_order: CallOrder) -> None:
-        """Both sides hang up at once every day. If this fails, take the carrier's "no such call" for success."""
-        carrier_call_id = await opened.place_call(call_order)
+    async def test_hanging_up_twice_is_harmless(self, open_provider: Telephony, outbound_call: OutboundCall) -> None:
+        """Both sides may hang up at once. If this fails, treat the carrier's "no such call" as success."""
+        carrier_call_id = await open_provider.place_call(outbound_call)
         assert carrier_call_id
-        await opened.hang_up(carrier_call_id)
-        await opened.hang_up(carrier_call_id)
+        await open_provider.hang_up(carrier_call_id)
+        await open_provider.hang_up(carrier_call_id)
 
-    async def test_hanging_up_an_unknown_call_is_harmless(self, opened: Telephony, samples: CarrierSamples) -> None:
-        """A call may be long over. If this fails, take the carrier's "no such call" for success."""
-        await opened.hang_up(samples.unknown_call)
+    async def test_hanging_up_an_unknown_call_is_harmless(
+        self, open_provider: Telephony, samples: CarrierSamples
+    ) -> None:
+        """A call may have ended long ago. If this fails, treat the carrier's "no such call" as success."""
+        await open_provider.hang_up(samples.unknown_call)
 
-    async def test_no_call_is_found_for_a_strange_reference(self, opened: Telephony) -> None:
-        """After a crash the core asks; a wrong answer mixes up two calls. If this fails, compare the whole reference."""
-        assert await opened.find_call("nobody-ever-used-this") is None
+    async def test_no_call_is_found_for_a_strange_reference(self, open_provider: Telephony) -> None:
+        """The core asks after a crash; a wrong result confuses two calls. If this fails, compare the whole reference."""
+        assert await open_provider.find_call("nobody-ever-used-this") is None
 
     async def test_transferring_an_unknown_call_fails(
-        self, opened: Telephony, samples: CarrierSamples, callbacks: CallbackUrls
+        self, open_provider: Telephony, samples: CarrierSamples, callbacks: CallbackUrls
     ) -> None:
-        """A transfer that did not happen must be told. If this fails, raise `ProviderError` for the carrier's refusal."""
-        if not opened.capabilities.transfer:
+        """A failed transfer must be reported. If this fails, raise `ProviderError` for the carrier's refusal."""
+        if not open_provider.capabilities.transfer:
             return
         with pytest.raises(ProviderError):
-            await opened.transfer(
+            await open_provider.transfer(
                 samples.unknown_call, to_number="+15550100001", caller_id="+12125550100", callbacks=callbacks
             )
 
-    async def test_an_unknown_call_is_connected_to_nobody(self, opened: Telephony, samples: CarrierSamples) -> None:
-        """A warm transfer that did not happen must be told too. If this fails, raise `ProviderError` for the carrier's refusal."""
+    async def test_an_unknown_call_is_connected_to_nobody(
+        self, open_provider: Telephony, samples: CarrierSamples
+    ) -> None:
+        """A failed warm transfer must be reported too. If this fails, raise `ProviderError` for the carrier's refusal."""
         with pytest.raises(ProviderError):
-            await opened.connect(samples.unknown_call, samples.unknown_call)
+            await open_provider.complete_warm_transfer(samples.unknown_call, samples.unknown_call)
 
-    async def test_pressing_keys_in_an_unknown_call_fails(self, opened: Telephony, samples: CarrierSamples) -> None:
+    async def test_pressing_keys_in_an_unknown_call_fails(
+        self, open_provider: Telephony, samples: CarrierSamples
+    ) -> None:
         """If this fails, raise `ProviderError` for the carrier's refusal."""
-        if not opened.capabilities.send_digits:
+        if not open_provider.capabilities.send_digits:
             return
         with pytest.raises(ProviderError):
-            await opened.send_digits(samples.unknown_call, "1")
+            await open_provider.send_digits(samples.unknown_call, "1")
 
-    # texts and numbers
+    # text messages and phone numbers
 
-    async def test_each_text_has_an_id_of_its_own(self, opened: Telephony, text_order: TextOrder) -> None:
-        """Statuses are matched by it. If this fails, answer the carrier's id and not our reference."""
-        if opened.capabilities.texts:
-            assert await opened.send_text(text_order) != await opened.send_text(text_order)
+    async def test_each_text_has_an_id_of_its_own(
+        self, open_provider: Telephony, outbound_text_message: OutboundTextMessage
+    ) -> None:
+        """Delivery statuses are matched by the id. If this fails, return the carrier's id and not the platform's
+        reference.
+        """
+        if open_provider.capabilities.text_messages:
+            assert await open_provider.send_text_message(
+                outbound_text_message
+            ) != await open_provider.send_text_message(outbound_text_message)
 
     async def test_search_answers_e164_numbers_within_the_limit(
-        self, opened: Telephony, samples: CarrierSamples
+        self, open_provider: Telephony, samples: CarrierSamples
     ) -> None:
-        """The API shows them as they are. If this fails, convert the carrier's notation and pass `limit` on."""
-        found = await opened.search_numbers(country=samples.country, area_code=None, limit=3)
+        """The API shows the numbers unchanged. If this fails, convert the carrier's notation and pass `limit` on."""
+        found = await open_provider.search_numbers(country=samples.country, area_code=None, limit=3)
         assert 0 < len(found) <= 3
         for number in found:
             assert number.phone_number.startswith("+")
@@ -216,40 +240,45 @@ class TelephonyContract(ProviderContract[Telephony]):
             assert number.country == samples.country
 
     async def test_buying_twice_answers_the_same_number(
-        self, opened: Telephony, samples: CarrierSamples, callbacks: CallbackUrls
+        self, open_provider: Telephony, samples: CarrierSamples, callbacks: CallbackUrls
     ) -> None:
-        """A purchase is repeated after a crash and must not be paid twice. If this fails, look among your own numbers first."""
-        first = await opened.buy_number(samples.for_sale, callbacks)
-        assert first.phone_number == samples.for_sale
-        assert await opened.buy_number(samples.for_sale, callbacks) == first
+        """A purchase is repeated after a crash and must not be paid twice.
+
+        If this fails, look among the account's own numbers first.
+        """
+        first = await open_provider.buy_number(samples.available_number, callbacks)
+        assert first.phone_number == samples.available_number
+        assert await open_provider.buy_number(samples.available_number, callbacks) == first
 
     async def test_a_taken_number_is_refused_for_good(
-        self, opened: Telephony, samples: CarrierSamples, callbacks: CallbackUrls
+        self, open_provider: Telephony, samples: CarrierSamples, callbacks: CallbackUrls
     ) -> None:
         """If this fails, raise `ProviderError` with `retryable=False` for the carrier's refusal."""
-        if samples.taken is None:
+        if samples.taken_number is None:
             return
         with pytest.raises(ProviderError) as refusal:
-            await opened.buy_number(samples.taken, callbacks)
+            await open_provider.buy_number(samples.taken_number, callbacks)
         assert not refusal.value.retryable
 
     async def test_releasing_twice_is_harmless(
-        self, opened: Telephony, samples: CarrierSamples, callbacks: CallbackUrls
+        self, open_provider: Telephony, samples: CarrierSamples, callbacks: CallbackUrls
     ) -> None:
-        """A release is repeated after a crash. If this fails, take the carrier's "no such number" for success."""
-        bought = await opened.buy_number(samples.for_sale, callbacks)
-        await opened.release_number(bought.carrier_number_id)
-        await opened.release_number(bought.carrier_number_id)
+        """A release is repeated after a crash. If this fails, treat the carrier's "no such number" as success."""
+        bought = await open_provider.buy_number(samples.available_number, callbacks)
+        await open_provider.release_number(bought.carrier_number_id)
+        await open_provider.release_number(bought.carrier_number_id)
 
-    # what it says it cannot do
+    # unsupported features
 
-    async def test_what_it_cannot_do_is_refused_for_good(self, opened: Telephony) -> None:
-        """If this fails, raise `ProviderError` with `retryable=False`, or correct `capabilities` or `has_browser_calling`."""
-        if not opened.capabilities.recordings:
+    async def test_what_it_cannot_do_is_refused_for_good(self, open_provider: Telephony) -> None:
+        """If this fails, raise `ProviderError` with `retryable=False`, or correct `capabilities` or
+        `has_browser_calling`.
+        """
+        if not open_provider.capabilities.recordings:
             with pytest.raises(ProviderError) as refusal:
-                await opened.fetch_recording("unknown", None)
+                await open_provider.fetch_recording("unknown", None)
             assert not refusal.value.retryable
-        if not opened.has_browser_calling:
+        if not open_provider.has_browser_calling:
             with pytest.raises(ProviderError) as refusal:
-                await opened.browser_token(identity="somebody", platform="web")
+                await open_provider.create_browser_token(identity="somebody", platform="web")
             assert not refusal.value.retryable

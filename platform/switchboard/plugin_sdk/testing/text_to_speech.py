@@ -13,8 +13,8 @@ AnyTextToSpeech = TypeVar("AnyTextToSpeech", bound=TextToSpeechProvider[Provider
 SENTENCE = "Good morning, this is a short sentence."
 
 
-async def spoken(provider: AnyTextToSpeech, request: SpeechRequest) -> list[SpeechChunk]:
-    """All chunks."""
+async def synthesize_chunks(provider: AnyTextToSpeech, request: SpeechRequest) -> list[SpeechChunk]:
+    """Return all chunks of a synthesis."""
     return [chunk async for chunk in provider.synthesize(request)]
 
 
@@ -23,48 +23,59 @@ class TextToSpeechContract(ProviderContract[AnyTextToSpeech]):
 
     @pytest.fixture
     def unknown_voice(self) -> str:
-        """A voice that the provider does not have."""
+        """Id of a voice that the provider does not have."""
         return "no-such-voice"
 
-    async def test_text_becomes_sound_of_a_sensible_length(self, opened: AnyTextToSpeech) -> None:
-        """If this fails, check that the audio is in `audio_format`: a wrong rate or width makes it too short or long."""
-        audio = b"".join(chunk.audio for chunk in await spoken(opened, SpeechRequest(SENTENCE)))
-        assert 1.0 < len(audio) / opened.audio_format.bytes_per_second < 8.0
+    async def test_text_becomes_sound_of_a_sensible_length(self, open_provider: AnyTextToSpeech) -> None:
+        """If this fails, compare the audio with `audio_format`: a wrong sample rate or width makes it too short or too
+        long.
+        """
+        audio = b"".join(chunk.audio for chunk in await synthesize_chunks(open_provider, SpeechRequest(SENTENCE)))
+        assert 1.0 < len(audio) / open_provider.audio_format.bytes_per_second < 8.0
         assert len(set(audio)) > 10
 
-    async def test_slower_speech_is_longer(self, opened: AnyTextToSpeech) -> None:
-        """`voice_speed` is the agent's. If this fails, pass `speed` on."""
+    async def test_slower_speech_is_longer(self, open_provider: AnyTextToSpeech) -> None:
+        """Agents have a `voice_speed`. If this fails, pass `speed` to the vendor."""
         slow, fast = [
-            sum(len(chunk.audio) for chunk in await spoken(opened, SpeechRequest(SENTENCE, speed=speed)))
+            sum(
+                len(chunk.audio)
+                for chunk in await synthesize_chunks(open_provider, SpeechRequest(SENTENCE, speed=speed))
+            )
             for speed in (0.6, 1.7)
         ]
         assert slow > fast
 
-    async def test_words_lie_within_the_audio_and_in_order(self, opened: AnyTextToSpeech) -> None:
-        """An interrupted reply's transcript is cut by them. If this fails, count milliseconds from the chunk's own start."""
+    async def test_words_lie_within_the_audio_and_in_order(self, open_provider: AnyTextToSpeech) -> None:
+        """Word times cut the transcript of an interrupted reply.
+
+        If this fails, count milliseconds from the chunk's own start.
+        """
         begun = 0.0
-        for chunk in await spoken(opened, SpeechRequest(SENTENCE)):
+        for chunk in await synthesize_chunks(open_provider, SpeechRequest(SENTENCE)):
             starts = [begun + word.start_ms for word in chunk.words]
             assert starts == sorted(starts)
-            begun += len(chunk.audio) * 1000 / opened.audio_format.bytes_per_second
+            begun += len(chunk.audio) * 1000 / open_provider.audio_format.bytes_per_second
 
-    async def test_stopping_early_is_harmless(self, opened: AnyTextToSpeech) -> None:
-        """Callers interrupt. If this fails, free what the iteration holds when it is closed."""
-        async with aclosing(opened.synthesize(SpeechRequest(SENTENCE * 5))) as chunks:  # type: ignore[type-var]
+    async def test_stopping_early_is_harmless(self, open_provider: AnyTextToSpeech) -> None:
+        """Callers interrupt. If this fails, release resources when the iterator is closed."""
+        async with aclosing(open_provider.synthesize(SpeechRequest(SENTENCE * 5))) as chunks:  # type: ignore[type-var]
             await anext(chunks)
-        assert await spoken(opened, SpeechRequest("Again."))
+        assert await synthesize_chunks(open_provider, SpeechRequest("Again."))
 
     async def test_an_unknown_voice_is_an_error_before_any_sound(
-        self, opened: AnyTextToSpeech, unknown_voice: str
+        self, open_provider: AnyTextToSpeech, unknown_voice: str
     ) -> None:
-        """The next provider is then tried. If this fails, raise `ProviderError` before the first chunk, and see what `has_voice` says of it."""
-        assert not await opened.has_voice(unknown_voice)
-        with pytest.raises(ProviderError):
-            await spoken(opened, SpeechRequest(SENTENCE, voice_id=unknown_voice))
+        """The next provider is tried after an early error.
 
-    async def test_its_voices_can_be_used(self, opened: AnyTextToSpeech) -> None:
-        """`tts_voice_id` names one. If this fails, list the ids that `synthesize` takes."""
-        voices = await opened.voices()
+        If this fails, raise `ProviderError` before the first chunk, and check the result of `has_voice`.
+        """
+        assert not await open_provider.has_voice(unknown_voice)
+        with pytest.raises(ProviderError):
+            await synthesize_chunks(open_provider, SpeechRequest(SENTENCE, voice_id=unknown_voice))
+
+    async def test_its_voices_can_be_used(self, open_provider: AnyTextToSpeech) -> None:
+        """An agent's `tts_voice_id` names a voice. If this fails, list the ids that `synthesize` accepts."""
+        voices = await open_provider.list_voices()
         assert len({voice.id for voice in voices}) == len(voices) > 0
-        assert await opened.has_voice(voices[0].id)
-        assert await spoken(opened, SpeechRequest(SENTENCE, voice_id=voices[0].id))
+        assert await open_provider.has_voice(voices[0].id)
+        assert await synthesize_chunks(open_provider, SpeechRequest(SENTENCE, voice_id=voices[0].id))

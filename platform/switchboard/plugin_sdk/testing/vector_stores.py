@@ -15,12 +15,12 @@ MODEL = "contract-model"
 NORTH, EAST = (1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0)
 
 
-def chunk(base: UUID, document: UUID, text: str, vector: tuple[float, ...], index: int = 0) -> Chunk:
-    """A passage."""
+def make_chunk(base: UUID, document: UUID, text: str, vector: tuple[float, ...], index: int = 0) -> Chunk:
+    """Create a passage."""
     return Chunk(base, document, index, text, vector)
 
 
-async def texts(
+async def search_texts(
     store: AnyVectorStore,
     organization_id: UUID,
     *,
@@ -28,7 +28,7 @@ async def texts(
     bases: Sequence[UUID] | None = None,
     limit: int = 10,
 ) -> list[str]:
-    """What a search towards north finds."""
+    """Return the texts that a search for "north" finds."""
     found = await store.search(
         organization_id, model, text="north", vector=NORTH, knowledge_base_ids=bases, limit=limit
     )
@@ -40,22 +40,27 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
 
     @pytest.fixture
     def organization_id(self) -> UUID:
-        """A fresh organization."""
+        """A new organization."""
         return uuid4()
 
-    async def test_what_was_put_is_found_best_first(self, opened: AnyVectorStore, organization_id: UUID) -> None:
-        """If this fails, make `put` return once the chunks can be searched."""
+    async def test_what_was_put_is_found_best_first(self, open_provider: AnyVectorStore, organization_id: UUID) -> None:
+        """If this fails, return from `put` only when the chunks can be searched."""
         base = uuid4()
-        await opened.put(
-            organization_id, MODEL, [chunk(base, uuid4(), "east", EAST), chunk(base, uuid4(), "north", NORTH)]
+        await open_provider.put(
+            organization_id, MODEL, [make_chunk(base, uuid4(), "east", EAST), make_chunk(base, uuid4(), "north", NORTH)]
         )
-        assert (await texts(opened, organization_id))[0] == "north"
+        assert (await search_texts(open_provider, organization_id))[0] == "north"
 
-    async def test_a_match_is_the_chunk_that_was_put(self, opened: AnyVectorStore, organization_id: UUID) -> None:
-        """An answer cites its document. If this fails, keep the ids, the index and the text unchanged, whatever is in it."""
-        put = chunk(uuid4(), uuid4(), "north: 'quoted', \"twice\", % _ \\ \n Straße 北", NORTH, 7)
-        await opened.put(organization_id, MODEL, [put])
-        (match,) = await opened.search(
+    async def test_a_match_is_the_chunk_that_was_put(
+        self, open_provider: AnyVectorStore, organization_id: UUID
+    ) -> None:
+        """Answers cite their document.
+
+        If this fails, store the ids, the index, and the text unchanged, whatever characters it contains.
+        """
+        put = make_chunk(uuid4(), uuid4(), "north: 'quoted', \"twice\", % _ \\ \n Straße 北", NORTH, 7)
+        await open_provider.put(organization_id, MODEL, [put])
+        (match,) = await open_provider.search(
             organization_id, MODEL, text="north", vector=NORTH, knowledge_base_ids=None, limit=10
         )
         assert (match.knowledge_base_id, match.document_id, match.index, match.text) == (
@@ -66,100 +71,124 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
         )
 
     async def test_scores_fall_from_the_best_and_the_limit_is_kept(
-        self, opened: AnyVectorStore, organization_id: UUID
+        self, open_provider: AnyVectorStore, organization_id: UUID
     ) -> None:
-        """If this fails, sort by score, higher for better, and cut after `limit`."""
+        """If this fails, sort by score, highest first, and cut after `limit`."""
         base, between = uuid4(), (0.8, 0.6, 0.0, 0.0)
         rows = [
-            chunk(base, uuid4(), "east", EAST),
-            chunk(base, uuid4(), "between", between),
-            chunk(base, uuid4(), "north", NORTH),
+            make_chunk(base, uuid4(), "east", EAST),
+            make_chunk(base, uuid4(), "between", between),
+            make_chunk(base, uuid4(), "north", NORTH),
         ]
-        await opened.put(organization_id, MODEL, rows)
-        found = await opened.search(
+        await open_provider.put(organization_id, MODEL, rows)
+        found = await open_provider.search(
             organization_id, MODEL, text="north", vector=NORTH, knowledge_base_ids=None, limit=2
         )
         assert [match.text for match in found] == ["north", "between"]
         assert found[0].score > found[1].score
 
-    async def test_an_empty_store_finds_nothing(self, opened: AnyVectorStore, organization_id: UUID) -> None:
-        """If this fails, answer nothing where nothing was ever put."""
-        assert await texts(opened, organization_id) == []
-        await opened.put(organization_id, MODEL, [])
-        assert await texts(opened, organization_id) == []
+    async def test_an_empty_store_finds_nothing(self, open_provider: AnyVectorStore, organization_id: UUID) -> None:
+        """If this fails, return nothing for an organization without chunks."""
+        assert await search_texts(open_provider, organization_id) == []
+        await open_provider.put(organization_id, MODEL, [])
+        assert await search_texts(open_provider, organization_id) == []
 
-    async def test_vectors_of_two_models_are_kept_apart(self, opened: AnyVectorStore, organization_id: UUID) -> None:
-        """Their vectors may differ in length. If this fails, keep the model with the chunk and search within it."""
-        await opened.put(organization_id, MODEL, [chunk(uuid4(), uuid4(), "north", NORTH)])
-        await opened.put(organization_id, "another-model", [chunk(uuid4(), uuid4(), "flat", (1.0, 0.0))])
-        assert await texts(opened, organization_id) == ["north"]
+    async def test_vectors_of_two_models_are_kept_apart(
+        self, open_provider: AnyVectorStore, organization_id: UUID
+    ) -> None:
+        """Vectors of two models may differ in length.
 
-    async def test_organizations_never_see_each_other(self, opened: AnyVectorStore, organization_id: UUID) -> None:
+        If this fails, store the model with the chunk and search only within it.
+        """
+        await open_provider.put(organization_id, MODEL, [make_chunk(uuid4(), uuid4(), "north", NORTH)])
+        await open_provider.put(organization_id, "another-model", [make_chunk(uuid4(), uuid4(), "flat", (1.0, 0.0))])
+        assert await search_texts(open_provider, organization_id) == ["north"]
+
+    async def test_organizations_never_see_each_other(
+        self, open_provider: AnyVectorStore, organization_id: UUID
+    ) -> None:
         """If this fails, filter every query by the organization."""
         base = uuid4()
-        await opened.put(organization_id, MODEL, [chunk(base, uuid4(), "north", NORTH)])
-        assert await texts(opened, uuid4()) == []
-        assert await texts(opened, uuid4(), bases=[base]) == []
+        await open_provider.put(organization_id, MODEL, [make_chunk(base, uuid4(), "north", NORTH)])
+        assert await search_texts(open_provider, uuid4()) == []
+        assert await search_texts(open_provider, uuid4(), bases=[base]) == []
 
     async def test_an_organization_cannot_delete_another_ones(
-        self, opened: AnyVectorStore, organization_id: UUID
+        self, open_provider: AnyVectorStore, organization_id: UUID
     ) -> None:
         """If this fails, filter every deletion by the organization."""
         base, document = uuid4(), uuid4()
-        await opened.put(organization_id, MODEL, [chunk(base, document, "north", NORTH)])
-        await opened.delete_document(uuid4(), document)
-        await opened.delete_knowledge_base(uuid4(), base)
-        assert await texts(opened, organization_id) == ["north"]
+        await open_provider.put(organization_id, MODEL, [make_chunk(base, document, "north", NORTH)])
+        await open_provider.delete_document(uuid4(), document)
+        await open_provider.delete_knowledge_base(uuid4(), base)
+        assert await search_texts(open_provider, organization_id) == ["north"]
 
-    async def test_a_search_stays_in_its_knowledge_bases(self, opened: AnyVectorStore, organization_id: UUID) -> None:
+    async def test_a_search_stays_in_its_knowledge_bases(
+        self, open_provider: AnyVectorStore, organization_id: UUID
+    ) -> None:
         """If this fails, filter by `knowledge_base_ids`."""
         here, there = uuid4(), uuid4()
-        await opened.put(
-            organization_id, MODEL, [chunk(here, uuid4(), "north", NORTH), chunk(there, uuid4(), "north too", NORTH)]
+        await open_provider.put(
+            organization_id,
+            MODEL,
+            [make_chunk(here, uuid4(), "north", NORTH), make_chunk(there, uuid4(), "north too", NORTH)],
         )
-        assert await texts(opened, organization_id, bases=[here]) == ["north"]
-        assert await texts(opened, organization_id, bases=[]) == []
+        assert await search_texts(open_provider, organization_id, bases=[here]) == ["north"]
+        assert await search_texts(open_provider, organization_id, bases=[]) == []
 
-    async def test_putting_a_document_again_replaces_it(self, opened: AnyVectorStore, organization_id: UUID) -> None:
+    async def test_putting_a_document_again_replaces_it(
+        self, open_provider: AnyVectorStore, organization_id: UUID
+    ) -> None:
         """If this fails, delete the document's chunks before adding the new ones."""
         base, document = uuid4(), uuid4()
-        await opened.put(
-            organization_id, MODEL, [chunk(base, document, "old", NORTH), chunk(base, document, "older", NORTH, 1)]
+        await open_provider.put(
+            organization_id,
+            MODEL,
+            [make_chunk(base, document, "old", NORTH), make_chunk(base, document, "older", NORTH, 1)],
         )
-        await opened.put(organization_id, MODEL, [chunk(base, document, "new", NORTH)])
-        assert await texts(opened, organization_id) == ["new"]
+        await open_provider.put(organization_id, MODEL, [make_chunk(base, document, "new", NORTH)])
+        assert await search_texts(open_provider, organization_id) == ["new"]
 
-    async def test_deleting_forgets_and_may_be_done_twice(self, opened: AnyVectorStore, organization_id: UUID) -> None:
-        """If this fails, ignore what is not there."""
+    async def test_deleting_forgets_and_may_be_done_twice(
+        self, open_provider: AnyVectorStore, organization_id: UUID
+    ) -> None:
+        """If this fails, ignore missing chunks."""
         base, document = uuid4(), uuid4()
-        await opened.put(
-            organization_id, MODEL, [chunk(base, document, "north", NORTH), chunk(base, uuid4(), "stays", EAST)]
+        await open_provider.put(
+            organization_id,
+            MODEL,
+            [make_chunk(base, document, "north", NORTH), make_chunk(base, uuid4(), "stays", EAST)],
         )
         for _ in range(2):
-            await opened.delete_document(organization_id, document)
-        assert await texts(opened, organization_id) == ["stays"]
+            await open_provider.delete_document(organization_id, document)
+        assert await search_texts(open_provider, organization_id) == ["stays"]
         for _ in range(2):
-            await opened.delete_knowledge_base(organization_id, base)
-        assert await texts(opened, organization_id) == []
+            await open_provider.delete_knowledge_base(organization_id, base)
+        assert await search_texts(open_provider, organization_id) == []
 
     async def test_one_models_chunks_of_a_knowledge_base_can_be_deleted_alone(
-        self, opened: AnyVectorStore, organization_id: UUID
+        self, open_provider: AnyVectorStore, organization_id: UUID
     ) -> None:
-        """After a change of the embedding model the old one's go. If this fails, filter the deletion by `model` where it is given."""
+        """Chunks of the old model are deleted after a change of the embedding model.
+
+        If this fails, filter the deletion by `model` if it is given.
+        """
         base, document = uuid4(), uuid4()
-        await opened.put(organization_id, MODEL, [chunk(base, document, "north", NORTH)])
-        await opened.put(organization_id, "another-model", [chunk(base, document, "new", NORTH)])
-        await opened.delete_knowledge_base(organization_id, base, model=MODEL)
-        assert await texts(opened, organization_id) == []
-        assert await texts(opened, organization_id, model="another-model") == ["new"]
+        await open_provider.put(organization_id, MODEL, [make_chunk(base, document, "north", NORTH)])
+        await open_provider.put(organization_id, "another-model", [make_chunk(base, document, "new", NORTH)])
+        await open_provider.delete_knowledge_base(organization_id, base, model=MODEL)
+        assert await search_texts(open_provider, organization_id) == []
+        assert await search_texts(open_provider, organization_id, model="another-model") == ["new"]
 
-    async def test_maintenance_loses_nothing(self, opened: AnyVectorStore, organization_id: UUID) -> None:
-        """If this fails, look at what compaction removes."""
-        await opened.put(organization_id, MODEL, [chunk(uuid4(), uuid4(), "north", NORTH)])
-        await opened.maintain(organization_id)
-        assert await texts(opened, organization_id) == ["north"]
+    async def test_maintenance_loses_nothing(self, open_provider: AnyVectorStore, organization_id: UUID) -> None:
+        """If this fails, check what compaction removes."""
+        await open_provider.put(organization_id, MODEL, [make_chunk(uuid4(), uuid4(), "north", NORTH)])
+        await open_provider.maintain(organization_id)
+        assert await search_texts(open_provider, organization_id) == ["north"]
 
-    async def test_maintenance_bears_that_there_is_nothing(self, opened: AnyVectorStore, organization_id: UUID) -> None:
-        """An organization may have deleted everything. If this fails, do nothing where nothing was ever put."""
-        await opened.maintain(organization_id)
-        assert await texts(opened, organization_id) == []
+    async def test_maintenance_bears_that_there_is_nothing(
+        self, open_provider: AnyVectorStore, organization_id: UUID
+    ) -> None:
+        """An organization may have deleted everything. If this fails, do nothing for an organization without chunks."""
+        await open_provider.maintain(organization_id)
+        assert await search_texts(open_provider, organization_id) == []

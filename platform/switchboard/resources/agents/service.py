@@ -10,7 +10,7 @@ from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.engine.providers import service as providers
-from switchboard.engine.providers.voices import Voices
+from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.targets import owned_target, remove_target, secret_label
 from switchboard.foundation.keyring import KeyRing
@@ -79,7 +79,7 @@ async def list_agents_using_knowledge_base(session: TenantSession, knowledge_bas
 
 
 async def create_agent(
-    session: TenantSession, data: AgentCreate, *, keyring: KeyRing, outbound: OutboundClient, voices: Voices
+    session: TenantSession, data: AgentCreate, *, keyring: KeyRing, outbound: OutboundClient, voices: VoiceCatalog
 ) -> Agent:
     """Create an agent and its first version.
 
@@ -90,7 +90,7 @@ async def create_agent(
         id=new_id(), organization_id=organization_id, name=data.name, llm_provider="", tts_provider="", stt_provider=""
     )
     for field, capability in PROVIDER_FIELDS.items():
-        setattr(agent, field, await providers.choose(session, capability, getattr(data, field), field=field))
+        setattr(agent, field, await providers.choose_provider(session, capability, getattr(data, field), field=field))
     await _change(session, agent, data, outbound=outbound)
     await _check_voice(agent, voices)
     session.add(agent)
@@ -107,7 +107,7 @@ async def update_agent(
     *,
     keyring: KeyRing,
     outbound: OutboundClient,
-    voices: Voices,
+    voices: VoiceCatalog,
 ) -> Agent:
     """Change the given fields and publish the agent as a new version.
 
@@ -117,7 +117,9 @@ async def update_agent(
     given = data.model_fields_set
     for field in given & PROVIDER_FIELDS.keys():
         setattr(
-            agent, field, await providers.choose(session, PROVIDER_FIELDS[field], getattr(data, field), field=field)
+            agent,
+            field,
+            await providers.choose_provider(session, PROVIDER_FIELDS[field], getattr(data, field), field=field),
         )
     if "timezone" in given and data.timezone not in available_timezones():
         raise ValidationFailed.field("timezone", f"{data.timezone} is not an IANA time zone")
@@ -153,7 +155,13 @@ async def get_version(session: TenantSession, agent_id: UUID, number: int) -> Ag
 
 
 async def restore_version(
-    session: TenantSession, agent_id: UUID, number: int, *, keyring: KeyRing, outbound: OutboundClient, voices: Voices
+    session: TenantSession,
+    agent_id: UUID,
+    number: int,
+    *,
+    keyring: KeyRing,
+    outbound: OutboundClient,
+    voices: VoiceCatalog,
 ) -> Agent:
     """Publish the settings of an earlier version as a new version. Raises `NotFound` and what `update_agent` raises.
 
@@ -218,9 +226,9 @@ def _checked(tools: list[DeclaredTool], *, outbound: OutboundClient) -> list[dic
     return [tool.model_dump() for tool in tools]
 
 
-async def _check_voice(agent: Agent, voices: Voices) -> None:
+async def _check_voice(agent: Agent, voices: VoiceCatalog) -> None:
     voice = agent.tts_voice_id
-    if voice is not None and await voices.lacks(agent.organization_id, agent.tts_provider, voice):
+    if voice is not None and await voices.lacks_voice(agent.organization_id, agent.tts_provider, voice):
         raise ValidationFailed.field(
             "tts_voice_id", f"{agent.tts_provider} has no voice {voice}; `switchboard voices` lists its voices"
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from switchboard.foundation.web.schemas import parse_id
-from switchboard.plugin_sdk import BrowserPhone, ProviderError
+from switchboard.plugin_sdk import BrowserPhone, ProviderError, TelephonyProvider
 from switchboard.resources.browser_calls.service import PREFIX
 from switchboard.resources.calls.media.media_socket import AsgiMediaSocket, refuse_socket
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
@@ -48,7 +48,7 @@ async def browser_phone_socket(
     if organization_id is None:
         return await refuse_socket(send)
     try:
-        async with runtime.providers.telephony(organization_id, name) as carrier:
+        async with runtime.providers.use(organization_id, TelephonyProvider, name) as carrier:
             if not isinstance(carrier, BrowserPhone):
                 return await refuse_socket(send)
             await send({"type": "websocket.accept", "subprotocol": None, "headers": []})

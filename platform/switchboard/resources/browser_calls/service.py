@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from datetime import timedelta
 from uuid import UUID
 
-from switchboard.engine.providers.service import configured_names
+from switchboard.engine.providers.service import list_provider_names
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, ProviderFailed
@@ -36,8 +36,8 @@ async def create_browser_token(
 ) -> BrowserTokenOut:
     """Create a token of one of the organization's carriers. Raises `ProviderFailed`."""
     try:
-        async with runtime.providers.telephony(organization_id, carrier) as provider:
-            minted = await provider.browser_token(identity=identity, platform=platform)
+        async with runtime.providers.use(organization_id, TelephonyProvider, carrier) as provider:
+            minted = await provider.create_browser_token(identity=identity, platform=platform)
             connection = _connection(runtime.settings, organization_id, provider, minted)
     except ProviderError as error:
         raise ProviderFailed(error.message) from error
@@ -69,7 +69,7 @@ async def find_talk_carrier(runtime: Runtime, session: TenantSession, with_sdk: 
 
 async def _is_set_up(runtime: Runtime, organization_id: UUID, carrier: str) -> bool:
     try:
-        async with runtime.providers.telephony(organization_id, carrier) as provider:
+        async with runtime.providers.use(organization_id, TelephonyProvider, carrier) as provider:
             return provider.has_browser_calling
     except ProviderError:
         return False
@@ -78,8 +78,8 @@ async def _is_set_up(runtime: Runtime, organization_id: UUID, carrier: str) -> b
 async def _first(
     session: TenantSession, registry: Registry, suits: Callable[[type[Provider[ProviderSettings]]], bool]
 ) -> str | None:
-    for name in await configured_names(session, Capability.TELEPHONY):
-        kind = registry.provider(Capability.TELEPHONY, name)
+    for name in await list_provider_names(session, Capability.TELEPHONY):
+        kind = registry.find_provider_class(TelephonyProvider, name)
         if kind is not None and suits(kind):
             return name
     return None

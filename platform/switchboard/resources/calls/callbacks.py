@@ -10,12 +10,12 @@ from switchboard.foundation.database import TenantSession
 from switchboard.plugin_sdk import (
     CallAccepted,
     CallAnswered,
+    CalleeRinging,
     CallEnded,
-    CallRinging,
     MachineDetected,
     RecordingReady,
-    TargetGone,
-    TargetReady,
+    TransferTargetGone,
+    TransferTargetReady,
 )
 from switchboard.plugin_sdk.telephony import CallEvent, TransferEvent
 from switchboard.resources.calls import service as calls
@@ -58,13 +58,15 @@ async def apply_transfer_event(
         call = (
             await session.exec(calls.list_calls(session).where(col(Call.id) == call_id).with_for_update())
         ).one_or_none()
-        if call is not None and isinstance(event, TargetReady):
+        if call is not None and isinstance(event, TransferTargetReady):
             call.transfer_target = event.target_call_id
     abandoned = call is None or (is_over(call) and call.ended_reason != EndedReason.TRANSFERRED)
-    if abandoned and isinstance(event, TargetReady):
+    if abandoned and isinstance(event, TransferTargetReady):
         await hang_up_leg(runtime, organization_id, carrier, event.target_call_id)
     elif call is not None and call.holder is not None:
-        told = TransferTargetEvent(event.target_call_id, event.outcome if isinstance(event, TargetGone) else None)
+        told = TransferTargetEvent(
+            event.target_call_id, event.outcome if isinstance(event, TransferTargetGone) else None
+        )
         await send_live_message(runtime.redis, call.holder, LiveMessage(call_id=call.id, target=told))
 
 
@@ -74,13 +76,13 @@ def _is_unwanted(call: Call, carrier: str, event: CallEvent) -> bool:
     Told late of a call that nobody answered, the carrier is asked to end what is over, which is harmless.
     """
     given_up = is_over(call) and call.started_at is None
-    return (call.carrier != carrier or given_up) and isinstance(event, CallAccepted | CallRinging | CallAnswered)
+    return (call.carrier != carrier or given_up) and isinstance(event, CallAccepted | CalleeRinging | CallAnswered)
 
 
 async def _apply(session: TenantSession, call: Call, event: CallEvent) -> None:
     if isinstance(event, CallAccepted):
         mark_accepted(call)
-    elif isinstance(event, CallRinging):
+    elif isinstance(event, CalleeRinging):
         await mark_ringing(session, call)
     elif isinstance(event, CallAnswered):
         if event.answered_by != "unknown" or call.answered_by is None:

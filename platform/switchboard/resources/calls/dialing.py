@@ -6,11 +6,11 @@ from uuid import UUID
 import structlog
 
 from switchboard.engine.conversation.call import EndedReason
-from switchboard.engine.providers.service import configured_names
+from switchboard.engine.providers.service import list_provider_names
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.observability import metrics
-from switchboard.plugin_sdk import INVALID_NUMBER, CallOrder, OutcomeUnknown, ProviderError
+from switchboard.plugin_sdk import INVALID_NUMBER, OutboundCall, OutcomeUnknown, ProviderError, TelephonyProvider
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.agents import service as agents
 from switchboard.resources.calls import service as calls
@@ -42,7 +42,7 @@ async def place_with_carrier(runtime: Runtime, organization_id: UUID, call_id: U
         call.dialing_at, call.watch_at = now(), now() + CARRIER_TIMEOUT
         agent = await agents.find_agent(session, call.agent_id) if call.agent_id else None
         max_seconds = agent.max_call_duration_seconds if agent else RING_SECONDS
-        others = [name for name in await configured_names(session, Capability.TELEPHONY) if name != call.carrier]
+        others = [name for name in await list_provider_names(session, Capability.TELEPHONY) if name != call.carrier]
     error = await _ask(runtime, call, max_seconds)
     while error is not None and error.retryable and others:
         handed_on = await _hand_on(runtime, call, others.pop(0))
@@ -56,7 +56,7 @@ async def place_with_carrier(runtime: Runtime, organization_id: UUID, call_id: U
 async def _ask(runtime: Runtime, call: Call, max_seconds: int) -> ProviderError | None:
     """Ask the call's carrier for it; answers why it placed none."""
     try:
-        async with runtime.providers.telephony(call.organization_id, call.carrier) as carrier:
+        async with runtime.providers.use(call.organization_id, TelephonyProvider, call.carrier) as carrier:
             carrier_call_id = await carrier.place_call(_order(runtime, call, max_seconds))
     except OutcomeUnknown as error:
         logger.warning(
@@ -93,7 +93,7 @@ async def reconcile_placement(runtime: Runtime, organization_id: UUID, call_id: 
     async with runtime.database.tenant(organization_id) as session:
         call = await calls.get_call(session, call_id)
     try:
-        async with runtime.providers.telephony(organization_id, call.carrier) as carrier:
+        async with runtime.providers.use(organization_id, TelephonyProvider, call.carrier) as carrier:
             found = await carrier.find_call(str(call_id))
     except ProviderError as error:
         logger.warning("carrier cannot say whether a call exists", call_id=str(call_id), reason=error.message)
@@ -126,8 +126,8 @@ def map_error_code(error_code: str | None) -> EndedReason | None:
     return EndedReason.INVALID_NUMBER if error_code == INVALID_NUMBER else None
 
 
-def _order(runtime: Runtime, call: Call, max_duration_seconds: int) -> CallOrder:
-    return CallOrder(
+def _order(runtime: Runtime, call: Call, max_duration_seconds: int) -> OutboundCall:
+    return OutboundCall(
         reference=str(call.id),
         from_number=call.from_number,
         to_number=call.to_number,
@@ -156,7 +156,7 @@ async def hang_up(runtime: Runtime, call: Call) -> None:
 async def hang_up_leg(runtime: Runtime, organization_id: UUID, carrier: str, carrier_call_id: str) -> None:
     """End what a carrier knows by this id, as far as that can be done."""
     try:
-        async with runtime.providers.telephony(organization_id, carrier) as provider:
+        async with runtime.providers.use(organization_id, TelephonyProvider, carrier) as provider:
             await provider.hang_up(carrier_call_id)
     except ProviderError as error:
         logger.warning(

@@ -19,11 +19,11 @@ from switchboard.plugin_sdk import (
     InvalidCallback,
     ProviderError,
     ProviderSettings,
-    TargetGone,
-    TargetReady,
     TelephonyProvider,
-    TextReceived,
-    TextStatus,
+    TextMessageReceived,
+    TextMessageStatus,
+    TransferTargetGone,
+    TransferTargetReady,
 )
 from switchboard.resources.calls import browser as browser_calls
 from switchboard.resources.calls import callbacks as call_callbacks
@@ -76,7 +76,7 @@ async def _receive(carrier: str, organization_id: UUID | None, path: str, subjec
         body=await request.get_data(as_text=False, cache=False, parse_form_data=False),
     )
     try:
-        async with runtime.providers.telephony(organization_id, carrier) as provider:
+        async with runtime.providers.use(organization_id, TelephonyProvider, carrier) as provider:
             return _response(await _translate(runtime, organization_id, provider, callback, subject_id))
     except InvalidCallback as error:
         logger.warning("callback refused", carrier=carrier, reason=str(error))
@@ -114,11 +114,11 @@ async def _apply(
     """Apply an event. `subject_id` is the call or message in the callback's address; the event may concern another
     one.
     """
-    if isinstance(event, TextReceived):
+    if isinstance(event, TextMessageReceived):
         await inbound_texts.receive_message(runtime, organization_id, carrier, event)
-    elif isinstance(event, TextStatus):
+    elif isinstance(event, TextMessageStatus):
         await text_callbacks.apply_message_event(runtime, organization_id, carrier, event, message_id=subject_id)
-    elif isinstance(event, TargetReady | TargetGone):
+    elif isinstance(event, TransferTargetReady | TransferTargetGone):
         await call_callbacks.apply_transfer_event(runtime, organization_id, carrier, event, call_id=subject_id)
     elif not isinstance(event, IncomingCall):
         await call_callbacks.apply_call_event(runtime, organization_id, carrier, event, call_id=subject_id)

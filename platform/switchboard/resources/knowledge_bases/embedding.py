@@ -6,7 +6,7 @@ from typing import Literal
 from uuid import UUID
 
 from switchboard.foundation.database import new_id
-from switchboard.plugin_sdk import ModelUsage, ProviderError
+from switchboard.plugin_sdk import EmbeddingProvider, ModelUsage, ProviderError
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_embedding_cost
 from switchboard.resources.identity.service import get_policy
@@ -58,7 +58,7 @@ async def embed_texts(
 
     Raises `ProviderError`, also if the provider returns vectors of another model.
     """
-    async with runtime.providers.embedding(organization_id, model.provider if model else None) as provider:
+    async with runtime.providers.use(organization_id, EmbeddingProvider, model.provider if model else None) as provider:
         answered = await provider.embed(texts, purpose=purpose, model=model.name if model else None)
         made_by = EmbeddingModel(provider.name, answered.model, len(answered.vectors[0]))
     if model is not None and made_by != model:

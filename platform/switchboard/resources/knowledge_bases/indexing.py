@@ -13,7 +13,7 @@ from sqlmodel import col, select
 
 from switchboard.foundation.database import now
 from switchboard.foundation.web.errors import NotFound
-from switchboard.plugin_sdk import Chunk, ProviderError
+from switchboard.plugin_sdk import Chunk, ProviderError, VectorStore
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.knowledge_bases.chunking import split_passages
 from switchboard.resources.knowledge_bases.embedding import (
@@ -113,7 +113,7 @@ async def index_document(
         await _go_on(runtime, organization_id, document_id)
     if model is None:
         raise ProviderError("the document has no text", retryable=False)
-    async with runtime.providers.vector_store(organization_id) as store:
+    async with runtime.providers.use(organization_id, VectorStore) as store:
         await store.put(organization_id, model.label, chunks)
     return IndexedDocument(base_id, model, len(chunks))
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sqlmodel import col
 
-from switchboard.plugin_sdk import ChunkMatch, ModelUsage
+from switchboard.plugin_sdk import ChunkMatch, ModelUsage, VectorStore
 from switchboard.resources.billing import ledger
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.knowledge_bases.embedding import (
@@ -115,7 +115,7 @@ def _by_model(bases: Sequence[KnowledgeBase]) -> dict[EmbeddingModel, list[UUID]
 async def _matches(runtime: Runtime, organization_id: UUID, question: _Question, *, limit: int) -> list[ChunkMatch]:
     label, vector = question.embedded.model.label, question.embedded.vectors[0]
     bases = None if question.everywhere else question.bases
-    async with runtime.providers.vector_store(organization_id) as store:
+    async with runtime.providers.use(organization_id, VectorStore) as store:
         found = await store.search(
             organization_id, label, text=question.text, vector=vector, knowledge_base_ids=bases, limit=limit
         )

@@ -8,7 +8,7 @@ from sqlalchemy import update
 from sqlmodel import col, delete, select
 
 from switchboard.foundation.database import now
-from switchboard.plugin_sdk import ProviderError
+from switchboard.plugin_sdk import ProviderError, VectorStore
 from switchboard.resources.knowledge_bases import indexing
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.knowledge_bases.embedding import get_embedding_model
@@ -73,7 +73,7 @@ async def maintain_due_vectors(runtime: Runtime, organization_id: UUID) -> None:
             return
         claimed = row.due_at = now() + UPKEEP_LEASE
     try:
-        async with runtime.providers.vector_store(organization_id) as store:
+        async with runtime.providers.use(organization_id, VectorStore) as store:
             await store.maintain(organization_id)
     except ProviderError as error:
         logger.warning("vectors could not be compacted, will be retried", reason=error.message)
@@ -84,7 +84,7 @@ async def maintain_due_vectors(runtime: Runtime, organization_id: UUID) -> None:
 
 
 async def _delete(runtime: Runtime, deletion: VectorDeletion) -> None:
-    async with runtime.providers.vector_store(deletion.organization_id) as store:
+    async with runtime.providers.use(deletion.organization_id, VectorStore) as store:
         if deletion.document_id is not None:
             await store.delete_document(deletion.organization_id, deletion.document_id)
         else:

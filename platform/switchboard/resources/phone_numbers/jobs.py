@@ -3,7 +3,7 @@
 import structlog
 
 from switchboard.foundation.web.errors import ProviderFailed
-from switchboard.plugin_sdk import ProviderError
+from switchboard.plugin_sdk import ProviderError, TelephonyProvider
 from switchboard.resources.phone_numbers import purchases, rent, system_queries
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.runtime import Runtime
@@ -36,7 +36,7 @@ async def release_numbers(runtime: Runtime) -> None:
             if number.status != "pending_release":
                 continue
             try:
-                async with runtime.providers.telephony(organization_id, number.carrier) as carrier:
+                async with runtime.providers.use(organization_id, TelephonyProvider, number.carrier) as carrier:
                     await carrier.release_number(number.carrier_number_id or "")
             except ProviderError as error:
                 logger.warning("release refused, will be retried", number_id=str(number_id), reason=error.message)

@@ -9,7 +9,7 @@ import structlog
 
 from switchboard.engine.providers import service as providers
 from switchboard.foundation.web.errors import ProviderFailed
-from switchboard.plugin_sdk import AvailableNumber, CallbackUrls, ProviderError
+from switchboard.plugin_sdk import AvailableNumber, CallbackUrls, ProviderError, TelephonyProvider
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
@@ -32,7 +32,7 @@ async def search_available_numbers(
     message.
     """
     try:
-        async with runtime.providers.telephony(organization_id) as carrier:
+        async with runtime.providers.use(organization_id, TelephonyProvider) as carrier:
             return await carrier.search_numbers(country=data.country, area_code=data.area_code, limit=SEARCH_LIMIT)
     except ProviderError as error:
         raise ProviderFailed(error.message) from error
@@ -41,7 +41,7 @@ async def search_available_numbers(
 async def buy_number(runtime: Runtime, organization_id: UUID, data: PhoneNumberBuy) -> PhoneNumber:
     """Buy a phone number. Raises `ValidationFailed`, `Conflict`, and `ProviderFailed` with the carrier's message."""
     async with runtime.database.tenant(organization_id) as session:
-        carrier = await providers.choose(session, Capability.TELEPHONY, None, field="phone_number")
+        carrier = await providers.choose_provider(session, Capability.TELEPHONY, None, field="phone_number")
         number = await numbers.begin_purchase(session, data, carrier=carrier)
     return await ask_carrier(runtime, organization_id, number)
 
@@ -49,7 +49,7 @@ async def buy_number(runtime: Runtime, organization_id: UUID, data: PhoneNumberB
 async def ask_carrier(runtime: Runtime, organization_id: UUID, number: PhoneNumber) -> PhoneNumber:
     """Ask the carrier for a number whose purchase has begun; safe to repeat. Raises `ProviderFailed`."""
     try:
-        async with runtime.providers.telephony(organization_id, number.carrier) as carrier:
+        async with runtime.providers.use(organization_id, TelephonyProvider, number.carrier) as carrier:
             bought = await carrier.buy_number(
                 number.phone_number, build_callback_urls(runtime, organization_id, number.carrier)
             )

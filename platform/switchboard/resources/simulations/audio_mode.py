@@ -2,7 +2,7 @@
 
 import json
 
-from switchboard.plugin_sdk import CallProgress, SimulatedCall, SimulatedCarrier, SpokenLine
+from switchboard.plugin_sdk import CallProgress, SimulatedCall, SimulatedCarrier, SpokenLine, TelephonyProvider
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.after.settlement import wait_until_settled
@@ -57,7 +57,7 @@ async def _ring(
         if progress.line is not None:
             played.add("user", simulation.lines[progress.line - 1])
 
-    async with runtime.providers.telephony(simulation.organization_id, number.carrier) as carrier:
+    async with runtime.providers.use(simulation.organization_id, TelephonyProvider, number.carrier) as carrier:
         if not isinstance(carrier, SimulatedCarrier):
             raise SimulationError(f"{number.carrier} is a real carrier: it cannot simulate callers")
         return await carrier.simulate_call(

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from switchboard.engine.providers.conversation import agent_model
+from switchboard.engine.providers.conversation import open_agent_model
 from switchboard.foundation.events.catalog import SimulationCriterion
 from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, TextDelta
 from switchboard.resources.agents.models import Agent
@@ -127,7 +127,7 @@ async def _asked(runtime: Runtime, agent: Agent, assertion: Judged, played: Simu
         temperature=0.0,
         response_schema=Verdict.model_json_schema(),
     )
-    async with agent_model(runtime.database, runtime.providers, agent.organization_id, agent) as model:
+    async with open_agent_model(runtime.database, runtime.providers, agent.organization_id, agent) as model:
         events = [event async for event in model.chat(request)]
     text = "".join(event.text for event in events if isinstance(event, TextDelta))
     played.models.extend(event for event in events if isinstance(event, ModelUsage))

@@ -8,8 +8,8 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState, NotFound
-from switchboard.plugin_sdk import SimulatedCarrier
-from switchboard.plugin_sdk.registry import Capability, Registry
+from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.billing import ledger
 from switchboard.resources.phone_numbers import service as numbers
@@ -84,7 +84,7 @@ async def find_simulated_number(session: TenantSession, registry: Registry, agen
         col(PhoneNumber.inbound_agent_id) == agent_id, col(PhoneNumber.status) == "active"
     )
     for number in (await session.exec(rows.order_by(col(PhoneNumber.created_at)))).all():
-        carrier = registry.provider(Capability.TELEPHONY, number.carrier)
+        carrier = registry.find_provider_class(TelephonyProvider, number.carrier)
         if carrier is not None and issubclass(carrier, SimulatedCarrier):
             return number
     return None

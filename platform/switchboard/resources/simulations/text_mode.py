@@ -4,7 +4,7 @@ from switchboard.engine.conversation.call import Tool
 from switchboard.engine.conversation.knowledge import Knowledge, retrieve_passages
 from switchboard.engine.conversation.response_generator import fill_placeholders
 from switchboard.engine.conversation.text_response import TextResponder
-from switchboard.engine.providers.conversation import agent_model
+from switchboard.engine.providers.conversation import open_agent_model
 from switchboard.plugin_sdk import LLMProvider, Message, ProviderSettings, ToolContext
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.tools import build_declared_tools
@@ -27,7 +27,7 @@ async def run_text_conversation(
     context = ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED)
     others: list[Tool] = [*(tool() for tool in runtime.registry.tools), *await build_declared_tools(runtime, agent)]
     tools = RecordedTools(played, context, knowledge, others)
-    async with agent_model(runtime.database, runtime.providers, simulation.organization_id, agent) as llm:
+    async with open_agent_model(runtime.database, runtime.providers, simulation.organization_id, agent) as llm:
         caller = (
             ScriptedCaller(simulation.lines)
             if simulation.lines

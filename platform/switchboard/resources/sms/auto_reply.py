@@ -23,7 +23,7 @@ from switchboard.engine.conversation.response_generator import SENTENCE_END, fil
 from switchboard.engine.conversation.text_response import TextResponder
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.tools import OptOut
-from switchboard.engine.providers.conversation import agent_model
+from switchboard.engine.providers.conversation import open_agent_model
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.events.triggers import act_at_depth
 from switchboard.foundation.jobs import wake
@@ -93,7 +93,7 @@ async def answer_conversation(runtime: Runtime, organization_id: UUID, conversat
     try:
         async with (
             asyncio.timeout(THINKING_SECONDS),
-            agent_model(runtime.database, runtime.providers, organization_id, claim.agent) as model,
+            open_agent_model(runtime.database, runtime.providers, organization_id, claim.agent) as model,
         ):
             while not await _conclude(runtime, claim, await _think(runtime, claim, model)):
                 logger.debug("messages arrived while the agent was answering", conversation_id=str(conversation_id))

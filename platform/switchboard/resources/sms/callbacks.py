@@ -8,7 +8,7 @@ import structlog
 from sqlmodel import col
 
 from switchboard.foundation.database import TenantSession
-from switchboard.plugin_sdk import TextStatus
+from switchboard.plugin_sdk import TextMessageStatus
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsMessage
 from switchboard.resources.sms.sender import record_carrier_opt_out
@@ -19,7 +19,7 @@ logger = structlog.get_logger()
 
 
 async def apply_message_event(
-    runtime: Runtime, organization_id: UUID, carrier: str, told: TextStatus, *, message_id: UUID | None
+    runtime: Runtime, organization_id: UUID, carrier: str, told: TextMessageStatus, *, message_id: UUID | None
 ) -> None:
     """Apply one event. `message_id` is the id in the callback's address, if it has one."""
     async with runtime.database.tenant(organization_id) as session:

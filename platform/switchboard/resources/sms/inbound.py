@@ -14,7 +14,7 @@ from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.events.triggers import act_at_depth
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.logs import masked_number
-from switchboard.plugin_sdk import TextReceived
+from switchboard.plugin_sdk import TextMessageReceived
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.auto_reply import schedule_answer
@@ -28,7 +28,7 @@ logger = structlog.get_logger()
 CARRIER_DELAY = timedelta(hours=1)
 
 
-async def receive_message(runtime: Runtime, organization_id: UUID, carrier: str, incoming: TextReceived) -> None:
+async def receive_message(runtime: Runtime, organization_id: UUID, carrier: str, incoming: TextMessageReceived) -> None:
     """Receive a message; a repeated callback changes nothing. A message to a number that is not the organization's
     is logged and dropped.
     """
@@ -65,7 +65,7 @@ async def _is_known(session: TenantSession, carrier: str, carrier_text_id: str) 
     return (await session.exec(rows)).one_or_none() is not None
 
 
-async def _cause_depth(session: TenantSession, incoming: TextReceived) -> int:
+async def _cause_depth(session: TenantSession, incoming: TextMessageReceived) -> int:
     """Continue the automation depth of a message from one of our own numbers, so that automations cannot loop over
     the carrier.
     """
@@ -81,7 +81,7 @@ async def _cause_depth(session: TenantSession, incoming: TextReceived) -> int:
     return sent.cause_depth if sent else 0
 
 
-def _message(conversation: SmsConversation, carrier: str, incoming: TextReceived) -> SmsMessage:
+def _message(conversation: SmsConversation, carrier: str, incoming: TextMessageReceived) -> SmsMessage:
     body = incoming.body.replace("\0", "")  # PostgreSQL stores no NUL
     return SmsMessage(
         id=new_id(),

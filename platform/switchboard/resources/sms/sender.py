@@ -10,7 +10,14 @@ import structlog
 from sqlmodel import col
 
 from switchboard.foundation.database import TenantSession, now
-from switchboard.plugin_sdk import CallbackUrls, OutcomeUnknown, ProviderError, RecipientOptedOut, TextOrder
+from switchboard.plugin_sdk import (
+    CallbackUrls,
+    OutboundTextMessage,
+    OutcomeUnknown,
+    ProviderError,
+    TelephonyProvider,
+    UnsubscribedRecipient,
+)
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.keywords import obey_keyword
@@ -40,7 +47,7 @@ async def send_queued_message(runtime: Runtime, organization_id: UUID, message_i
         message.watch_at = now() + CARRIER_PATIENCE
     try:
         carrier_text_id = await _ask(runtime, message)
-    except RecipientOptedOut as error:
+    except UnsubscribedRecipient as error:
         await _settle(runtime, message, error=error.message)
         await record_carrier_opt_out(runtime, message)
     except (OutcomeUnknown, TimeoutError):
@@ -80,15 +87,15 @@ async def record_carrier_opt_out(runtime: Runtime, message: SmsMessage) -> None:
 async def _ask(runtime: Runtime, message: SmsMessage) -> str:
     async with (
         asyncio.timeout(CARRIER_SECONDS),
-        runtime.providers.telephony(message.organization_id, message.carrier) as carrier,
+        runtime.providers.use(message.organization_id, TelephonyProvider, message.carrier) as carrier,
     ):
-        if not carrier.capabilities.texts:
+        if not carrier.capabilities.text_messages:
             raise ProviderError(f"{carrier.title} cannot send text messages", retryable=False)
         base = f"{runtime.settings.base_url}/carriers/{message.carrier}/{message.organization_id}/texts/{message.id}"
-        order = TextOrder(
+        order = OutboundTextMessage(
             str(message.id), message.from_number, message.to_number, message.body, CallbackUrls(events=base)
         )
-        return await carrier.send_text(order)
+        return await carrier.send_text_message(order)
 
 
 async def _settle(

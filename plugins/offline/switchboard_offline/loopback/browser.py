@@ -8,13 +8,13 @@ from collections import deque
 from typing import Final, Literal, TypeAlias
 
 import msgspec
-from switchboard.plugin_sdk import BrowserSocket, CallbackUrls, Frame
+from switchboard.plugin_sdk import BrowserSocket, CallbackUrls, Frame, transcode_audio
 
-from switchboard_offline.loopback.callbacks import Calling
+from switchboard_offline.loopback.callbacks import IncomingCallNotice
 from switchboard_offline.loopback.caller import Caller
 from switchboard_offline.loopback.exchange import Exchange
-from switchboard_offline.loopback.g711 import SILENCE, decode, encode, frames
-from switchboard_offline.loopback.leg import Leg
+from switchboard_offline.loopback.frames import SILENT_FRAME, split_frames
+from switchboard_offline.loopback.leg import LoopbackLeg
 from switchboard_offline.loopback.persons import Directory, Person
 from switchboard_offline.loopback.phone import Phone
 
@@ -29,7 +29,7 @@ MOST_WAITING: Final = 50
 MOST_BYTES: Final = 16_000
 
 
-class Dial(msgspec.Struct, frozen=True, tag_field="event", tag="dial"):
+class DialMessage(msgspec.Struct, frozen=True, tag_field="event", tag="dial"):
     """The first message."""
 
     token: str
@@ -37,39 +37,39 @@ class Dial(msgspec.Struct, frozen=True, tag_field="event", tag="dial"):
     from_number: str = ""
 
 
-class Press(msgspec.Struct, frozen=True, tag_field="event", tag="digit"):
+class DigitMessage(msgspec.Struct, frozen=True, tag_field="event", tag="digit"):
     """A key was pressed."""
 
     digit: Literal["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "*", "#"]
 
 
-class HangUp(msgspec.Struct, frozen=True, tag_field="event", tag="hang_up"):
+class HangUpMessage(msgspec.Struct, frozen=True, tag_field="event", tag="hang_up"):
     """The browser ends the call."""
 
 
-class Connected(msgspec.Struct, frozen=True, tag_field="event", tag="connected"):
+class ConnectedMessage(msgspec.Struct, frozen=True, tag_field="event", tag="connected"):
     """The call was answered; its id at the carrier."""
 
     call_id: str
 
 
-class Ended(msgspec.Struct, frozen=True, tag_field="event", tag="ended"):
+class EndedMessage(msgspec.Struct, frozen=True, tag_field="event", tag="ended"):
     """The last message; why the call was not answered, or broke."""
 
     message: str | None = None
 
 
-Asked: TypeAlias = Dial | Press | HangUp
-_asked: Final[msgspec.json.Decoder[Asked]] = msgspec.json.Decoder(Asked)
+BrowserMessage: TypeAlias = DialMessage | DigitMessage | HangUpMessage
+_asked: Final[msgspec.json.Decoder[BrowserMessage]] = msgspec.json.Decoder(BrowserMessage)
 
 
-def mint(secret: str, identity: str) -> str:
+def create_token(secret: str, identity: str) -> str:
     """A token for an hour: when it ends, for whom, and the proof that we said so."""
     claims = f"{int(time.time()) + TOKEN_SECONDS}.{identity}"
     return f"{claims}.{_proof(secret, claims)}"
 
 
-def identity_of(secret: str, token: str) -> str | None:
+def verify_token(secret: str, token: str) -> str | None:
     """Whom a token is for, None for one that is not ours or too old."""
     claims, _, proof = token.rpartition(".")
     if not hmac.compare_digest(proof.encode(), _proof(secret, claims).encode()):
@@ -82,40 +82,41 @@ def _proof(secret: str, claims: str) -> str:
     return hmac.new(secret.encode(), f"browser.{claims}".encode(errors="backslashreplace"), hashlib.sha256).hexdigest()
 
 
-async def serve(exchange: Exchange, secret: str, socket: BrowserSocket, callbacks: CallbackUrls) -> None:
+async def serve_browser_call(exchange: Exchange, secret: str, socket: BrowserSocket, callbacks: CallbackUrls) -> None:
     """Hold one browser's call, from what it dials to its end."""
     dial = await _dialled(socket)
-    identity = identity_of(secret, dial.token) if dial is not None else None
+    identity = verify_token(secret, dial.token) if dial is not None else None
     if dial is None or identity is None:
-        await _tell(socket, Ended("The first message must dial, with a valid token."))
+        await _tell(socket, EndedMessage("The first message must dial, with a valid token."))
         return
     leg = await exchange.add(callbacks.events)
     caller = BrowserCaller(exchange.directory, socket)
-    announced = Calling(leg.call_id, dial.from_number, dial.to_number, identity)
+    announced = IncomingCallNotice(leg.call_id, dial.from_number, dial.to_number, identity)
     await exchange.run(leg, lambda leg: caller.ring(leg, exchange.post, callbacks.events, announced))
     await _tell(
-        socket, Ended(leg.fault if caller.answered else caller.refused or leg.fault or "The call was not answered.")
+        socket,
+        EndedMessage(leg.fault if caller.answered else caller.refused or leg.fault or "The call was not answered."),
     )
 
 
-async def _dialled(socket: BrowserSocket) -> Dial | None:
+async def _dialled(socket: BrowserSocket) -> DialMessage | None:
     try:
         async with asyncio.timeout(DIAL_SECONDS):
             message = await socket.receive()
     except TimeoutError:
         return None
     asked = _read(message) if isinstance(message, str) else None
-    return asked if isinstance(asked, Dial) else None
+    return asked if isinstance(asked, DialMessage) else None
 
 
-def _read(message: str) -> Asked | None:
+def _read(message: str) -> BrowserMessage | None:
     try:
         return _asked.decode(message)
     except (msgspec.MsgspecError, UnicodeError):
         return None
 
 
-async def _tell(socket: BrowserSocket, told: Connected | Ended) -> None:
+async def _tell(socket: BrowserSocket, told: ConnectedMessage | EndedMessage) -> None:
     try:
         await socket.send(msgspec.json.encode(told).decode())
     except ConnectionError:
@@ -131,10 +132,10 @@ class BrowserCaller(Caller):
         self._heard: deque[bytes] = deque(maxlen=MOST_WAITING)
         self._news = asyncio.Event()
 
-    def person(self, leg: Leg) -> Person:
+    def person(self, leg: LoopbackLeg) -> Person:
         async def talk(phone: Phone) -> None:
             phone.on_heard = self._hear
-            await _tell(self._socket, Connected(leg.call_id))
+            await _tell(self._socket, ConnectedMessage(leg.call_id))
             tasks = [asyncio.create_task(self._receive(phone)), asyncio.create_task(self._send())]
             try:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -155,9 +156,9 @@ class BrowserCaller(Caller):
                 self._speak(phone, message)
                 continue
             asked = _read(message)
-            if isinstance(asked, HangUp):
+            if isinstance(asked, HangUpMessage):
                 return
-            if isinstance(asked, Press):
+            if isinstance(asked, DigitMessage):
                 phone.press(asked.digit)
 
     async def _next(self) -> Frame | None:
@@ -171,12 +172,12 @@ class BrowserCaller(Caller):
         """What comes in a burst after a stall is dropped: it would stay late for good."""
         if len(pcm) % 2 or len(pcm) > MOST_BYTES or phone.unsaid > MOST_LATE:
             return
-        cushion = [] if phone.unsaid else [SILENCE] * CUSHION
-        phone.add([*cushion, *frames(encode(pcm))])
+        cushion = [] if phone.unsaid else [SILENT_FRAME] * CUSHION
+        phone.add([*cushion, *split_frames(transcode_audio(pcm, "pcm16", "mulaw"))])
 
     async def _send(self) -> None:
         while True:
             await self._news.wait()
             self._news.clear()
             while self._heard:
-                await self._socket.send(decode(self._heard.popleft()))
+                await self._socket.send(transcode_audio(self._heard.popleft(), "mulaw", "pcm16"))

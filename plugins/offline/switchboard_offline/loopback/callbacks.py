@@ -9,8 +9,8 @@ import msgspec
 from switchboard.plugin_sdk import (
     BrowserCall,
     CallAnswered,
+    CalleeRinging,
     CallEnded,
-    CallRinging,
     CarrierEvent,
     CarrierReply,
     ConnectMedia,
@@ -19,10 +19,10 @@ from switchboard.plugin_sdk import (
     Instruction,
     InvalidCallback,
     MachineDetected,
-    TargetGone,
-    TargetReady,
-    TextReceived,
-    TextStatus,
+    TextMessageReceived,
+    TextMessageStatus,
+    TransferTargetGone,
+    TransferTargetReady,
 )
 from switchboard.plugin_sdk.telephony import AnsweredBy, CallOutcome
 
@@ -32,7 +32,7 @@ RETRY_SECONDS: Final = (0.2, 1.0, 3.0)
 ANSWER_SECONDS: Final = 10.0
 
 
-class Calling(msgspec.Struct, frozen=True, tag_field="type", tag="incoming"):
+class IncomingCallNotice(msgspec.Struct, frozen=True, tag_field="type", tag="incoming"):
     call_id: str
     from_number: str
     to_number: str
@@ -40,20 +40,20 @@ class Calling(msgspec.Struct, frozen=True, tag_field="type", tag="incoming"):
     """Whose token a browser called with; None where a telephone did."""
 
 
-class Ringing(msgspec.Struct, frozen=True, tag_field="type", tag="ringing"):
+class RingingNotice(msgspec.Struct, frozen=True, tag_field="type", tag="ringing"):
     call_id: str
 
 
-class Answered(msgspec.Struct, frozen=True, tag_field="type", tag="answered"):
+class AnsweredNotice(msgspec.Struct, frozen=True, tag_field="type", tag="answered"):
     call_id: str
     answered_by: AnsweredBy
 
 
-class Beeped(msgspec.Struct, frozen=True, tag_field="type", tag="beep"):
+class BeepNotice(msgspec.Struct, frozen=True, tag_field="type", tag="beep"):
     call_id: str
 
 
-class Ended(msgspec.Struct, frozen=True, tag_field="type", tag="ended"):
+class CallEndedNotice(msgspec.Struct, frozen=True, tag_field="type", tag="ended"):
     call_id: str
     outcome: CallOutcome
     duration_seconds: int = 0
@@ -61,13 +61,13 @@ class Ended(msgspec.Struct, frozen=True, tag_field="type", tag="ended"):
     error_code: str | None = None
 
 
-class Introduced(msgspec.Struct, frozen=True, tag_field="type", tag="introduced"):
+class TargetReadyNotice(msgspec.Struct, frozen=True, tag_field="type", tag="introduced"):
     """Who was called for a transfer has heard why."""
 
     call_id: str
 
 
-class Left(msgspec.Struct, frozen=True, tag_field="type", tag="left"):
+class TargetGoneNotice(msgspec.Struct, frozen=True, tag_field="type", tag="left"):
     """Who was called for a transfer is not there (any more)."""
 
     call_id: str
@@ -75,111 +75,127 @@ class Left(msgspec.Struct, frozen=True, tag_field="type", tag="left"):
     error_code: str | None = None
 
 
-class TextCame(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
+class InboundTextNotice(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
     text_id: str
     from_number: str
     to_number: str
     body: str
 
 
-class TextWent(msgspec.Struct, frozen=True, tag_field="type", tag="text_status"):
+class TextStatusNotice(msgspec.Struct, frozen=True, tag_field="type", tag="text_status"):
     text_id: str
     status: Literal["sent", "delivered", "undelivered"]
     error_message: str | None = None
     error_code: str | None = None
 
 
-Told: TypeAlias = Calling | Ringing | Answered | Beeped | Ended | Introduced | Left | TextCame | TextWent
+Notice: TypeAlias = (
+    IncomingCallNotice
+    | RingingNotice
+    | AnsweredNotice
+    | BeepNotice
+    | CallEndedNotice
+    | TargetReadyNotice
+    | TargetGoneNotice
+    | InboundTextNotice
+    | TextStatusNotice
+)
 
 
-class Connect(msgspec.Struct, frozen=True, tag_field="action", tag="connect"):
+class ConnectReply(msgspec.Struct, frozen=True, tag_field="action", tag="connect"):
     media_url: str
 
 
-class Forward(msgspec.Struct, frozen=True, tag_field="action", tag="forward"):
+class ForwardReply(msgspec.Struct, frozen=True, tag_field="action", tag="forward"):
     to_number: str
     caller_id: str
 
 
-class Reject(msgspec.Struct, frozen=True, tag_field="action", tag="reject"):
+class RejectReply(msgspec.Struct, frozen=True, tag_field="action", tag="reject"):
     reason: Literal["rejected", "busy"]
 
 
-Answer: TypeAlias = Connect | Forward | Reject
+Reply: TypeAlias = ConnectReply | ForwardReply | RejectReply
 
-_told: Final[msgspec.json.Decoder[Told]] = msgspec.json.Decoder(Told)
-_answer: Final[msgspec.json.Decoder[Answer]] = msgspec.json.Decoder(Answer)
-_PATHS: Final = {Calling: "call", TextCame: "text", TextWent: "text"}
+_told: Final[msgspec.json.Decoder[Notice]] = msgspec.json.Decoder(Notice)
+_answer: Final[msgspec.json.Decoder[Reply]] = msgspec.json.Decoder(Reply)
+_PATHS: Final = {IncomingCallNotice: "call", InboundTextNotice: "text", TextStatusNotice: "text"}
 
 
-def read_answer(body: bytes) -> Answer:
+def read_reply(body: bytes) -> Reply:
     """What is to become of an incoming call. Raises `ValueError`."""
     return _answer.decode(body)
 
 
-def reply(instruction: Instruction) -> CarrierReply:
+def write_reply(instruction: Instruction) -> CarrierReply:
     """An instruction as the answer to the callback that announced the call."""
-    answer: Answer
+    answer: Reply
     match instruction:
         case ConnectMedia(media_url):
-            answer = Connect(media_url)
+            answer = ConnectReply(media_url)
         case ForwardCall(to_number, caller_id):
-            answer = Forward(to_number, caller_id)
+            answer = ForwardReply(to_number, caller_id)
         case _:
-            answer = Reject(instruction.reason)
+            answer = RejectReply(instruction.reason)
     return CarrierReply(msgspec.json.encode(answer), "application/json")
 
 
-def translate(body: bytes) -> CarrierEvent:
+def translate_notice(body: bytes) -> CarrierEvent:
     """A verified callback as an event. Raises `InvalidCallback`."""
     try:
         told = _told.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise InvalidCallback("the callback is not one of the loopback carrier's") from None
-    if isinstance(told, TextCame | TextWent):
+    if isinstance(told, InboundTextNotice | TextStatusNotice):
         return _text_event(told)
-    return _transfer_event(told) if isinstance(told, Introduced | Left) else _call_event(told)
+    return _transfer_event(told) if isinstance(told, TargetReadyNotice | TargetGoneNotice) else _call_event(told)
 
 
-def _transfer_event(told: Introduced | Left) -> CarrierEvent:
-    return TargetReady(told.call_id) if isinstance(told, Introduced) else TargetGone(told.call_id, told.outcome)
+def _transfer_event(told: TargetReadyNotice | TargetGoneNotice) -> CarrierEvent:
+    return (
+        TransferTargetReady(told.call_id)
+        if isinstance(told, TargetReadyNotice)
+        else TransferTargetGone(told.call_id, told.outcome)
+    )
 
 
-def _call_event(told: Calling | Ringing | Answered | Beeped | Ended) -> CarrierEvent:
+def _call_event(
+    told: IncomingCallNotice | RingingNotice | AnsweredNotice | BeepNotice | CallEndedNotice,
+) -> CarrierEvent:
     match told:
-        case Calling(identity=str(identity)):
+        case IncomingCallNotice(identity=str(identity)):
             return BrowserCall(told.call_id, told.from_number, told.to_number, identity)
-        case Calling():
+        case IncomingCallNotice():
             return IncomingCall(told.call_id, told.from_number, told.to_number)
-        case Ringing():
-            return CallRinging(told.call_id)
-        case Answered():
+        case RingingNotice():
+            return CalleeRinging(told.call_id)
+        case AnsweredNotice():
             return CallAnswered(told.call_id, told.answered_by)
-        case Beeped():
+        case BeepNotice():
             return MachineDetected(told.call_id, beep=True)
-        case Ended():
+        case CallEndedNotice():
             return CallEnded(told.call_id, told.outcome, told.duration_seconds, told.error_message, told.error_code)
 
 
-def _text_event(told: TextCame | TextWent) -> CarrierEvent:
-    if isinstance(told, TextCame):
-        return TextReceived(told.text_id, told.from_number, told.to_number, told.body)
-    return TextStatus(told.text_id, told.status, told.error_message, told.error_code)
+def _text_event(told: InboundTextNotice | TextStatusNotice) -> CarrierEvent:
+    if isinstance(told, InboundTextNotice):
+        return TextMessageReceived(told.text_id, told.from_number, told.to_number, told.body)
+    return TextMessageStatus(told.text_id, told.status, told.error_message, told.error_code)
 
 
-class Undelivered(Exception):
+class NoticeUndelivered(Exception):
     """The platform did not take a callback."""
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class NoticeSender:
     """Delivers callbacks, again for a while where the platform fails or does not answer; once only after `closing` is set."""
 
     http: aiohttp.ClientSession
     secret: str
     closing: asyncio.Event
 
-    async def deliver(self, events_url: str, told: Told) -> bytes:
+    async def deliver(self, events_url: str, told: Notice) -> bytes:
         """Answers the platform's reply. Raises `Undelivered` when it refuses, or when patience ends."""
         url = f"{events_url}/{_PATHS.get(type(told), 'status')}"
         body = msgspec.json.encode(told)
@@ -197,11 +213,14 @@ class Post:
             reason = f"the platform answered {status}"
             if status < 500:
                 break
-        raise Undelivered(reason)
+        raise NoticeUndelivered(reason)
 
     async def send(self, url: str, body: bytes) -> tuple[int, bytes]:
         """One signed request. Raises what aiohttp raises."""
-        headers = {signatures.HEADER: signatures.sign(self.secret, url, body), "Content-Type": "application/json"}
+        headers = {
+            signatures.HEADER: signatures.sign_request(self.secret, url, body),
+            "Content-Type": "application/json",
+        }
         timeout = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
         async with self.http.post(url, data=body, headers=headers, timeout=timeout, allow_redirects=False) as response:
             return response.status, await response.read()

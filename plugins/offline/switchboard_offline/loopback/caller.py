@@ -2,8 +2,16 @@
 
 from abc import ABC, abstractmethod
 
-from switchboard_offline.loopback.callbacks import Calling, Connect, Ended, Forward, Post, Undelivered, read_answer
-from switchboard_offline.loopback.leg import Leg, Party
+from switchboard_offline.loopback.callbacks import (
+    CallEndedNotice,
+    ConnectReply,
+    ForwardReply,
+    IncomingCallNotice,
+    NoticeSender,
+    NoticeUndelivered,
+    read_reply,
+)
+from switchboard_offline.loopback.leg import LoopbackLeg, Party
 from switchboard_offline.loopback.line import FarEnd, OtherPerson
 from switchboard_offline.loopback.persons import Directory, Person
 
@@ -18,32 +26,36 @@ class Caller(ABC):
         self.hung_up_by: Party | None = None
 
     @abstractmethod
-    def person(self, leg: Leg) -> Person:
+    def person(self, leg: LoopbackLeg) -> Person:
         """What the caller does once they are connected."""
 
-    async def ring(self, leg: Leg, post: Post, events_url: str, call: Calling) -> Ended:
+    async def ring(
+        self, leg: LoopbackLeg, post: NoticeSender, events_url: str, call: IncomingCallNotice
+    ) -> CallEndedNotice:
         """Announce the call, do what the platform says, and hold it to its end."""
         try:
-            answer = read_answer(await post.deliver(events_url, call))
-        except (Undelivered, ValueError) as error:
+            answer = read_reply(await post.deliver(events_url, call))
+        except (NoticeUndelivered, ValueError) as error:
             self.refused = (
-                str(error) if isinstance(error, Undelivered) else f"the platform's answer was not understood: {error}"
+                str(error)
+                if isinstance(error, NoticeUndelivered)
+                else f"the platform's answer was not understood: {error}"
             )
-            return Ended(leg.call_id, "failed", error_message=self.refused)
-        if isinstance(answer, Connect):
+            return CallEndedNotice(leg.call_id, "failed", error_message=self.refused)
+        if isinstance(answer, ConnectReply):
             return await self._talk(leg, await leg.open_media(answer.media_url))
-        if isinstance(answer, Forward):
+        if isinstance(answer, ForwardReply):
             subscriber = self._directory.subscriber(answer.to_number)
             if subscriber.outcome is None:
                 return await self._talk(leg, OtherPerson(subscriber.person))
             self.refused = f"the number that the call was forwarded to does not answer: {subscriber.outcome}"
-            return Ended(leg.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
+            return CallEndedNotice(leg.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
         self.refused = answer.reason
-        return Ended(
+        return CallEndedNotice(
             leg.call_id, "busy" if answer.reason == "busy" else "failed", error_message="the call was rejected"
         )
 
-    async def _talk(self, leg: Leg, far: FarEnd) -> Ended:
+    async def _talk(self, leg: LoopbackLeg, far: FarEnd) -> CallEndedNotice:
         self.answered = True
         self.hung_up_by = await leg.converse(self.person(leg), far)
-        return Ended(leg.call_id, "completed", leg.seconds)
+        return CallEndedNotice(leg.call_id, "completed", leg.seconds)

@@ -4,41 +4,41 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 from switchboard.plugin_sdk import Frame, MediaCodec, MediaEvent, MediaStarted
-from switchboard.plugin_sdk.json_media import Common, Mark, Writer, event_of
+from switchboard.plugin_sdk.json_media import CommonMessage, Mark, MediaMessageWriter, to_media_event
 
 
-class Payload(msgspec.Struct):
+class LoopbackPayload(msgspec.Struct):
     """Mu-law audio; msgspec reads it from base64."""
 
     payload: bytes
 
 
-class StreamStart(msgspec.Struct):
+class LoopbackStream(msgspec.Struct):
     call_id: str
     stream_id: str
     encoding: Literal["mulaw"] = "mulaw"
     sample_rate: Literal[8000] = 8000
 
 
-class Start(msgspec.Struct, tag_field="event", tag="start"):
-    start: StreamStart
+class LoopbackStart(msgspec.Struct, tag_field="event", tag="start"):
+    start: LoopbackStream
 
 
-class Media(msgspec.Struct, tag_field="event", tag="media"):
-    media: Payload
+class LoopbackMedia(msgspec.Struct, tag_field="event", tag="media"):
+    media: LoopbackPayload
 
 
-class Clear(msgspec.Struct, tag_field="event", tag="clear"):
+class LoopbackClear(msgspec.Struct, tag_field="event", tag="clear"):
     pass
 
 
-FromCarrier: TypeAlias = Media | Start | Common
-ToCarrier: TypeAlias = Media | Mark | Clear
+FromCarrier: TypeAlias = LoopbackMedia | LoopbackStart | CommonMessage
+ToCarrier: TypeAlias = LoopbackMedia | Mark | LoopbackClear
 
 _from_carrier: Final[msgspec.json.Decoder[FromCarrier]] = msgspec.json.Decoder(FromCarrier)
 _to_carrier: Final[msgspec.json.Decoder[ToCarrier]] = msgspec.json.Decoder(ToCarrier)
 _encoder: Final = msgspec.json.Encoder()
-_write: Final = Writer()
+_writer: Final = MediaMessageWriter()
 
 
 def read_command(message: Frame) -> ToCarrier:
@@ -46,12 +46,12 @@ def read_command(message: Frame) -> ToCarrier:
     return _to_carrier.decode(message)
 
 
-def media(audio: bytes) -> str:
+def write_media(audio: bytes) -> str:
     """Audio as a text frame."""
-    return _write.media(audio)
+    return _writer.write_media(audio)
 
 
-def write(message: FromCarrier | ToCarrier) -> str:
+def write_message(message: FromCarrier | ToCarrier) -> str:
     """A message as a text frame."""
     return _encoder.encode(message).decode()
 
@@ -61,17 +61,17 @@ class LoopbackCodec(MediaCodec):
 
     def decode(self, message: Frame) -> bytes | MediaEvent | None:
         told = _from_carrier.decode(message)
-        if isinstance(told, Media):
+        if isinstance(told, LoopbackMedia):
             return told.media.payload
-        if isinstance(told, Start):
+        if isinstance(told, LoopbackStart):
             return MediaStarted(told.start.call_id, told.start.stream_id, told.start.encoding)
-        return event_of(told)
+        return to_media_event(told)
 
     def encode(self, audio: bytes) -> Frame:
-        return media(audio)
+        return write_media(audio)
 
     def clear(self) -> Frame:
-        return _write.clear
+        return _writer.clear_message
 
     def mark(self, name: str) -> Frame:
-        return _write.mark(name)
+        return _writer.write_mark(name)

@@ -12,15 +12,15 @@ from aiohttp import web
 from switchboard.plugin_sdk import ProviderError
 
 from switchboard_offline.loopback import signatures
-from switchboard_offline.loopback.callbacks import Ended, Post
-from switchboard_offline.loopback.leg import Leg, TargetLeg, join
-from switchboard_offline.loopback.persons import Directory, voice
+from switchboard_offline.loopback.callbacks import CallEndedNotice, NoticeSender
+from switchboard_offline.loopback.leg import LoopbackLeg, TargetLeg, join_legs
+from switchboard_offline.loopback.persons import Directory, synthesize_mulaw
 
 CLOSE_SECONDS: Final = 3.0
 _CALL_ID: Final = re.compile(r"lb-([0-9]{1,5})-[0-9a-f]{32}")
 
 
-class Consultation(msgspec.Struct, frozen=True):
+class TransferConsultation(msgspec.Struct, frozen=True):
     """Who is to be called for a transfer, under which call id, and what they are told."""
 
     call_id: str
@@ -30,12 +30,12 @@ class Consultation(msgspec.Struct, frozen=True):
     events_url: str
 
 
-class Order(msgspec.Struct, frozen=True):
+class LegCommand(msgspec.Struct, frozen=True):
     """What the platform wants of a live call: `hang_up`, `transfer` to a number, `digits` to press, `introduce` somebody, or `join` their call."""
 
     action: str
     argument: str = ""
-    consultation: Consultation | None = None
+    consultation: TransferConsultation | None = None
 
 
 class CallGone(Exception):
@@ -53,7 +53,7 @@ class Exchange:
         self.closing = asyncio.Event()
         self._secret = secret
         self._http: aiohttp.ClientSession | None = None
-        self._legs: dict[str, Leg] = {}
+        self._legs: dict[str, LoopbackLeg] = {}
         self._references: dict[str, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._runner: web.AppRunner | None = None
@@ -79,33 +79,33 @@ class Exchange:
             await self._http.close()
 
     @property
-    def post(self) -> Post:
+    def post(self) -> NoticeSender:
         """Delivers callbacks. Raises `ProviderError` while the exchange is closed."""
         if self._http is None or self._http.closed or self.closing.is_set():
             raise ProviderError("the loopback carrier is not open")
-        return Post(self._http, self._secret, self.closing)
+        return NoticeSender(self._http, self._secret, self.closing)
 
-    def call_with(self, reference: str) -> str | None:
+    def find_call_id(self, reference: str) -> str | None:
         """The id of the live call that was placed with this reference."""
         return self._references.get(reference)
 
-    async def add(self, events_url: str, reference: str | None = None) -> Leg:
+    async def add(self, events_url: str, reference: str | None = None) -> LoopbackLeg:
         """A new leg, not yet running."""
         post = self.post
-        leg = Leg(_new_id(await self._port()), post, events_url)
+        leg = LoopbackLeg(_new_id(await self._port()), post, events_url)
         self._legs[leg.call_id] = leg
         if reference is not None:
             self._references[reference] = leg.call_id
         return leg
 
-    def beside(self, call_id: str) -> str:
+    def create_sibling_id(self, call_id: str) -> str:
         """An id for another call in the exchange that holds this one. Raises `CallGone`."""
         shape = _CALL_ID.fullmatch(call_id)
         if shape is None:
             raise CallGone
         return _new_id(int(shape[1]))
 
-    def run(self, leg: Leg, call: Callable[[Leg], Awaitable[Ended]]) -> asyncio.Task[None]:
+    def run(self, leg: LoopbackLeg, call: Callable[[LoopbackLeg], Awaitable[CallEndedNotice]]) -> asyncio.Task[None]:
         """Start a leg; it is forgotten when it is over."""
         task = self.spawn(leg.run(call))
         task.add_done_callback(lambda _: self._forget(leg))
@@ -118,7 +118,7 @@ class Exchange:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def order(self, call_id: str, order: Order) -> None:
+    async def order(self, call_id: str, order: LegCommand) -> None:
         """Have an order obeyed, here or in the process that holds the call. Raises `CallGone`, `ProviderError`."""
         shape = _CALL_ID.fullmatch(call_id)
         if shape is None:
@@ -130,7 +130,7 @@ class Exchange:
         else:
             raise CallGone
 
-    async def _ask(self, url: str, order: Order) -> None:
+    async def _ask(self, url: str, order: LegCommand) -> None:
         try:
             status, body = await self.post.send(url, msgspec.json.encode(order))
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL):
@@ -144,7 +144,7 @@ class Exchange:
         if status != 204:
             raise CallGone
 
-    async def _obey(self, leg: Leg, order: Order) -> None:
+    async def _obey(self, leg: LoopbackLeg, order: LegCommand) -> None:
         match order.action:
             case "hang_up":
                 leg.hang_up()
@@ -162,16 +162,16 @@ class Exchange:
                 target = self._legs.get(order.argument)
                 if target is None:
                     raise ProviderError("who was called has hung up", code="call_gone", retryable=False)
-                join(leg, target)
+                join_legs(leg, target)
             case _:
                 await leg.press(order.argument)
 
-    async def _consult(self, wanted: Consultation) -> None:
-        subscriber, audio = self.directory.subscriber(wanted.to_number), await voice(wanted.text)
+    async def _consult(self, wanted: TransferConsultation) -> None:
+        subscriber, audio = self.directory.subscriber(wanted.to_number), await synthesize_mulaw(wanted.text)
         leg = self._legs[wanted.call_id] = TargetLeg(wanted.call_id, self.post, wanted.events_url)
         self.run(leg, lambda leg: leg.consult(subscriber, wanted.ring_seconds, audio))
 
-    def _forget(self, leg: Leg) -> None:
+    def _forget(self, leg: LoopbackLeg) -> None:
         del self._legs[leg.call_id]
         self._references = {
             reference: call_id for reference, call_id in self._references.items() if call_id != leg.call_id
@@ -195,13 +195,18 @@ class Exchange:
 
     async def _serve(self, request: web.Request) -> web.Response:
         body = await request.read()
-        if signatures.fault(self._secret, request.headers.get(signatures.HEADER), str(request.url), body) is not None:
+        if (
+            signatures.find_signature_fault(
+                self._secret, request.headers.get(signatures.HEADER), str(request.url), body
+            )
+            is not None
+        ):
             return web.Response(status=403)
         leg = self._legs.get(request.match_info["call_id"])
         if leg is None:
             return web.Response(status=404)
         try:
-            await self._obey(leg, msgspec.json.decode(body, type=Order))
+            await self._obey(leg, msgspec.json.decode(body, type=LegCommand))
         except ProviderError as error:
             return web.Response(status=409, text=error.message)
         return web.Response(status=204)

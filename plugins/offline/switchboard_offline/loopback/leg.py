@@ -8,21 +8,28 @@ from typing import Final, Literal, TypeAlias
 from uuid import uuid4
 
 import aiohttp
-from switchboard.plugin_sdk import CallOrder, ProviderError
+from switchboard.plugin_sdk import OutboundCall, ProviderError
 from switchboard.plugin_sdk.telephony import AnsweredBy
 
 from switchboard_offline.loopback.callbacks import (
-    Answered,
-    Beeped,
-    Ended,
-    Introduced,
-    Left,
-    Post,
-    Ringing,
-    Told,
-    Undelivered,
+    AnsweredNotice,
+    BeepNotice,
+    CallEndedNotice,
+    Notice,
+    NoticeSender,
+    NoticeUndelivered,
+    RingingNotice,
+    TargetGoneNotice,
+    TargetReadyNotice,
 )
-from switchboard_offline.loopback.line import Announcement, FarEnd, MediaStream, OtherPerson, cable, keep_time
+from switchboard_offline.loopback.line import (
+    Announcement,
+    FarEnd,
+    MediaStream,
+    OtherPerson,
+    create_cable,
+    run_audio_clock,
+)
 from switchboard_offline.loopback.persons import Person, Subscriber
 from switchboard_offline.loopback.phone import Phone
 
@@ -34,12 +41,12 @@ Party: TypeAlias = Literal["person", "agent", "limit"]
 
 
 @dataclass(frozen=True, slots=True)
-class HangUp:
+class HangUpCommand:
     pass
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectTo:
+class ConnectCommand:
     far: FarEnd
 
 
@@ -47,29 +54,29 @@ class MediaFailed(Exception):
     """The platform's media socket could not be opened or was not understood."""
 
 
-class Leg:
+class LoopbackLeg:
     """A call. `run` it as a task; `hang_up`, `connect_to` and `press` are the platform's commands."""
 
-    def __init__(self, call_id: str, post: Post, events_url: str) -> None:
+    def __init__(self, call_id: str, post: NoticeSender, events_url: str) -> None:
         self.call_id = call_id
-        self.phone = Phone(machine_beeped=lambda: self.tell(Beeped(call_id)))
+        self.phone = Phone(machine_beeped=lambda: self.tell(BeepNotice(call_id)))
         self.detect_machine = False
         self.fault: str | None = None
         self._post = post
         self._events_url = events_url
-        self._commands: asyncio.Queue[HangUp | ConnectTo] = asyncio.Queue()
-        self._untold: asyncio.Queue[Told | None] = asyncio.Queue()
+        self._commands: asyncio.Queue[HangUpCommand | ConnectCommand] = asyncio.Queue()
+        self._untold: asyncio.Queue[Notice | None] = asyncio.Queue()
 
     # commands
 
     def hang_up(self) -> None:
-        self._commands.put_nowait(HangUp())
+        self._commands.put_nowait(HangUpCommand())
 
     def connect_to(self, person: Person) -> None:
         self.patch(OtherPerson(person))
 
     def patch(self, far: FarEnd) -> None:
-        self._commands.put_nowait(ConnectTo(far))
+        self._commands.put_nowait(ConnectCommand(far))
 
     async def press(self, digits: str) -> None:
         for digit in digits:
@@ -80,20 +87,20 @@ class Leg:
 
     # the call
 
-    def tell(self, told: Told) -> None:
+    def tell(self, told: Notice) -> None:
         """Tell the platform, after all that it was told before."""
-        if self.detect_machine or not isinstance(told, Beeped):
+        if self.detect_machine or not isinstance(told, BeepNotice):
             self._untold.put_nowait(told)
 
-    async def run(self, call: Callable[["Leg"], Awaitable[Ended]]) -> None:
+    async def run(self, call: Callable[["LoopbackLeg"], Awaitable[CallEndedNotice]]) -> None:
         """Hold the call and tell the platform how it ended; returns when it has been told."""
         teller = asyncio.create_task(self._tell_all())
-        ended = Ended(self.call_id, "failed", error_message="the carrier stopped")
+        ended = CallEndedNotice(self.call_id, "failed", error_message="the carrier stopped")
         try:
             ended = await call(self)
         except (MediaFailed, ProviderError) as error:
             self.fault = str(error)
-            ended = Ended(
+            ended = CallEndedNotice(
                 self.call_id, "failed", self.seconds, self.fault, "media" if isinstance(error, MediaFailed) else None
             )
         finally:
@@ -106,32 +113,32 @@ class Leg:
         """How long the call has been connected, in whole seconds."""
         return round(self.phone.now * 0.02)
 
-    async def place(self, order: CallOrder, subscriber: Subscriber) -> Ended:
+    async def place(self, order: OutboundCall, subscriber: Subscriber) -> CallEndedNotice:
         """Ring a person for the platform, and connect the two."""
-        self.tell(Ringing(self.call_id))
+        self.tell(RingingNotice(self.call_id))
         rings = order.ring_seconds if subscriber.outcome == "no-answer" else min(RING_SECONDS, order.ring_seconds)
-        if await self.given_up_within(rings):
-            return Ended(self.call_id, "canceled")
+        if await self.is_canceled_within(rings):
+            return CallEndedNotice(self.call_id, "canceled")
         if subscriber.outcome is not None:
-            return Ended(self.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
+            return CallEndedNotice(self.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
         self.detect_machine = order.detect_machine
         found: AnsweredBy = "machine" if subscriber.machine else "human"
-        self.tell(Answered(self.call_id, found if order.detect_machine else "unknown"))
+        self.tell(AnsweredNotice(self.call_id, found if order.detect_machine else "unknown"))
         await self.converse(subscriber.person, await self.open_media(order.media_url), order.max_duration_seconds)
-        return Ended(self.call_id, "completed", self.seconds)
+        return CallEndedNotice(self.call_id, "completed", self.seconds)
 
-    async def consult(self, subscriber: Subscriber, ring_seconds: float, audio: bytes) -> Ended:
+    async def consult(self, subscriber: Subscriber, ring_seconds: float, audio: bytes) -> CallEndedNotice:
         """Ring a person, and tell them why; they wait then for who is to be connected to them."""
-        if await self.given_up_within(
+        if await self.is_canceled_within(
             ring_seconds if subscriber.outcome == "no-answer" else min(RING_SECONDS, ring_seconds)
         ):
-            return Ended(self.call_id, "canceled")
+            return CallEndedNotice(self.call_id, "canceled")
         if subscriber.outcome is not None:
-            return Ended(self.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
-        await self.converse(subscriber.person, Announcement(audio, lambda: self.tell(Introduced(self.call_id))))
-        return Ended(self.call_id, "completed", self.seconds)
+            return CallEndedNotice(self.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
+        await self.converse(subscriber.person, Announcement(audio, lambda: self.tell(TargetReadyNotice(self.call_id))))
+        return CallEndedNotice(self.call_id, "completed", self.seconds)
 
-    async def given_up_within(self, seconds: float) -> bool:
+    async def is_canceled_within(self, seconds: float) -> bool:
         """Whether the platform hangs up while it rings."""
         try:
             async with asyncio.timeout(seconds):
@@ -162,7 +169,7 @@ class Leg:
             while True:
                 ended = await self._until_something_happens(near, far, until - loop.time())
                 await far.close()
-                if not isinstance(ended, ConnectTo):
+                if not isinstance(ended, ConnectCommand):
                     return ended
                 far = ended.far
         finally:
@@ -171,16 +178,21 @@ class Leg:
 
     async def _until_something_happens(
         self, near: asyncio.Future[None], far: FarEnd, seconds: float
-    ) -> Party | ConnectTo:
-        clock = asyncio.create_task(keep_time(self.phone, far))
+    ) -> Party | ConnectCommand:
+        clock = asyncio.create_task(run_audio_clock(self.phone, far))
         other = asyncio.create_task(far.run())
         command = asyncio.create_task(self._commands.get())
         try:
-            happenings: set[asyncio.Future[None] | asyncio.Task[HangUp | ConnectTo]] = {near, clock, other, command}
+            happenings: set[asyncio.Future[None] | asyncio.Task[HangUpCommand | ConnectCommand]] = {
+                near,
+                clock,
+                other,
+                command,
+            }
             done, _ = await asyncio.wait(happenings, timeout=max(0, seconds), return_when=asyncio.FIRST_COMPLETED)
             if command in done:
                 told = command.result()
-                return told if isinstance(told, ConnectTo) else "agent"
+                return told if isinstance(told, ConnectCommand) else "agent"
             for task in done - {command}:
                 task.result()
             if isinstance(far, MediaStream) and far.fault:
@@ -193,7 +205,7 @@ class Leg:
     async def _tell_all(self) -> None:
         while (told := await self._untold.get()) is not None:
             # A platform that is down for longer than a carrier's patience never hears of it, as with any carrier.
-            with suppress(Undelivered):
+            with suppress(NoticeUndelivered):
                 await self._post.deliver(self._events_url, told)
 
 
@@ -201,22 +213,24 @@ async def _as_coroutine(behaviour: Awaitable[None]) -> None:
     await behaviour
 
 
-async def _stop(task: asyncio.Future[None] | asyncio.Task[HangUp | ConnectTo]) -> None:
+async def _stop(task: asyncio.Future[None] | asyncio.Task[HangUpCommand | ConnectCommand]) -> None:
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled():
         task.exception()
 
 
-def join(call: Leg, target: Leg) -> None:
+def join_legs(call: LoopbackLeg, target: LoopbackLeg) -> None:
     """Connect two people who have both answered."""
-    one, other = cable(call.phone, target.phone)
+    one, other = create_cable(call.phone, target.phone)
     call.patch(one)
     target.patch(other)
 
 
-class TargetLeg(Leg):
+class TargetLeg(LoopbackLeg):
     """A call to whom another is to be transferred: the platform is told of its end in a word of its own."""
 
-    def tell(self, told: Told) -> None:
-        super().tell(Left(told.call_id, told.outcome, told.error_code) if isinstance(told, Ended) else told)
+    def tell(self, told: Notice) -> None:
+        super().tell(
+            TargetGoneNotice(told.call_id, told.outcome, told.error_code) if isinstance(told, CallEndedNotice) else told
+        )

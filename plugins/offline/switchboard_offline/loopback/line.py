@@ -7,10 +7,18 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 import aiohttp
-from switchboard.plugin_sdk.json_media import Digit, Dtmf, Mark, Named, Stop
+from switchboard.plugin_sdk.json_media import Dtmf, DtmfDigit, Mark, MarkName, Stop
 
-from switchboard_offline.loopback.codec import Clear, Media, Start, StreamStart, media, read_command, write
-from switchboard_offline.loopback.g711 import FRAME_BYTES, SILENCE, frames
+from switchboard_offline.loopback.codec import (
+    LoopbackClear,
+    LoopbackMedia,
+    LoopbackStart,
+    LoopbackStream,
+    read_command,
+    write_media,
+    write_message,
+)
+from switchboard_offline.loopback.frames import FRAME_BYTES, SILENT_FRAME, split_frames
 from switchboard_offline.loopback.phone import FRAME_SECONDS, Phone
 
 CABLE_FRAMES: Final = 10
@@ -38,7 +46,7 @@ class MediaStream:
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse, call_id: str, stream_id: str) -> None:
         self._socket = socket
-        self._start = StreamStart(call_id, stream_id)
+        self._start = LoopbackStream(call_id, stream_id)
         self._buffer = bytearray()
         self._played = 0
         self._marks: deque[tuple[int, str]] = deque()
@@ -58,22 +66,22 @@ class MediaStream:
 
     async def start(self) -> None:
         """Introduce the stream, before anything else is sent."""
-        await self._send(write(Start(self._start)))
+        await self._send(write_message(LoopbackStart(self._start)))
 
-    async def _obey(self, command: Media | Mark | Clear) -> None:
+    async def _obey(self, command: LoopbackMedia | Mark | LoopbackClear) -> None:
         match command:
-            case Media(audio):
+            case LoopbackMedia(audio):
                 self._buffer += audio.payload
             case Mark(mark):
                 self._marks.append((self._played + len(self._buffer), mark.name))
                 await self._return_marks()
-            case Clear():
+            case LoopbackClear():
                 self._played += len(self._buffer)
                 self._buffer.clear()
                 await self._return_marks()
 
     async def exchange(self, frame: bytes) -> bytes:
-        await self._send(media(frame))
+        await self._send(write_media(frame))
         heard = bytes(self._buffer[:FRAME_BYTES])
         del self._buffer[:FRAME_BYTES]
         self._played += len(heard)
@@ -81,16 +89,16 @@ class MediaStream:
         return heard.ljust(FRAME_BYTES, b"\xff")
 
     async def press(self, digit: str) -> None:
-        await self._send(write(Dtmf(Digit(digit))))
+        await self._send(write_message(Dtmf(DtmfDigit(digit))))
 
     async def close(self) -> None:
         if not self._socket.closed:
-            await self._send(write(Stop()))
+            await self._send(write_message(Stop()))
             await self._socket.close()
 
     async def _return_marks(self) -> None:
         while self._marks and self._marks[0][0] <= self._played:
-            await self._send(write(Mark(Named(self._marks.popleft()[1]))))
+            await self._send(write_message(Mark(MarkName(self._marks.popleft()[1]))))
 
     async def _send(self, message: str) -> None:
         """What a platform that has gone cannot hear is dropped: `run` ends the line."""
@@ -127,7 +135,7 @@ class Announcement:
     """Says something once, and then nothing."""
 
     def __init__(self, audio: bytes, said: Callable[[], None]) -> None:
-        self._frames = deque(frames(audio))
+        self._frames = deque(split_frames(audio))
         self._said = said
 
     async def run(self) -> None:
@@ -135,7 +143,7 @@ class Announcement:
 
     async def exchange(self, frame: bytes) -> bytes:
         if not self._frames:
-            return SILENCE
+            return SILENT_FRAME
         said = self._frames.popleft()
         if not self._frames:
             self._said()
@@ -163,7 +171,7 @@ class CableEnd:
 
     async def exchange(self, frame: bytes) -> bytes:
         self.sent.append(frame)
-        return self.heard.popleft() if self.heard else SILENCE
+        return self.heard.popleft() if self.heard else SILENT_FRAME
 
     async def press(self, digit: str) -> None:
         self.other.hear_digit(digit)
@@ -172,14 +180,14 @@ class CableEnd:
         self.cuts.set()
 
 
-def cable(one: Phone, other: Phone) -> tuple[CableEnd, CableEnd]:
+def create_cable(one: Phone, other: Phone) -> tuple[CableEnd, CableEnd]:
     """What the first phone is to be connected to so that it talks to the second, and the other way round."""
     there, back = deque[bytes](maxlen=CABLE_FRAMES), deque[bytes](maxlen=CABLE_FRAMES)
     cut_one, cut_other = asyncio.Event(), asyncio.Event()
     return CableEnd(other, back, there, cut_one, cut_other), CableEnd(one, there, back, cut_other, cut_one)
 
 
-async def keep_time(phone: Phone, far: FarEnd) -> None:
+async def run_audio_clock(phone: Phone, far: FarEnd) -> None:
     """Carry audio between the two ends, 20 ms at a time, against an absolute clock; runs until cancelled."""
     loop = asyncio.get_running_loop()
     due = loop.time()

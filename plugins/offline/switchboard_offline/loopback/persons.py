@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
-from switchboard.plugin_sdk import INVALID_NUMBER, CallProgress, ProviderError
+from switchboard.plugin_sdk import INVALID_NUMBER, CallProgress, ProviderError, encode_audio, transcode_audio
 from switchboard.plugin_sdk.telephony import CallOutcome
 
-from switchboard_offline.espeak import speak
-from switchboard_offline.loopback.g711 import encode
+from switchboard_offline.espeak import speak_text
 from switchboard_offline.loopback.phone import Phone
 
 Person: TypeAlias = Callable[[Phone], Awaitable[None]]
@@ -21,7 +20,7 @@ ANSWER_SECONDS: Final = 20.0
 """A person waits so long for an answer."""
 FRIENDLY: Final = ("Hello, who is speaking please?", "Thank you, that is all. Goodbye.")
 VOICEMAIL: Final = "You have reached my voicemail. Please leave a message after the tone."
-_TONE: Final = (8000 * np.sin(2 * np.pi * 1000 * np.arange(4000) / 8000)).astype("<i2").tobytes()
+_TONE: Final = encode_audio((8000 * np.sin(2 * np.pi * 1000 * np.arange(4000) / 8000)).astype(np.int16), "mulaw")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +34,18 @@ class Subscriber:
     machine: bool = False
 
 
-async def say(phone: Phone, text: str) -> None:
+async def say_text(phone: Phone, text: str) -> None:
     """Speak a text."""
-    await phone.say(await voice(text))
+    await phone.say(await synthesize_mulaw(text))
 
 
-async def voice(text: str) -> bytes:
+async def synthesize_mulaw(text: str) -> bytes:
     """A text as mu-law audio."""
-    return encode(await asyncio.to_thread(speak, text, sample_rate=8000))
+    pcm = await asyncio.to_thread(speak_text, text, sample_rate=8000)
+    return transcode_audio(pcm, "pcm16", "mulaw")
 
 
-def talker(lines: Sequence[bytes], tell: Callable[[CallProgress], None] = lambda _: None) -> Person:
+def create_talker(lines: Sequence[bytes], tell: Callable[[CallProgress], None] = lambda _: None) -> Person:
     """Speaks each line when the other side has stopped talking, waits for the last answer, and hangs up."""
 
     async def talk(phone: Phone) -> None:
@@ -66,14 +66,14 @@ def talker(lines: Sequence[bytes], tell: Callable[[CallProgress], None] = lambda
 
 def _reader(texts: Sequence[str]) -> Person:
     async def read(phone: Phone) -> None:
-        await talker([await voice(text) for text in texts])(phone)
+        await create_talker([await synthesize_mulaw(text) for text in texts])(phone)
 
     return read
 
 
 async def _voicemail(phone: Phone) -> None:
-    await say(phone, VOICEMAIL)
-    await phone.say(encode(_TONE))
+    await say_text(phone, VOICEMAIL)
+    await phone.say(_TONE)
     phone.machine_beeped()
     await phone.listen(ANSWER_SECONDS)
 
@@ -85,7 +85,7 @@ async def _leave_while_listening(phone: Phone) -> None:
 
 def _leave_while_speaking(texts: Sequence[str]) -> Person:
     async def leave(phone: Phone) -> None:
-        audio = await voice(texts[0])
+        audio = await synthesize_mulaw(texts[0])
         await phone.listen(GREETING_SECONDS)
         await phone.say(audio[: len(audio) // 2])
 
@@ -100,7 +100,7 @@ async def _press_digits(phone: Phone) -> None:
 
 def _interrupter(texts: Sequence[str]) -> Person:
     async def interrupt(phone: Phone) -> None:
-        for audio in [await voice(text) for text in texts]:
+        for audio in [await synthesize_mulaw(text) for text in texts]:
             if await phone.wait_for_voice(ANSWER_SECONDS):
                 await phone.wait(1.0)
             await phone.say(audio)
@@ -122,7 +122,7 @@ class Directory:
     def subscriber(self, number: str) -> Subscriber:
         """Who is at a number. Raises `ProviderError` for one that the carrier refuses to dial."""
         texts = self._people.get(number) or FRIENDLY
-        last = ending(number)
+        last = read_ending(number)
         if last == "24":
             raise ProviderError(f"the carrier does not dial {number}", code="destination_refused", retryable=False)
         if last == "25":
@@ -149,6 +149,6 @@ _WORDLESS: Final[Mapping[str, Person]] = {
 _SPEAKING: Final = {"41": _leave_while_speaking, "60": _interrupter}
 
 
-def ending(number: str) -> str:
+def read_ending(number: str) -> str:
     """The digits that decide, empty for a number that is not one of ours to decide on."""
     return number[-2:] if number.startswith("+1555") else ""

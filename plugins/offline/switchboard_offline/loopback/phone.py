@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from switchboard_offline.loopback.g711 import SILENCE, frames, voiced
+from switchboard_offline.loopback.frames import SILENT_FRAME, is_audible, split_frames
 
 FRAME_SECONDS: Final = 0.02
 PAUSE_SECONDS: Final = 0.6
@@ -24,7 +24,7 @@ class Phone:
         self.digits_heard = ""
         self.pressed: deque[str] = deque()
         self.now = 0
-        self.voiced_frames = 0
+        self.audible_frames = 0
         self.last_heard: int | None = None
         self.last_said: int | None = None
         self.on_heard: Callable[[bytes], None] = lambda _frame: None
@@ -36,17 +36,17 @@ class Phone:
     def speak(self) -> bytes:
         """The next 20 ms of what is said."""
         if not self._queue:
-            return SILENCE
+            return SILENT_FRAME
         frame = self._queue.popleft()
-        if voiced(frame):
+        if is_audible(frame):
             self.last_said = self.now
         return frame
 
     def hear(self, said: bytes, heard: bytes) -> None:
         """20 ms have passed, in which this was said and that was heard."""
-        if voiced(heard):
+        if is_audible(heard):
             self.last_heard = self.now
-            self.voiced_frames += 1
+            self.audible_frames += 1
         if len(self.heard) < RECORDED_BYTES:
             self.said += said
             self.heard += heard
@@ -61,7 +61,7 @@ class Phone:
 
     async def say(self, audio: bytes) -> None:
         """Speak mu-law audio; returns when it has been spoken."""
-        self.add(frames(audio))
+        self.add(split_frames(audio))
         while self._queue:
             await self.wait()
 

@@ -12,33 +12,39 @@ from switchboard.plugin_sdk import (
     BrowserSocket,
     BrowserToken,
     CallbackUrls,
-    CallOrder,
     CallProgress,
     CarrierReply,
     CarrierRequest,
     IncomingCall,
     Instruction,
-    Introduction,
     InvalidCallback,
     MediaCodec,
+    OutboundCall,
+    OutboundTextMessage,
     ProviderError,
     ProviderSettings,
-    Received,
+    ReceivedCallback,
     RecordingStream,
     SimulatedCall,
     SimulatedCarrier,
     SpokenLine,
     TelephonyCapabilities,
     TelephonyProvider,
-    TextOrder,
+    WarmTransfer,
 )
 
 from switchboard_offline.loopback import browser, signatures, stock, texts
-from switchboard_offline.loopback.callbacks import Calling, TextCame, Undelivered, reply, translate
+from switchboard_offline.loopback.callbacks import (
+    InboundTextNotice,
+    IncomingCallNotice,
+    NoticeUndelivered,
+    translate_notice,
+    write_reply,
+)
 from switchboard_offline.loopback.codec import LoopbackCodec
-from switchboard_offline.loopback.exchange import CallGone, Consultation, Exchange, Order
+from switchboard_offline.loopback.exchange import CallGone, Exchange, LegCommand, TransferConsultation
 from switchboard_offline.loopback.persons import Directory
-from switchboard_offline.loopback.simulation import Simulation, render
+from switchboard_offline.loopback.simulation import SimulatedCaller, render_line
 
 
 class LoopbackSettings(ProviderSettings):
@@ -84,23 +90,23 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
 
     # callbacks and media
 
-    async def receive(self, request: CarrierRequest) -> Received:
-        fault = signatures.fault(
+    async def receive(self, request: CarrierRequest) -> ReceivedCallback:
+        fault = signatures.find_signature_fault(
             self._secret, request.headers.get(signatures.HEADER.lower()), request.url, request.body
         )
         if fault is not None:
             raise InvalidCallback(fault)
-        return Received((translate(request.body),))
+        return ReceivedCallback((translate_notice(request.body),))
 
     async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
-        return reply(instruction)
+        return write_reply(instruction)
 
-    def media_codec(self, media_url: str) -> MediaCodec:
+    def create_media_codec(self, media_url: str) -> MediaCodec:
         return LoopbackCodec()
 
     # calls
 
-    async def place_call(self, order: CallOrder) -> str:
+    async def place_call(self, order: OutboundCall) -> str:
         self._refuse_beside_browsers()
         subscriber = self._exchange.directory.subscriber(order.to_number)
         leg = await self._exchange.add(order.callbacks.events, order.reference)
@@ -108,35 +114,37 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         return leg.call_id
 
     async def find_call(self, reference: str) -> str | None:
-        return self._exchange.call_with(reference)
+        return self._exchange.find_call_id(reference)
 
     async def hang_up(self, carrier_call_id: str) -> None:
         try:
-            await self._exchange.order(carrier_call_id, Order("hang_up"))
+            await self._exchange.order(carrier_call_id, LegCommand("hang_up"))
         except CallGone:
             return
 
     async def transfer(self, carrier_call_id: str, *, to_number: str, caller_id: str, callbacks: CallbackUrls) -> None:
-        await self._order_live(carrier_call_id, Order("transfer", to_number))
+        await self._order_live(carrier_call_id, LegCommand("transfer", to_number))
 
-    async def introduce(self, carrier_call_id: str, introduction: Introduction, callbacks: CallbackUrls) -> str:
+    async def start_warm_transfer(
+        self, carrier_call_id: str, introduction: WarmTransfer, callbacks: CallbackUrls
+    ) -> str:
         try:
-            target = self._exchange.beside(carrier_call_id)
+            target = self._exchange.create_sibling_id(carrier_call_id)
         except CallGone:
             raise _gone() from None
-        wanted = Consultation(
+        wanted = TransferConsultation(
             target, introduction.to_number, introduction.ring_seconds, introduction.text, callbacks.events
         )
-        await self._order_live(carrier_call_id, Order("introduce", consultation=wanted))
+        await self._order_live(carrier_call_id, LegCommand("introduce", consultation=wanted))
         return target
 
-    async def connect(self, carrier_call_id: str, target_call_id: str) -> None:
-        await self._order_live(carrier_call_id, Order("join", target_call_id))
+    async def complete_warm_transfer(self, carrier_call_id: str, target_call_id: str) -> None:
+        await self._order_live(carrier_call_id, LegCommand("join", target_call_id))
 
     async def send_digits(self, carrier_call_id: str, digits: str) -> None:
-        await self._order_live(carrier_call_id, Order("digits", digits))
+        await self._order_live(carrier_call_id, LegCommand("digits", digits))
 
-    async def _order_live(self, carrier_call_id: str, order: Order) -> None:
+    async def _order_live(self, carrier_call_id: str, order: LegCommand) -> None:
         try:
             await self._exchange.order(carrier_call_id, order)
         except CallGone:
@@ -144,21 +152,21 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
 
     # texts
 
-    async def send_text(self, order: TextOrder) -> str:
+    async def send_text_message(self, order: OutboundTextMessage) -> str:
         self._refuse_beside_browsers()
-        texts.refuse(order)
-        text_id = texts.new_id()
-        self._exchange.spawn(texts.carry(self._exchange.post, order, text_id))
+        texts.check_destination(order)
+        text_id = texts.new_text_id()
+        self._exchange.spawn(texts.deliver_text(self._exchange.post, order, text_id))
         return text_id
 
     # numbers
 
     async def search_numbers(self, *, country: str, area_code: str | None, limit: int) -> Sequence[AvailableNumber]:
-        return stock.search(country, area_code, limit)
+        return stock.search_stock(country, area_code, limit)
 
     async def buy_number(self, phone_number: str, callbacks: CallbackUrls) -> BoughtNumber:
         self._refuse_beside_browsers()
-        return stock.buy(phone_number)
+        return stock.buy_from_stock(phone_number)
 
     async def release_number(self, carrier_number_id: str) -> None:
         """Nothing is kept of who has which number, so there is nothing to undo."""
@@ -172,13 +180,16 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
             retryable=False,
         )
 
-    async def browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
+    async def create_browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
         return BrowserToken(
-            browser.mint(self._secret, identity), identity, browser.TOKEN_SECONDS, {"sdk": "switchboard-loopback"}
+            browser.create_token(self._secret, identity),
+            identity,
+            browser.TOKEN_SECONDS,
+            {"sdk": "switchboard-loopback"},
         )
 
     async def serve_browser(self, socket: BrowserSocket, callbacks: CallbackUrls) -> None:
-        await browser.serve(self._exchange, self._secret, socket, callbacks)
+        await browser.serve_browser_call(self._exchange, self._secret, socket, callbacks)
 
     def _refuse_beside_browsers(self) -> None:
         if self.settings.browsers_only:
@@ -199,18 +210,20 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
     ) -> SimulatedCall:
         tell = progress or (lambda _: None)
         exchange = self._exchange
-        call = Simulation([await render(line) for line in lines], exchange.directory, tell)
+        call = SimulatedCaller([await render_line(line) for line in lines], exchange.directory, tell)
         leg = await exchange.add(callbacks.events)
-        announced = Calling(leg.call_id, from_number, to_number)
+        announced = IncomingCallNotice(leg.call_id, from_number, to_number)
         await exchange.run(leg, lambda leg: call.ring(leg, exchange.post, callbacks.events, announced))
         tell(CallProgress("ended"))
         return call.result(leg)
 
-    async def simulate_text(self, *, from_number: str, to_number: str, body: str, callbacks: CallbackUrls) -> str:
-        text = TextCame(texts.new_id(), from_number, to_number, body)
+    async def simulate_text_message(
+        self, *, from_number: str, to_number: str, body: str, callbacks: CallbackUrls
+    ) -> str:
+        text = InboundTextNotice(texts.new_text_id(), from_number, to_number, body)
         try:
             await self._exchange.post.deliver(callbacks.events, text)
-        except Undelivered as error:
+        except NoticeUndelivered as error:
             raise ProviderError(str(error)) from error
         return text.text_id
 

@@ -11,13 +11,13 @@ TOLERANCE_SECONDS: Final = 300
 _SHAPE: Final = re.compile(r"t=([0-9]{1,12}),v1=([0-9a-f]{64})")
 
 
-def sign(secret: str, url: str, body: bytes) -> str:
+def sign_request(secret: str, url: str, body: bytes) -> str:
     """The header's value for a request sent now."""
     stamp = str(int(time.time()))
     return f"t={stamp},v1={_digest(secret, stamp, url, body)}"
 
 
-def fault(secret: str, header: str | None, url: str, body: bytes) -> str | None:
+def find_signature_fault(secret: str, header: str | None, url: str, body: bytes) -> str | None:
     """What is wrong with a signature, None for a good one."""
     if header is None:
         return "the signature is missing"

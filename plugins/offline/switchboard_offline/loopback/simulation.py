@@ -7,20 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import soxr
-from switchboard.plugin_sdk import CallProgress, ProviderError, SimulatedCall, SpokenLine
+from switchboard.plugin_sdk import CallProgress, ProviderError, SimulatedCall, SpokenLine, encode_audio
 
-from switchboard_offline.loopback.callbacks import Calling, Ended, Post
+from switchboard_offline.loopback.callbacks import CallEndedNotice, IncomingCallNotice, NoticeSender
 from switchboard_offline.loopback.caller import Caller
-from switchboard_offline.loopback.g711 import encode
-from switchboard_offline.loopback.leg import Leg
-from switchboard_offline.loopback.persons import Directory, Person, talker, voice
+from switchboard_offline.loopback.leg import LoopbackLeg
+from switchboard_offline.loopback.persons import Directory, Person, create_talker, synthesize_mulaw
 from switchboard_offline.loopback.phone import FRAME_SECONDS
 
 
-async def render(line: SpokenLine) -> bytes:
+async def render_line(line: SpokenLine) -> bytes:
     """A line as mu-law audio. Raises `ProviderError` for a WAV that cannot be read."""
     if line.text is not None:
-        return await voice(line.text)
+        return await synthesize_mulaw(line.text)
     assert line.wav is not None  # noqa: S101  SpokenLine sees to it
     return _read_wav(line.wav)
 
@@ -38,10 +37,10 @@ def _read_wav(path: Path) -> bytes:
         raise ProviderError(f"{path} cannot be read as WAV: {error}", retryable=False) from error
     mono = samples.astype(np.float32).mean(axis=1)
     at_8k = soxr.resample(mono, rate, 8000) if rate != 8000 else mono
-    return encode(np.clip(np.rint(at_8k), -32_768, 32_767).astype("<i2").tobytes())
+    return encode_audio(np.clip(np.rint(at_8k), -32_768, 32_767).astype(np.int16), "mulaw")
 
 
-class Simulation(Caller):
+class SimulatedCaller(Caller):
     """A caller who speaks lines, and how the call went."""
 
     def __init__(self, lines: Sequence[bytes], directory: Directory, progress: Callable[[CallProgress], None]) -> None:
@@ -51,11 +50,13 @@ class Simulation(Caller):
         self._first_line_ended: int | None = None
         self._first_reply: int | None = None
 
-    async def ring(self, leg: Leg, post: Post, events_url: str, call: Calling) -> Ended:
+    async def ring(
+        self, leg: LoopbackLeg, post: NoticeSender, events_url: str, call: IncomingCallNotice
+    ) -> CallEndedNotice:
         self._progress(CallProgress("ringing"))
         return await super().ring(leg, post, events_url, call)
 
-    def person(self, leg: Leg) -> Person:
+    def person(self, leg: LoopbackLeg) -> Person:
         phone = leg.phone
         self._progress(CallProgress("connected"))
 
@@ -68,9 +69,9 @@ class Simulation(Caller):
                 self._first_reply = phone.last_heard
             self._progress(progress)
 
-        return talker(self._lines, tell)
+        return create_talker(self._lines, tell)
 
-    def result(self, leg: Leg) -> SimulatedCall:
+    def result(self, leg: LoopbackLeg) -> SimulatedCall:
         """How it went, once the leg is over."""
         phone = leg.phone
         reply_ms: int | None = None
@@ -81,7 +82,7 @@ class Simulation(Caller):
             answered=self.answered,
             duration_seconds=round(phone.now * FRAME_SECONDS, 2),
             first_reply_ms=reply_ms,
-            heard_seconds=round(phone.voiced_frames * FRAME_SECONDS, 2),
+            heard_seconds=round(phone.audible_frames * FRAME_SECONDS, 2),
             hung_up_by=self.hung_up_by,
             refused_reason=None
             if self.answered

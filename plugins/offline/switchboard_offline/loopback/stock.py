@@ -27,7 +27,7 @@ _RANGES: Final[dict[str, tuple[str, float, dict[str, tuple[str, str]]]]] = {
 _E164: Final = re.compile(r"\+[1-9][0-9]{6,14}")
 
 
-def search(country: str, area_code: str | None, limit: int) -> tuple[AvailableNumber, ...]:
+def search_stock(country: str, area_code: str | None, limit: int) -> tuple[AvailableNumber, ...]:
     """Numbers of a country, at most 99 an area; none for a country or an area that the carrier does not serve."""
     if country not in _RANGES:
         return ()
@@ -48,7 +48,7 @@ def _stock(country: str, prefix: str, cost: float, areas: dict[str, tuple[str, s
             yield AvailableNumber(number, number, country, locality=locality or None, monthly_cost=cost, setup_cost=0.0)
 
 
-def buy(phone_number: str) -> BoughtNumber:
+def buy_from_stock(phone_number: str) -> BoughtNumber:
     """Raises `ProviderError` for what is no number, and for those that end in 99, which are always somebody else's."""
     if not _E164.fullmatch(phone_number):
         raise ProviderError(f"{phone_number!r} is not a phone number", code="invalid_number", retryable=False)

@@ -13,7 +13,7 @@ from switchboard.apps.dashboard.forms.form import Form, nested
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.visitor import Visitor
 from switchboard.engine.providers import editing
-from switchboard.engine.providers.configuration import Wanted
+from switchboard.engine.providers.configuration import ProviderSpec
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
@@ -63,13 +63,13 @@ async def providers_page(session: TenantSession, visitor: Visitor) -> str:
 def _part(capability: Capability, found: list[ProviderConfiguration]) -> Part:
     registry = current_runtime().registry
     rows = [row for row in found if row.capability == capability]
-    chosen = [(row, registry.provider(capability, row.name)) for row in rows]
+    chosen = [(row, registry.find_provider_class(capability.base_class, row.name)) for row in rows]
     taken = {row.name for row in rows}
     return Part(
         capability,
         *NAMES[capability],
         chosen,
-        [kind for kind in registry.providers(capability) if kind.name not in taken],
+        [kind for kind in registry.list_provider_classes(capability.base_class) if kind.name not in taken],
     )
 
 
@@ -79,7 +79,7 @@ async def provider_page(session: TenantSession, visitor: Visitor, form: Form, ca
     """A provider's settings, to be given or changed. A secret that is kept is never shown."""
     kind = _kind(capability, name)
     row = await editing.find_provider(session, Capability(capability), name)
-    locked = frozenset() if visitor.may("superadmin") else editing.operator_settings(kind)
+    locked = frozenset() if visitor.may("superadmin") else editing.list_operator_settings(kind)
     made_up = frozenset(kind.initial_settings()) if row is None else frozenset()
     fields = [field for field in schema_form.fields_of(kind.Settings) if field.name not in made_up]
     kept: dict[str, JsonValue] = {"settings": schema_form.shown(fields, row.settings if row is not None else {})}
@@ -90,7 +90,7 @@ async def provider_page(session: TenantSession, visitor: Visitor, form: Form, ca
         about="" if kind.Settings is ProviderSettings else kind.Settings.__doc__ or "",
         fields=fields,
         locked=locked,
-        kept=editing.kept_secrets(current_runtime().keyring, row),
+        kept=editing.list_saved_secrets(current_runtime().keyring, row),
         row=row,
         part=NAMES[Capability(capability)][0],
         capability=capability,
@@ -110,9 +110,11 @@ async def save_provider(session: TenantSession, visitor: Visitor, capability: st
     )
     if faults:
         raise ValidationFailed("Some settings cannot be read.", errors=faults)
-    wanted, runtime = Wanted(Capability(capability), name, values), current_runtime()
+    wanted, runtime = ProviderSpec(Capability(capability), name, values), current_runtime()
     try:
-        await editing.put(session, runtime.registry, runtime.keyring, wanted, by_operator=visitor.may("superadmin"))
+        await editing.put_provider(
+            session, runtime.registry, runtime.keyring, wanted, by_operator=visitor.may("superadmin")
+        )
     except ValidationFailed as error:
         told = [(fault["field"], fault["message"]) for fault in error.errors]
         raise ValidationFailed(error.detail, errors=schema_form.at_fields(told, PREFIX)) from None
@@ -124,7 +126,7 @@ async def save_provider(session: TenantSession, visitor: Visitor, capability: st
 async def move_provider_up(session: TenantSession, visitor: Visitor, capability: str, name: str) -> Next:
     """Have a provider tried earlier."""
     _require_no_file(visitor)
-    await editing.move_up(session, _capability(capability), name)
+    await editing.move_provider_up(session, _capability(capability), name)
     return Next(url_for("dashboard.providers_page"))
 
 
@@ -162,7 +164,9 @@ async def check_provider(visitor: Visitor, capability: str, name: str) -> Next:
     try:
         async with (
             asyncio.timeout(CHECK_SECONDS),
-            current_runtime().providers.use(visitor.organization_id, _capability(capability), name) as provider,
+            current_runtime().providers.use(
+                visitor.organization_id, _capability(capability).base_class, name
+            ) as provider,
         ):
             await provider.check()
             told = f"{provider.title} works."
@@ -176,7 +180,7 @@ async def check_provider(visitor: Visitor, capability: str, name: str) -> Next:
 def _file(visitor: Visitor) -> str:
     """The name of the tenant file that the organization's providers come from; empty where there is none."""
     organization = visitor.organization
-    path = editing.file_of(current_runtime().settings.tenants_dir, organization.slug if organization else None)
+    path = editing.find_tenant_file(current_runtime().settings.tenants_dir, organization.slug if organization else None)
     return path.name if path is not None else ""
 
 
@@ -192,7 +196,7 @@ def _capability(text: str) -> Capability:
 
 
 def _kind(capability: str, name: str) -> type[Provider[ProviderSettings]]:
-    kind = current_runtime().registry.provider(_capability(capability), name)
+    kind = current_runtime().registry.find_provider_class(_capability(capability).base_class, name)
     if kind is None:
         raise NotFound
     return kind

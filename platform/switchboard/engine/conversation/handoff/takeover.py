@@ -7,12 +7,12 @@ import numpy as np
 import structlog
 
 from switchboard.engine.conversation.call import Clock, LiveCall, Supervisor, TranscriptEntry
-from switchboard.engine.conversation.media.g711 import SILENCE, encode
 from switchboard.engine.conversation.media.playout import BYTES_PER_SECOND, Playout
 from switchboard.engine.conversation.response_generator import ResponseGenerator
 from switchboard.engine.conversation.speech.speech_input import SpeechInput
 from switchboard.engine.conversation.transcript import CallTranscript
 from switchboard.plugin_sdk import Encoding, ProviderError
+from switchboard.plugin_sdk.audio import SILENCE_CODE, encode_audio
 
 logger = structlog.get_logger()
 JITTER_BUFFER_BYTES = round(0.06 * BYTES_PER_SECOND)
@@ -53,12 +53,12 @@ class Takeover:
         self.ear = SpeechInput(parts.call, parts.encoding, parts.clock)
         self.ear.listener.on_transcript = self._transcribed
         self._parts = parts
-        self._cushion = bytes((SILENCE[parts.encoding],)) * JITTER_BUFFER_BYTES
+        self._cushion = bytes((SILENCE_CODE[parts.encoding],)) * JITTER_BUFFER_BYTES
 
     def speak(self, audio: bytes) -> None:
         """What the person says this moment, 16-bit PCM at 8 kHz. What comes in a burst after a stall is dropped: it would stay late for good."""
         playout, now = self._parts.playout, self._parts.clock()
-        voice = encode(np.frombuffer(audio, dtype="<i2").astype(np.int16), self._parts.encoding)
+        voice = encode_audio(np.frombuffer(audio, dtype="<i2").astype(np.int16), self._parts.encoding)
         self.ear.hear(voice)
         if not playout.is_playing(now):
             playout.add(self._cushion)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from switchboard.engine.conversation.media.g711 import encode
 from switchboard.plugin_sdk import Encoding
+from switchboard.plugin_sdk.audio import encode_audio
 
 DEFAULT_GREETING = "We cannot take your call at the moment. Please leave a message after the tone."
 SILENCE_SECONDS = 6.0
@@ -14,4 +14,4 @@ BEEP_SECONDS, BEEP_HERTZ, BEEP_LEVEL = 0.4, 1000, 8000
 def render_beep(encoding: Encoding) -> bytes:
     """The tone after which one speaks, 8 kHz G.711."""
     moments = np.arange(int(BEEP_SECONDS * 8000)) / 8000
-    return encode((np.sin(2 * np.pi * BEEP_HERTZ * moments) * BEEP_LEVEL).astype(np.int16), encoding)
+    return encode_audio((np.sin(2 * np.pi * BEEP_HERTZ * moments) * BEEP_LEVEL).astype(np.int16), encoding)

@@ -3,8 +3,8 @@
 import numpy as np
 import soxr
 
-from switchboard.engine.conversation.media.g711 import decode, encode
 from switchboard.plugin_sdk import AudioFormat
+from switchboard.plugin_sdk.audio import decode_audio, encode_audio
 
 
 class Converter:
@@ -28,7 +28,7 @@ class Converter:
             audio = self._odd + audio
             whole = len(audio) // 2 * 2
             audio, self._odd = audio[:whole], audio[whole:]
-        samples = decode(audio, self._source.encoding)
+        samples = decode_audio(audio, self._source.encoding)
         if self._resampler is not None:
             samples = np.asarray(self._resampler.resample_chunk(samples, last=last), dtype=np.int16)
-        return encode(samples, self._target.encoding)
+        return encode_audio(samples, self._target.encoding)

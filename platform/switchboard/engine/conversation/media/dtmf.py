@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from switchboard.engine.conversation.media.g711 import SILENCE, encode
 from switchboard.plugin_sdk import Encoding
+from switchboard.plugin_sdk.audio import SILENCE_CODE, encode_audio
 
 TONE_SECONDS, PAUSE_SECONDS, WAIT_SECONDS, LEVEL = 0.12, 0.08, 0.5, 6000
 ROWS, COLUMNS = (697, 770, 852, 941), (1209, 1336, 1477)
@@ -12,7 +12,7 @@ KEYS = ("123", "456", "789", "*0#")
 
 def render_tones(digits: str, encoding: Encoding) -> bytes:
     """Digits (`0`-`9`, `*`, `#`; `w` waits half a second) as 8 kHz G.711."""
-    silence = bytes((SILENCE[encoding],))
+    silence = bytes((SILENCE_CODE[encoding],))
     audio = b""
     for digit in digits:
         if digit == "w":
@@ -26,4 +26,4 @@ def _tone(digit: str, encoding: Encoding) -> bytes:
     row = next(row for row, keys in enumerate(KEYS) if digit in keys)
     moments = np.arange(int(TONE_SECONDS * 8000)) / 8000
     low, high = (np.sin(2 * np.pi * hertz * moments) for hertz in (ROWS[row], COLUMNS[KEYS[row].index(digit)]))
-    return encode(((low + high) * LEVEL).astype(np.int16), encoding)
+    return encode_audio(((low + high) * LEVEL).astype(np.int16), encoding)

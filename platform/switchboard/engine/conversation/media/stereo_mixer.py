@@ -4,8 +4,8 @@ from collections import deque
 
 import numpy as np
 
-from switchboard.engine.conversation.media.g711 import SILENCE, Samples, decode
 from switchboard.plugin_sdk import Encoding
+from switchboard.plugin_sdk.audio import SILENCE_CODE, Samples, decode_audio
 
 RATE = 8000
 MAX_DRIFT = RATE // 2
@@ -28,7 +28,7 @@ class StereoMixer:
         gap = position - len(audio) - self.taken - len(self._caller)
         if gap > MAX_DRIFT:
             self._silence = len(self._caller), gap
-            self._caller += bytes((SILENCE[self._encoding],)) * gap
+            self._caller += bytes((SILENCE_CODE[self._encoding],)) * gap
         elif gap < 0:
             self._take_back(-gap)
         self._caller += audio
@@ -48,7 +48,7 @@ class StereoMixer:
 
     def agent(self, audio: bytes, position: int) -> None:
         """What the caller will hear of the agent's side from a position on."""
-        self._agent.append((position, decode(audio, self._encoding)))
+        self._agent.append((position, decode_audio(audio, self._encoding)))
 
     def cut(self, position: int) -> None:
         """Nothing of the agent's side is heard from here on: the carrier was told to drop it."""
@@ -66,7 +66,7 @@ class StereoMixer:
         """Both channels up to a position, a row for each sample; what of the caller has not come by then is silence."""
         count = max(0, until - self.taken)
         frames = np.zeros((count, 2), dtype=np.int16)
-        heard = decode(bytes(self._caller[:count]), self._encoding)
+        heard = decode_audio(bytes(self._caller[:count]), self._encoding)
         frames[: len(heard), 0] = heard
         self._drop(count)
         start, end = self.taken, self.taken + count

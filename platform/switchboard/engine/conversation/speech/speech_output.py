@@ -97,11 +97,6 @@ class SpeechOutput:
         reply.pending += 1
         self._waiting.put_nowait((reply, sentence))
 
-    def beep(self, reply: SpokenReply, audio: bytes) -> None:
-        """Play a sound after what was said so far; only once its sentences are synthesized."""
-        if reply is self.reply:
-            self._playout.add(audio)
-
     def is_talking(self) -> bool:
         """Whether the caller hears the agent, or is about to."""
         return self._playout.is_playing(self._clock()) or (self.reply is not None and self.reply.pending > 0)

@@ -1,4 +1,4 @@
-"""Acme: a voice that beeps once for each word. Put your vendor's speech in its place."""
+"""Acme: a voice that beeps once per word. Replace the beep with your vendor's speech."""
 
 import math
 import struct
@@ -20,23 +20,27 @@ BEEP_SECONDS = 0.3
 
 
 class AcmeSettings(ProviderSettings):
-    """What an operator writes in a tenant file. A credential would be `api_key: SecretStr`."""
+    """Settings of the provider in a tenant file. A credential would be `api_key: SecretStr`."""
 
     pitch: int = Field(default=440, ge=50, le=3000, description="Hertz of the beep.")
 
 
 class AcmeVoice(TextToSpeechProvider[AcmeSettings]):
-    """One beep a word, in the format that is the default: 16-bit PCM, 8000 samples a second."""
+    """Voice that speaks one beep per word, in the default format: 16-bit PCM at 8000 samples per second."""
 
     name = "acme"
     title = "Acme"
     Settings = AcmeSettings
 
     async def check(self) -> None:
-        """Nothing to reach. Ask your vendor here whether the credential is accepted; raise `ProviderError` with what to do about it."""
+        """Check nothing: there is no vendor.
+
+        Ask your vendor here whether the credential is accepted, and raise `ProviderError` with a message that an
+        operator can act on.
+        """
 
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
-        """One chunk a word."""
+        """Yield one chunk per word."""
         if request.voice_id not in (None, "beep"):
             raise ProviderError(f"there is no voice {request.voice_id}", retryable=False)
         seconds = BEEP_SECONDS / request.speed
@@ -44,8 +48,8 @@ class AcmeVoice(TextToSpeechProvider[AcmeSettings]):
         for word in request.text.split():
             yield SpeechChunk(beep, (Word(word, 0, int(seconds * 1000)),))
 
-    async def voices(self) -> Sequence[Voice]:
-        """The one voice."""
+    async def list_voices(self) -> Sequence[Voice]:
+        """List the only voice."""
         return [Voice("beep", "Beep", "en-US")]
 
     def _beep(self, seconds: float) -> bytes:
@@ -59,5 +63,5 @@ class AcmeVoice(TextToSpeechProvider[AcmeSettings]):
 
 @hookimpl
 def text_to_speech_providers() -> Sequence[type[AcmeVoice]]:
-    """What this plugin provides. Other capabilities have hooks of their own: docs/plugins/hooks.md."""
+    """Provide the voice. Hooks for other capabilities: docs/plugins/hooks.md."""
     return [AcmeVoice]

@@ -7,7 +7,7 @@ from uuid import UUID
 import structlog
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from switchboard.engine.providers.conversation import agent_model
+from switchboard.engine.providers.conversation import open_agent_model
 from switchboard.engine.providers.failover import ServiceRecord
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.events.catalog import CallTranscriptReady
@@ -111,7 +111,7 @@ async def _ask(
         response_schema=_schema(agent),
     )
     text = []
-    async with agent_model(runtime.database, runtime.providers, call.organization_id, agent, record) as model:
+    async with open_agent_model(runtime.database, runtime.providers, call.organization_id, agent, record) as model:
         async for event in model.chat(request):
             if isinstance(event, TextDelta):
                 text.append(event.text)

@@ -7,7 +7,7 @@ from quart import Response, request, send_file
 
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound, ProviderFailed
-from switchboard.plugin_sdk import ProviderError, RecordingStream
+from switchboard.plugin_sdk import ProviderError, RecordingStream, TelephonyProvider
 from switchboard.resources.calls.media.call_runner import build_recording_path
 from switchboard.resources.calls.models import Call
 from switchboard.runtime import Runtime
@@ -36,7 +36,7 @@ async def _file(path: Path) -> Response:
 
 async def _carrier_stream(runtime: Runtime, call: Call, recording_id: str) -> Response:
     try:
-        async with runtime.providers.telephony(call.organization_id, call.carrier) as carrier:
+        async with runtime.providers.use(call.organization_id, TelephonyProvider, call.carrier) as carrier:
             recording = await carrier.fetch_recording(recording_id, request.headers.get("Range"))
     except ProviderError as error:
         raise ProviderFailed(error.message) from error

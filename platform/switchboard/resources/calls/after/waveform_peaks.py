@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from switchboard.engine.conversation.media.g711 import Samples
 from switchboard.engine.conversation.media.recording import HEADER
 from switchboard.engine.conversation.media.stereo_mixer import RATE
+from switchboard.plugin_sdk.audio import Samples
 
 LOUDEST = 32768
 

@@ -18,7 +18,7 @@ from switchboard.engine.conversation.call import (
     TurnLatency,
 )
 from switchboard.engine.conversation.tools import OptOut, SendSms
-from switchboard.engine.providers.conversation import conversation_providers
+from switchboard.engine.providers.conversation import open_conversation_providers
 from switchboard.engine.providers.failover import ServiceRecord
 from switchboard.foundation.database import now
 from switchboard.foundation.jobs import wake
@@ -26,12 +26,12 @@ from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
 from switchboard.plugin_sdk import (
     CallbackUrls,
-    Introduction,
     ModelUsage,
     ProviderError,
     ProviderSettings,
     TelephonyProvider,
     ToolError,
+    WarmTransfer,
 )
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
@@ -80,11 +80,11 @@ class ProviderCarrierLeg:
                 f"{self.carrier.title} can transfer calls without an introduction only", retryable=False
             )
         await self._refuse_listed(to_number)
-        introduction = Introduction(to_number, self._own_number, text, language)
-        return await self.carrier.introduce(await self._carrier_call_id(), introduction, self._callbacks)
+        introduction = WarmTransfer(to_number, self._own_number, text, language)
+        return await self.carrier.start_warm_transfer(await self._carrier_call_id(), introduction, self._callbacks)
 
     async def connect(self, target_call_id: str) -> None:
-        await self.carrier.connect(await self._carrier_call_id(), target_call_id)
+        await self.carrier.complete_warm_transfer(await self._carrier_call_id(), target_call_id)
 
     async def hang_up_target(self, target_call_id: str) -> None:
         await self.carrier.hang_up(target_call_id)
@@ -130,7 +130,7 @@ async def run_call(runtime: Runtime, organization_id: UUID, call_id: UUID, carri
         return
     structlog.contextvars.bind_contextvars(organization_id=str(organization_id), call_id=str(call_id))
     try:
-        async with runtime.providers.telephony(organization_id, carrier) as provider:
+        async with runtime.providers.use(organization_id, TelephonyProvider, carrier) as provider:
             leg = ProviderCarrierLeg(runtime, call, provider)
             if call.answered_by == "machine" and call.direction == "outbound":
                 await leg.hang_up()
@@ -161,7 +161,7 @@ async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: ProviderCar
     log = DatabaseCallLog(runtime.database, call)
     address = build_media_url(runtime.settings, runtime.keyring, call)
     async with (
-        conversation_providers(
+        open_conversation_providers(
             runtime.database, runtime.providers, call.organization_id, agent, record=record
         ) as providers,
         log,
@@ -176,13 +176,13 @@ async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: ProviderCar
             speech_to_text=providers.speech_to_text,
             text_to_speech=providers.text_to_speech,
             llm=providers.llm,
-            codec=leg.carrier.media_codec(address),
+            codec=leg.carrier.create_media_codec(address),
             leg=leg,
             log=log,
             recording_path=build_recording_path(runtime.settings, call),
             tools=await _tools(runtime, call, agent),
             variables={name: str(value) for name, value in call.call_metadata.items()},
-            hints=tuple(providers.llm.expected_phrases(agent.system_prompt)),
+            hints=tuple(providers.llm.list_expected_phrases(agent.system_prompt)),
             voicemail=call.voicemail,
             digits_as_tones=not leg.carrier.capabilities.send_digits,
             knowledge=build_agent_knowledge(runtime, call.organization_id, agent.knowledge_base_ids, embeddings),

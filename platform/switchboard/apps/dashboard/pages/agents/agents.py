@@ -13,8 +13,8 @@ from switchboard.apps.dashboard.forms import agent as forms
 from switchboard.apps.dashboard.forms.form import Form, nested
 from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
 from switchboard.apps.dashboard.visitor import Visitor
-from switchboard.engine.providers.offers import offered_models
-from switchboard.engine.providers.service import configured_names
+from switchboard.engine.providers.offers import list_offered_models
+from switchboard.engine.providers.service import list_provider_names
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import Conflict
 from switchboard.foundation.web.schemas import PageQuery, Query
@@ -52,7 +52,7 @@ async def new_agent_page(session: TenantSession, form: Form) -> str:
     """The form of a new agent, with the defaults filled in."""
     fresh = Agent(organization_id=session.organization_id, name="", llm_provider="", tts_provider="", stt_provider="")
     for field, capability in agents.PROVIDER_FIELDS.items():
-        setattr(fresh, field, next(iter(await configured_names(session, capability)), ""))
+        setattr(fresh, field, next(iter(await list_provider_names(session, capability)), ""))
     return await _form_page(session, form.starting_with(forms.shown(fresh)), None)
 
 
@@ -74,7 +74,7 @@ async def add_agent(session: TenantSession) -> Next:
 @page(query=OfferQuery)
 async def voices_part(visitor: Visitor, query: OfferQuery) -> str:
     """The voices of a provider, as the choices of a field."""
-    found = await current_runtime().voices.listed(visitor.organization_id, query.provider)
+    found = await current_runtime().voices.list_voices(visitor.organization_id, query.provider)
     return await render_part("dashboard/agents/voices.html", voices=found)
 
 
@@ -82,7 +82,7 @@ async def voices_part(visitor: Visitor, query: OfferQuery) -> str:
 @page(query=OfferQuery)
 async def models_part(visitor: Visitor, query: OfferQuery) -> str:
     """The models of a provider, as the choices of a field."""
-    found = await offered_models(current_runtime().providers, visitor.organization_id, query.provider)
+    found = await list_offered_models(current_runtime().providers, visitor.organization_id, query.provider)
     return await render_part("dashboard/agents/models.html", models=found)
 
 
@@ -155,7 +155,7 @@ def _came_from_list(agent_id: UUID) -> str:
 
 async def _form_page(session: TenantSession, form: Form, agent: Agent | None) -> str:
     offered = {
-        field: _with(await configured_names(session, capability), form.value(field))
+        field: _with(await list_provider_names(session, capability), form.value(field))
         for field, capability in agents.PROVIDER_FIELDS.items()
     }
     speaker = str(form.value("tts_provider", ""))
@@ -168,7 +168,7 @@ async def _form_page(session: TenantSession, form: Form, agent: Agent | None) ->
         models={
             field: await agents.list_models_in_use(session, field) for field in ("llm_model", "tts_model", "stt_model")
         },
-        voices=await current_runtime().voices.listed(session.organization_id, speaker)
+        voices=await current_runtime().voices.list_voices(session.organization_id, speaker)
         if speaker in offered["tts_provider"]
         else (),
         languages=LANGUAGES,

@@ -1,4 +1,4 @@
-"""The contract of a voice, and what this one adds to it."""
+"""The contract of a voice, and a test of this plugin's own."""
 
 import pytest
 from switchboard.plugin_sdk import SpeechRequest
@@ -11,6 +11,6 @@ class TestAcmeVoice(TextToSpeechContract[AcmeVoice]):
     def provider(self) -> AcmeVoice:
         return AcmeVoice(AcmeSettings())
 
-    async def test_each_word_is_a_beep(self, opened: AcmeVoice) -> None:
-        chunks = [chunk async for chunk in opened.synthesize(SpeechRequest("one two three"))]
+    async def test_each_word_is_a_beep(self, open_provider: AcmeVoice) -> None:
+        chunks = [chunk async for chunk in open_provider.synthesize(SpeechRequest("one two three"))]
         assert [word.text for chunk in chunks for word in chunk.words] == ["one", "two", "three"]

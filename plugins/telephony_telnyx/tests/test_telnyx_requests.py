@@ -1,0 +1,144 @@
+"""Requests that the plugin sends for calls, transfers, and pressed keys."""
+
+import dataclasses
+
+import pytest
+from switchboard.plugin_sdk import (
+    BrowserCall,
+    ConnectMedia,
+    ForwardCall,
+    RejectCall,
+    TransferTargetReady,
+    WarmTransfer,
+)
+from switchboard_telephony_telnyx.provider import TelnyxTelephony
+from switchboard_telephony_telnyx.state import CallState, digest_media_url, read_state
+
+from tests.carriers.telnyx.samples import CALL, CALLBACKS, EVENTS, ID, MEDIA, REFERENCE, WHY, announced, signed
+from tests.carriers.telnyx.server import TelnyxServer
+from tests.carriers.telnyx.wire import CallRecord
+from tests.carriers.vendor import OURS
+
+pytest_plugins = ["tests.carriers.telnyx.fixtures"]
+pytestmark = pytest.mark.usefixtures("short_pauses")
+
+
+async def test_a_call_is_ordered_whole(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    call_id = await carrier.place_call(CALL)
+    assert call_id in telnyx.legs
+    ((method, path, sent),) = telnyx.requests
+    assert (method, path) == ("POST", "/v2/calls")
+    assert read_state(telnyx.api_key, str(sent.pop("client_state"))) == CallState(
+        reference=REFERENCE, media=digest_media_url(MEDIA)
+    )
+    assert sent.pop("command_id")
+    assert sent == {
+        "connection_id": telnyx.connection_id,
+        "to": "+15550100021",
+        "from": OURS,
+        "timeout_secs": 25,
+        "time_limit_secs": 600,
+        "webhook_url": CALLBACKS.events,
+        "stream_url": MEDIA,
+        "stream_track": "inbound_track",
+        "stream_codec": "PCMU",
+        "stream_bidirectional_mode": "rtp",
+        "stream_bidirectional_codec": "PCMU",
+        "stream_bidirectional_target_legs": "self",
+        "send_silence_when_idle": True,
+        "preferred_codecs": "PCMU,PCMA",
+        "answering_machine_detection": "detect",
+    }
+
+
+async def test_limits_that_telnyx_does_not_take_are_widened(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    await carrier.place_call(dataclasses.replace(CALL, ring_seconds=1, max_duration_seconds=10, detect_machine=False))
+    sent = telnyx.requests[0][2]
+    assert (sent["timeout_secs"], sent["time_limit_secs"], "answering_machine_detection" in sent) == (5, 30, False)
+
+
+async def test_instructions_are_commands_that_hold_once(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    record, call = announced(telnyx)
+    recording = TelnyxTelephony(carrier.settings.model_copy(update={"record_calls": True}))
+    await recording.open()
+    for _ in range(2):
+        await recording.instruct(call, ConnectMedia(MEDIA), EVENTS)
+    await recording.close()
+    (first, second) = [sent for _, path, sent in telnyx.requests if path.endswith("/actions/answer")]
+    assert first == second
+    assert (first["stream_url"], first["record"], first["record_channels"], first["record_format"]) == (
+        MEDIA,
+        "record-from-answer",
+        "dual",
+        "wav",
+    )
+    assert read_state(telnyx.api_key, record.client_state) == CallState(
+        call_id=record.id, media=digest_media_url(MEDIA)
+    )
+    _, call = announced(telnyx)
+    await carrier.instruct(call, RejectCall("busy"), EVENTS)
+    assert telnyx.requests[-1][2]["cause"] == "USER_BUSY"
+    await carrier.instruct(BrowserCall(call.carrier_call_id, "", "", identity="x"), RejectCall(), EVENTS)
+    assert telnyx.requests[-1][1].endswith("/actions/hangup")
+
+
+async def test_a_forwarded_call_is_answered_and_then_transferred_once(
+    carrier: TelnyxTelephony, telnyx: TelnyxServer
+) -> None:
+    record, call = announced(telnyx)
+    await carrier.instruct(call, ForwardCall("+15550100002", OURS), EVENTS)
+    told_twice = signed(telnyx, "call.answered", record.payload())
+    for _ in range(2):
+        assert (await carrier.receive(told_twice)).events == ()
+    assert [path.rpartition("/")[2] for _, path, _ in telnyx.requests] == ["answer", "transfer", "transfer"]
+    sent = telnyx.requests[-1][2]
+    assert (sent["to"], sent["from"]) == ("+15550100002", OURS)
+    assert record.leg_b is not None
+    assert (await carrier.receive(signed(telnyx, "call.answered", record.leg_b.payload()))).events == ()
+    assert (
+        await carrier.receive(signed(telnyx, "call.hangup", record.leg_b.payload(hangup_cause="user_busy")))
+    ).events == ()
+    assert telnyx.requests[-1][1] == f"/v2/calls/{record.id}/actions/hangup", "the caller is not left in silence"
+
+
+@pytest.mark.parametrize(
+    ("language", "spoken"), [("en-GB", "en-GB"), ("de", "de-DE"), ("nn-NO", "nb-NO"), ("mul", None)]
+)
+async def test_a_target_is_told_why_in_a_language_they_have(
+    carrier: TelnyxTelephony, telnyx: TelnyxServer, language: str, spoken: str | None
+) -> None:
+    record = await introduced(carrier, telnyx, language)
+    await carrier.receive(signed(telnyx, "call.answered", record.payload()))
+    assert (telnyx.requests[-1][2]["payload"], telnyx.requests[-1][2].get("language")) == (WHY, spoken)
+
+
+@pytest.mark.parametrize(("status", "ready"), [("completed", True), ("call_hangup", False), ("cancelled_amd", False)])
+async def test_a_target_is_ready_who_has_heard_all(
+    carrier: TelnyxTelephony, telnyx: TelnyxServer, status: str, ready: bool
+) -> None:
+    record = await introduced(carrier, telnyx, "en-US")
+    told = await carrier.receive(signed(telnyx, "call.speak.ended", record.payload(status=status)))
+    assert told.events == ((TransferTargetReady(record.id),) if ready else ())
+
+
+async def introduced(carrier: TelnyxTelephony, telnyx: TelnyxServer, language: str) -> CallRecord:
+    """Somebody who is rung for a warm transfer."""
+    return telnyx.legs[
+        await carrier.start_warm_transfer(ID, WarmTransfer("+15550100001", OURS, WHY, language), CALLBACKS)
+    ].post.record
+
+
+async def test_keys_are_pressed_and_transfers_take_the_call_off_the_stream(
+    carrier: TelnyxTelephony, telnyx: TelnyxServer
+) -> None:
+    call_id = await carrier.place_call(CALL)
+    record = telnyx.legs[call_id].post.record
+    await carrier.send_digits(call_id, "1w#")
+    await carrier.send_digits(call_id, "1w#")
+    first, second = [sent for _, path, sent in telnyx.requests if path.endswith("send_dtmf")]
+    assert first["digits"] == "1w#"
+    assert first["command_id"] != second["command_id"], "the second time, it is meant"
+    await carrier.transfer(call_id, to_number="+15550100001", caller_id=OURS, callbacks=EVENTS)
+    assert [path.rpartition("/")[2] for _, path, _ in telnyx.requests[-2:]] == ["transfer", "streaming_stop"]
+    assert (await carrier.receive(signed(telnyx, "streaming.failed", record.payload()))).events == ()
+    assert telnyx.requests[-1][1].endswith("streaming_stop"), "whoever has left us is not hung up"

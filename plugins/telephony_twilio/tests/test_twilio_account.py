@@ -1,0 +1,100 @@
+"""Phone numbers, recordings, and browser tokens of a Twilio account."""
+
+import json
+from base64 import urlsafe_b64decode
+from typing import Any
+
+import pytest
+from switchboard.plugin_sdk import (
+    ProviderError,
+)
+from switchboard_telephony_twilio.provider import TwilioTelephony
+from switchboard_telephony_twilio.settings import TwilioSettings
+
+from tests.carriers.twilio.samples import CALLBACKS, OTHER_SID
+from tests.carriers.twilio.server import TwilioServer, new_sid
+from tests.carriers.vendor import BROKEN, OURS
+
+pytest_plugins = ["tests.carriers.twilio.fixtures"]
+pytestmark = pytest.mark.usefixtures("short_pauses")
+
+
+async def test_numbers_are_searched_where_they_are(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
+    (british,) = await carrier.search_numbers(country="GB", area_code="020", limit=1)
+    assert british.phone_number.startswith("+4420")
+    assert (british.sms, british.mms, british.monthly_cost) == (True, False, 1.15)
+    assert await carrier.search_numbers(country="FR", area_code=None, limit=5) == []
+    queries = [dict(form) for _, path, form in twilio.requests if "AvailablePhoneNumbers/GB/Local" in path]
+    assert queries == [{"Contains": "+4420%", "VoiceEnabled": "true", "PageSize": "1"}]
+
+
+async def test_a_number_of_the_account_is_directed_to_us_and_not_bought(
+    carrier: TwilioTelephony, twilio: TwilioServer
+) -> None:
+    number = twilio.numbers[OURS]
+    number.elsewhere = {
+        "VoiceApplicationSid": new_sid("AP"),
+        "SmsApplicationSid": new_sid("AP"),
+        "TrunkSid": new_sid("TK"),
+    }
+    bought = await carrier.buy_number(OURS, CALLBACKS)
+    assert (bought.carrier_number_id, twilio.purchases) == (number.sid, 0)
+    assert (number.voice_url, number.elsewhere) == (f"{CALLBACKS.events}/call", {})
+
+
+async def test_a_purchase_whose_answer_was_lost_is_found_again(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
+    twilio.failures["POST", "IncomingPhoneNumbers"] = [BROKEN]
+    with pytest.raises(ProviderError) as lost:
+        await carrier.buy_number("+12125550103", CALLBACKS)
+    assert lost.value.retryable
+    bought = await carrier.buy_number("+12125550103", CALLBACKS)
+    assert (bought.phone_number, twilio.purchases) == ("+12125550103", 1)
+
+
+async def test_a_recording_is_streamed_in_parts_from_where_it_is_kept(
+    carrier: TwilioTelephony, twilio: TwilioServer
+) -> None:
+    twilio.recordings[OTHER_SID] = bytes(range(256)) * 1000
+    whole = await carrier.fetch_recording(OTHER_SID, None)
+    assert (whole.status, whole.content_type, whole.content_length) == (200, "audio/x-wav", 256_000)
+    assert b"".join([chunk async for chunk in whole.chunks]) == twilio.recordings[OTHER_SID]
+    part = await carrier.fetch_recording(OTHER_SID, "bytes=256-511")
+    assert (part.status, part.content_range, part.content_length) == (206, "bytes 256-511/256000", 256)
+    assert b"".join([chunk async for chunk in part.chunks]) == bytes(range(256))
+    with pytest.raises(ProviderError, match="does not have the recording") as gone:
+        await carrier.fetch_recording(new_sid("RE"), None)
+    assert not gone.value.retryable
+
+
+def browser_carrier(**settings: object) -> TwilioTelephony:
+    return TwilioTelephony(
+        TwilioSettings.model_validate({"account_sid": "AC" + "a" * 32, "auth_token": "secret", **settings})
+    )
+
+
+@pytest.mark.parametrize(("platform", "push"), [("web", None), ("ios", "CR" + "1" * 32), ("android", "CR" + "2" * 32)])
+async def test_a_browser_token_has_twilios_format_and_grants(platform: Any, push: str | None) -> None:
+    carrier = browser_carrier(
+        api_sid="SK" + "b" * 32, api_secret="c" * 32, application_sid="AP" + "d" * 32,
+        ios_push_credential_sid="CR" + "1" * 32, android_push_credential_sid="CR" + "2" * 32,
+    )  # fmt: skip
+    token = await carrier.create_browser_token(identity="key_1", platform=platform)
+    header, payload = (json.loads(urlsafe_b64decode(part + "==")) for part in token.token.split(".")[:2])
+    assert header == {"typ": "JWT", "alg": "HS256", "cty": "twilio-fpa;v=1"}
+    assert (payload["iss"], payload["sub"], payload["exp"] - payload["nbf"]) == (
+        "SK" + "b" * 32,
+        "AC" + "a" * 32,
+        token.expires_in_seconds,
+    )
+    voice = {
+        "incoming": {"allow": True},
+        "outgoing": {"application_sid": "AP" + "d" * 32},
+        **({"push_credential_sid": push} if push else {}),
+    }
+    assert payload["grants"] == {"identity": "key_1", "voice": voice}
+
+
+async def test_a_token_needs_its_settings() -> None:
+    with pytest.raises(ProviderError, match="api_sid") as refusal:
+        await browser_carrier().create_browser_token(identity="x", platform="web")
+    assert not refusal.value.retryable

@@ -1,0 +1,194 @@
+"""Requests and markup that the plugin sends, retries only where nothing can happen twice, and Twilio's own errors."""
+
+from dataclasses import replace
+
+import pytest
+from pydantic import HttpUrl, SecretStr, ValidationError
+from switchboard.plugin_sdk import (
+    ConnectMedia,
+    ForwardCall,
+    IncomingCall,
+    OutcomeUnknown,
+    ProviderError,
+    RejectCall,
+    UnsubscribedRecipient,
+    WarmTransfer,
+)
+from switchboard_telephony_twilio.codec import derive_stream_token
+from switchboard_telephony_twilio.provider import TwilioTelephony
+from switchboard_telephony_twilio.settings import TwilioSettings
+
+from tests.carriers.twilio.samples import CALL, CALLBACKS, MEDIA, SID, TEXT
+from tests.carriers.twilio.server import TwilioServer
+from tests.carriers.vendor import BROKEN, GARBLED, NEVER, OURS
+
+pytest_plugins = ["tests.carriers.twilio.fixtures"]
+pytestmark = pytest.mark.usefixtures("short_pauses")
+
+
+async def test_a_call_is_ordered_whole(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
+    sid = await carrier.place_call(CALL)
+    assert sid in twilio.legs
+    ((method, path, form),) = twilio.requests
+    assert (method, path) == ("POST", f"/2010-04-01/Accounts/{twilio.account_sid}/Calls.json")
+    sent = dict(form)
+    twiml = sent.pop("Twiml")
+    assert twiml == (
+        f'<?xml version="1.0" encoding="UTF-8"?><Response><Connect><Stream statusCallback="{CALLBACKS.events}/stream" url="{MEDIA}">'
+        f'<Parameter name="token" value="{derive_stream_token(twilio.auth_token, MEDIA)}" /></Stream></Connect></Response>'
+    )
+    events = CALLBACKS.events
+    assert sent == {
+        "To": "+15550100021",
+        "From": OURS,
+        "Timeout": "25",
+        "TimeLimit": "600",
+        "MachineDetection": "Enable",
+        "AsyncAmd": "true",
+        "AsyncAmdStatusCallback": f"{events}/machine",
+        "AsyncAmdStatusCallbackMethod": "POST",
+        "StatusCallback": f"{events}/status",
+        "StatusCallbackMethod": "POST",
+        "StatusCallbackEvent": "completed",
+    }
+    assert [value for name, value in form if name == "StatusCallbackEvent"] == [
+        "initiated",
+        "ringing",
+        "answered",
+        "completed",
+    ]
+
+
+async def test_instructions_are_markup(carrier: TwilioTelephony) -> None:
+    call = IncomingCall(SID, "+15550100001", OURS)
+    forwarded = await carrier.instruct(call, ForwardCall("+15550100002", OURS), CALLBACKS)
+    assert (
+        b'<Dial answerOnBridge="true" callerId="+12125550100" timeout="30"><Number>+15550100002</Number></Dial>'
+        in forwarded.body
+    )
+    assert forwarded.content_type.startswith("text/xml")
+    assert b'<Reject reason="busy" />' in (await carrier.instruct(call, RejectCall("busy"), CALLBACKS)).body
+    recording = TwilioTelephony(carrier.settings.model_copy(update={"record_calls": True}))
+    connected = (await recording.instruct(call, ConnectMedia(MEDIA), CALLBACKS)).body
+    assert connected.index(f'recordingStatusCallback="{CALLBACKS.events}/recording"'.encode()) < connected.index(
+        b"<Connect>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("language", "spoken"), [("en-GB", "en-GB"), ("de", "de-DE"), ("nn-NO", "nb-NO"), ("mul", None)]
+)
+async def test_a_target_is_told_why_in_a_language_they_have(
+    carrier: TwilioTelephony, twilio: TwilioServer, language: str, spoken: str | None
+) -> None:
+    await carrier.start_warm_transfer(SID, WarmTransfer("+15550100021", OURS, "Ann & Bob wait.", language), CALLBACKS)
+    twiml = dict(twilio.requests[-1][2])["Twiml"]
+    attribute = "" if spoken is None else f' language="{spoken}"'
+    assert (
+        f'<Say{attribute}>Ann &amp; Bob wait.</Say><Redirect method="POST">{CALLBACKS.events}/introduced</Redirect>'
+        in twiml
+    )
+
+
+async def test_a_call_that_twilio_failed_to_place_is_not_asked_for_again_but_may_be_by_others(
+    carrier: TwilioTelephony, twilio: TwilioServer
+) -> None:
+    twilio.failures["POST", "Calls"] = [500]
+    with pytest.raises(ProviderError) as failure:
+        await carrier.place_call(CALL)
+    assert (failure.value.code, failure.value.retryable, isinstance(failure.value, OutcomeUnknown)) == (
+        "20500",
+        True,
+        False,
+    )
+    assert len(twilio.requests) == 1
+
+
+@pytest.mark.parametrize("failure", [BROKEN, NEVER, GARBLED])
+@pytest.mark.parametrize("collection", ["Calls", "Messages"])
+async def test_what_may_have_been_done_is_never_asked_for_again(
+    carrier: TwilioTelephony, twilio: TwilioServer, collection: str, failure: int
+) -> None:
+    twilio.failures["POST", collection] = [failure]
+    with pytest.raises(OutcomeUnknown):
+        await (carrier.place_call(CALL) if collection == "Calls" else carrier.send_text_message(TEXT))
+    assert len(twilio.requests) == 1
+
+
+async def test_too_many_requests_are_sent_again_a_little_later(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
+    twilio.failures["POST", "Calls"] = [429, 429]
+    assert await carrier.place_call(CALL) in twilio.legs
+    assert (len(twilio.requests), len(twilio.legs)) == (3, 1)
+    twilio.failures["POST", "Messages"] = [429] * 3
+    with pytest.raises(ProviderError) as refusal:
+        await carrier.send_text_message(TEXT)
+    assert (refusal.value.code, refusal.value.retryable) == ("20429", True)
+
+
+@pytest.mark.parametrize("failure", [500, 503, BROKEN])
+async def test_what_does_no_harm_twice_is_asked_for_again(
+    carrier: TwilioTelephony, twilio: TwilioServer, failure: int
+) -> None:
+    sid = await carrier.place_call(CALL)
+    twilio.failures["POST", sid] = [failure]
+    await carrier.hang_up(sid)
+    assert [path.rpartition("/")[2] for _, path, _ in twilio.requests] == ["Calls.json", f"{sid}.json", f"{sid}.json"]
+
+
+async def test_a_twilio_that_cannot_be_reached_has_placed_nothing(twilio: TwilioServer) -> None:
+    settings = TwilioSettings(
+        account_sid=twilio.account_sid, auth_token=SecretStr("x"), base_url=HttpUrl("http://127.0.0.1:9")
+    )
+    away = TwilioTelephony(settings)
+    await away.open()
+    with pytest.raises(ProviderError, match="cannot be reached") as failure:
+        await away.place_call(CALL)
+    assert (failure.value.retryable, isinstance(failure.value, OutcomeUnknown)) == (True, False)
+    await away.close()
+
+
+async def test_twilios_own_code_and_words_are_told(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
+    with pytest.raises(ProviderError) as refusal:
+        await carrier.place_call(replace(CALL, to_number="+15550100024"))
+    assert refusal.value.message == "Twilio: 'To' phone number cannot be reached (error 21214)"
+    assert (refusal.value.code, refusal.value.retryable) == ("21214", False)
+    with pytest.raises(ProviderError, match="error 21211") as no_number:
+        await carrier.place_call(replace(CALL, to_number="+15550100025"))
+    assert (no_number.value.code, no_number.value.retryable) == ("invalid_number", False)
+    with pytest.raises(UnsubscribedRecipient) as opted_out:
+        await carrier.send_text_message(replace(TEXT, to_number="+15550100083"))
+    assert opted_out.value.code == "21610"
+
+
+async def test_what_only_this_account_may_not_do_another_carrier_may(carrier: TwilioTelephony) -> None:
+    with pytest.raises(ProviderError, match="not yet verified") as refusal:
+        await carrier.place_call(replace(CALL, from_number="+15550100009"))
+    assert (refusal.value.code, refusal.value.retryable) == ("21210", True)
+
+
+async def test_a_wrong_credential_is_told_by_check(twilio: TwilioServer) -> None:
+    settings = TwilioSettings(
+        account_sid=twilio.account_sid, auth_token=SecretStr("wrong"), base_url=HttpUrl(twilio.address)
+    )
+    stranger = TwilioTelephony(settings)
+    await stranger.open()
+    with pytest.raises(ProviderError, match="Authenticate") as refusal:
+        await stranger.check()
+    assert (refusal.value.code, refusal.value.retryable) == ("20003", False)
+    await stranger.close()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"account_sid": "AC1"},
+        {"api_sid": "SK" + "a" * 32},
+        {"application_sid": "x"},
+        {"base_url": "ftp://x"},
+        {"nonsense": 1},
+        {"auth_token": ""},
+    ],
+)
+def test_settings_that_cannot_work_are_refused(settings: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        TwilioSettings.model_validate({"account_sid": "AC" + "a" * 32, "auth_token": "secret", **settings})
