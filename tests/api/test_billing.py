@@ -129,7 +129,7 @@ async def test_a_running_call_ends_when_its_next_minute_cannot_be_paid(
 ) -> None:
     """The minutes are half a second long here, and there is money for two."""
     monkeypatch.setattr(funding, "MINUTE", timedelta(seconds=0.5))
-    monkeypatch.setattr(funding, "AHEAD", timedelta())
+    monkeypatch.setattr(funding, "LEAD_TIME", timedelta())
     await become_prepaid(runtime, live.caller)
     await credit(runtime, live.caller, 2.5)
     call = await live.ended((await live.place("+15550100070"))["id"])

@@ -182,7 +182,9 @@ async def test_base64_may_be_broken_into_lines() -> None:
     [
         ("application/json", '{"a": 1', "is not readable JSON"), ("application/json", "[" * 100_000, "nested too deeply"),
         ("application/json", "[" * 100 + "1" + "]" * 100, "deeper than 64"), ("application/json", "9" * 5000, "number too long"),
-        ("application/json", "[]", "contains no text"), ("text/html", "<script>x</script>", "contains no text"), ("text/csv", "\n;\n", "contains no text"),
+        ("application/json", "[]", "contains no text"),
+        ("text/html", "<script>x</script>", "contains no text"),
+        ("text/csv", "\n;\n", "contains no text"),
         (PDF, encoded(b"no pdf"), "is not a readable PDF file"), (PDF, encoded(pdf("")), "scanned pages are not read"), (PDF, "???", "base64"),
         (DOCX, encoded(b"no zip"), "is not a readable DOCX file"), (DOCX, docx("<w:document>", name="other.xml"), "is not a readable DOCX file"),
         (DOCX, docx("<not closed"), "is not a readable DOCX file"), (DOCX, docx(f"<w:document {WORD}/>"), "contains no text"),
