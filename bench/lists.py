@@ -1,6 +1,6 @@
 """Each list's first page with its `total`, through the API, at ten thousand and at ten million rows of one organization (`BENCH_ROWS` for fewer).
 
-Rows are written without triggers, and their number into the tally that triggers keep; beside each, what counting them would have taken.
+Rows are written without triggers, and their number into the counts that triggers keep; beside each, what counting them would have taken.
 """
 
 import os
@@ -22,7 +22,7 @@ from switchboard.foundation.events.models import Delivery, EventTarget
 from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.principal import SCOPES
-from switchboard.foundation.web.row_counts import TALLIES
+from switchboard.foundation.web.row_counts import RowCounter
 from switchboard.migrations import upgrade
 from switchboard.resources.agents.models import Agent, AgentVersion
 from switchboard.resources.automations.models import Automation, AutomationRun
@@ -133,13 +133,13 @@ async def write(database: AsyncEngine, one: List, first: int, last: int) -> None
     async with database.begin() as connection:
         await connection.exec_driver_sql("set local session_replication_role = replica")
         await connection.execute(sqlalchemy.insert(table).from_select(list(values), rows))
-        tally = TALLIES[table.name]
-        parent = getattr(one.row, tally.parent) if tally.parent else UUID(int=0)
+        counter = RowCounter.of(type(one.row)) or RowCounter()
+        parent = getattr(one.row, counter.parent) if counter.parent else UUID(int=0)
         facets = {
-            name: str(getattr(one.row, name)) if getattr(one.row, name) is not None else None for name in tally.facets
+            name: str(getattr(one.row, name)) if getattr(one.row, name) is not None else None for name in counter.facets
         }
         count = sqlalchemy.text(
-            "insert into row_tally (organization_id, list, parent, facets, rows) values (:id, :list, :parent, :facets, :rows)"
+            "insert into row_count (organization_id, list, parent, facets, rows) values (:id, :list, :parent, :facets, :rows)"
         )
         bound = count.bindparams(sqlalchemy.bindparam("facets", type_=sqlalchemy.JSON))
         rows_written = {
@@ -213,7 +213,7 @@ async def measure(directory: DataDirectory) -> None:
             print(f"{path:28} | {few:12.2f} | {many:16.2f} | {many / few:5.2f} | {naive:16.1f}", flush=True)
             async with database.begin() as connection:
                 above = f", {one.above.__tablename__}" if one.above is not None else ""
-                await connection.exec_driver_sql(f"truncate row_tally, {one.row.__tablename__}{above} cascade")
+                await connection.exec_driver_sql(f"truncate row_count, {one.row.__tablename__}{above} cascade")
     await database.dispose()
 
 

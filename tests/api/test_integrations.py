@@ -25,7 +25,7 @@ async def test_given_fields_change_and_secrets_are_never_given_back(caller: Call
     assert (third.json["has_partner_api_key"], third.json["webhook_url"]) == (False, None)
     async with runtime.database.tenant(caller.organization_id) as session:
         actions = (await (await session.connection()).exec_driver_sql("select action from audit_entry")).scalars().all()
-    assert actions.count("change_integration") == 3
+    assert actions.count("integration.updated") == 3
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import re
 import pytest
 from openapi_spec_validator import validate
 from sqlmodel import col, select
+from switchboard.foundation.audit import AuditEntry
 from switchboard.resources.identity import service as identity
-from switchboard.resources.identity.models import AuditEntry
 from switchboard.resources.identity.policy import Policy, RateLimit, RateLimits
 from switchboard.runtime import Runtime
 
@@ -139,7 +139,8 @@ async def test_everything_that_is_changed_is_noted_by_who_and_what_and_never_its
     body = b'{"name": "Secretive", "webhook_secret": "hush-hush-hush-hush-hush"}'
     made = await caller.send("POST", "/v1/agents", data=body, Idempotency_Key="once")
     await caller.send("POST", "/v1/agents", data=body, Idempotency_Key="once")
-    path = f"agents/{made.json['id']}"
+    agent_id = made.json["id"]
+    path = f"agents/{agent_id}"
     await caller.send("PUT", f"/v1/{path}", {"name": "Other", "system_prompt": "x"})
     assert (await caller.send("PUT", f"/v1/{path}", {"name": 5})).status == 422
     await caller.get(f"/v1/{path}")
@@ -151,8 +152,8 @@ async def test_everything_that_is_changed_is_noted_by_who_and_what_and_never_its
         ).all()
     assert {entry.actor for entry in entries[1:]} == {f"key:{caller.key_id}"}
     assert [(entry.action, entry.subject) for entry in entries[1:]] == [
-        ("create_agent", f"agents {made.json['id']} name, webhook_secret"),
-        ("update_agent", f"{path} name, system_prompt"),
-        ("buy_phone_number", f"phone-numbers {number} phone_number"),
-        ("delete_agent", path),
+        ("agent.created", f"{agent_id} name, webhook_secret"),
+        ("agent.updated", f"{agent_id} name, system_prompt"),
+        ("phone_number.ordered", f"{number} phone_number"),
+        ("agent.deleted", agent_id),
     ]

@@ -19,13 +19,13 @@ from sqlmodel import col, select
 from switchboard.apps.embedded import DataDirectory
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.engine.conversation.handoff import supervision
+from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.events.models import Event
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.live import tickets
 from switchboard.resources.calls.live.feed import RedisMonitorFeed
 from switchboard.resources.calls.media.call_runner import build_recording_path
-from switchboard.resources.identity.models import AuditEntry
 
 from tests.fixtures.app import Json, LivePlatform, Organizations
 from tests.fixtures.monitors import Page, Telephone, likeness, page, telephone, ticket, voice

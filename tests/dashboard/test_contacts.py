@@ -2,6 +2,7 @@
 
 from tests.fixtures.app import Caller, LivePlatform
 from tests.fixtures.dashboard import People, Window
+from tests.fixtures.webhooks import items
 
 
 async def test_a_contact_is_added_found_changed_and_deleted(window: Window) -> None:
@@ -51,8 +52,11 @@ async def test_nobody_sees_another_organizations_contacts(people: People, caller
 async def test_what_is_done_is_noted_with_who_did_it_and_without_values(people: People, caller: Caller) -> None:
     owner = await people.join(caller.organization_id)
     await owner.post("/dashboard/contacts/new", {"phone_number": "+15550100001", "name": "Ada"})
+    (contact,) = items(await caller.get("/v1/contacts"))
     entries = await people.audit(caller.organization_id)
-    assert (f"user:{owner.user_id}", "add_contact", "contacts/new name, phone_number") in entries
+    assert [entry for entry in entries if entry[0] == f"user:{owner.user_id}"] == [
+        (f"user:{owner.user_id}", "contact.created", f"{contact['id']} name, phone_number")
+    ]
 
 
 async def test_whom_nobody_calls_is_listed_found_and_allowed_again(window: Window, live: LivePlatform) -> None:

@@ -254,7 +254,7 @@ async def test_the_audit_log_says_who_did_it_through_which_application(
     owner = await people.join(caller.organization_id)
     assert (
         f"{consent.person.email} via Calendar sync</a>"
-        in (await owner.get("/dashboard/audit?action=create_agent")).html
+        in (await owner.get("/dashboard/audit?action=agent.created")).html
     )
 
 

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.database import Database
 from switchboard.migrations import MigrationError, upgrade
-from switchboard.migrations.tallies import tally
+from switchboard.migrations.row_counters import create_row_counter
 from switchboard.migrations.tenancy import protect
 from switchboard.resources.identity.service import create_organization
 
@@ -43,15 +43,15 @@ async def test_an_ordinary_login_with_the_two_roles_is_enough(servers: DataDirec
     await administrate(servers, "drop database plain", "drop role plain")
 
 
-def tally_berries(connection: Connection) -> None:
-    """A protected table, older than its tally."""
+def count_berries(connection: Connection) -> None:
+    """Create a protected table, and then its row counter."""
     connection.execute(
         text("create table berry as select gen_random_uuid() as organization_id from generate_series(1, 3)")
     )
     with Operations.context(MigrationContext.configure(connection)):
         protect("berry")
-        tally("berry")
-        assert connection.execute(text("select sum(rows) from row_tally where list = 'berry'")).scalar() == 3
+        create_row_counter("berry")
+        assert connection.execute(text("select sum(rows) from row_count where list = 'berry'")).scalar() == 3
         assert (
             connection.execute(text("select relforcerowsecurity from pg_class where relname = 'berry'")).scalar()
             is True
@@ -68,7 +68,7 @@ async def test_an_ordinary_login_tallies_the_rows_that_are_there(servers: DataDi
     await upgrade(url(servers, "older"))
     engine = create_async_engine(url(servers, "older").replace("postgresql", "postgresql+asyncpg"))
     async with engine.begin() as connection:
-        await connection.run_sync(tally_berries)
+        await connection.run_sync(count_berries)
     await engine.dispose()
     await administrate(servers, "drop database older", "drop role older")
 

@@ -9,11 +9,12 @@ import structlog
 from sqlmodel import col, delete, select, update
 from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.worker import jobs
+from switchboard.foundation.audit import AuditAction, AuditEntry
 from switchboard.foundation.observability import logs
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.resources.identity import members
-from switchboard.resources.identity.models import AuditEntry, Membership, User
+from switchboard.resources.identity.models import Membership, User
 from switchboard.resources.oauth import clients
 from switchboard.resources.oauth.connections import Connection, disconnect, list_connections
 from switchboard.resources.oauth.models import OAuthGrant, OAuthToken
@@ -46,7 +47,9 @@ async def test_the_audit_log_names_the_user_and_the_application(application: App
     holder = application.holder(await application.tokens(scope="agents:write"))
     assert (await holder.post("/v1/agents", {"name": "Made by an application"})).status == 201
     async with application.runtime.database.tenant(application.caller.organization_id) as session:
-        entry = (await session.exec(select(AuditEntry).where(col(AuditEntry.action) == "create_agent"))).one()
+        entry = (
+            await session.exec(select(AuditEntry).where(col(AuditEntry.action) == AuditAction.AGENT_CREATED))
+        ).one()
     assert entry.actor == f"user:{application.user_id} via {application.client_id}"
 
 

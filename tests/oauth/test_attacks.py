@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 from sqlmodel import col, select, update
-from switchboard.resources.identity.models import AuditEntry
+from switchboard.foundation.audit import AuditEntry
 from switchboard.resources.oauth import consent
 from switchboard.resources.oauth.consent import RedirectedError, RequestRefused
 from switchboard.resources.oauth.models import OAuthGrant, OAuthToken

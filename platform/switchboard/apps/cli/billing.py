@@ -6,9 +6,9 @@ from uuid import UUID
 import click
 
 from switchboard.apps.cli.session import Failure, answer, as_json, asynchronous, connected
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.resources.billing import ledger
 from switchboard.resources.identity import service as identity
-from switchboard.resources.identity.models import AuditEntry
 from switchboard.runtime import Runtime
 
 LARGEST = Decimal(10_000_000)
@@ -42,14 +42,9 @@ async def credit(organization_id: UUID, amount: Decimal, note: str, as_json: boo
     """Top an organization's balance up."""
     async with connected() as runtime:
         await _require(runtime, organization_id)
-        async with runtime.database.tenant(organization_id) as session:
+        async with runtime.database.tenant(organization_id, actor=identity.OPERATOR) as session:
             balance = await ledger.credit_account(session, amount, note=note)
-            subject = f"organization:{organization_id}"
-            session.add(
-                AuditEntry(
-                    organization_id=organization_id, actor=identity.OPERATOR, action="billing.credited", subject=subject
-                )
-            )
+            record_audit(session, AuditAction.BILLING_CREDITED, organization_id)
     answer({"id": str(organization_id), "balance": float(balance)}, as_json=as_json)
 
 

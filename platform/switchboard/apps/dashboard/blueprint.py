@@ -8,7 +8,7 @@ from quart.typing import ResponseReturnValue
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from switchboard.apps.dashboard.ui.rendering import install_words, render
-from switchboard.apps.dashboard.visitor import NotSignedIn, sending_page
+from switchboard.apps.dashboard.viewer import NotSignedIn, sending_page
 from switchboard.foundation.web.errors import ApiError, NotFound, PayloadTooLarge
 
 logger = structlog.get_logger()

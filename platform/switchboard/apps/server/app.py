@@ -47,7 +47,6 @@ from switchboard.resources.contacts.routes import blueprint as contacts
 from switchboard.resources.do_not_call.routes import blueprint as do_not_call
 from switchboard.resources.identity.authentication import Authenticator
 from switchboard.resources.identity.credentials import ACCESS_TOKEN, API_KEY
-from switchboard.resources.identity.service import note_change
 from switchboard.resources.identity.system_queries import find_api_key
 from switchboard.resources.integrations.routes import blueprint as integrations
 from switchboard.resources.knowledge_bases.routes import blueprint as knowledge_bases
@@ -63,9 +62,10 @@ from switchboard.runtime import EXTENSION, Runtime
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
 
+# The API reference lists the resources in this order.
 BLUEPRINTS = (
-    agents, analytics, automations, billing, browser_calls, calls, campaigns, carriers, contacts, dashboard, do_not_call, health, integrations,
-    knowledge_bases, oauth, phone_numbers, reference, simulations, sms, usage, webhooks,
+    agents, calls, browser_calls, campaigns, contacts, do_not_call, phone_numbers, sms, webhooks, billing, usage, analytics, automations,
+    integrations, knowledge_bases, simulations, carriers, oauth, dashboard, reference, health,
 )  # fmt: skip
 # By the beginning of the path.
 SOCKETS = {MEDIA: serve_media_socket, LIVE: serve_monitor_socket, BROWSER: browser_phone_socket}
@@ -118,7 +118,7 @@ def create_app(parts: Runtime) -> Quart:
     app.extensions[EXTENSION] = parts
     resolve = Authenticator(parts.database, CREDENTIALS)
     app.extensions[context.EXTENSION] = context.WebContext(
-        parts.database, parts.limiter, resolve, parts.keyring, note_change
+        parts.database, parts.limiter, resolve, parts.keyring, {"runtime": parts}
     )
     problems.install(app)
     for blueprint in BLUEPRINTS:

@@ -7,10 +7,11 @@ from sqlmodel import col, select
 
 from switchboard.apps.tenant_files.files import TenantFile
 from switchboard.engine.providers.configuration import configure_providers
+from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, SystemSession
 from switchboard.foundation.keyring import KeyRing
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.identity.models import AuditEntry, Organization
+from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.service import OPERATOR, create_organization
 
 
@@ -41,12 +42,8 @@ async def _apply(
     async with session.narrow(organization.id) as tenant:
         changes += await configure_providers(tenant, registry, keyring, file.providers)
         if changes:
-            subject = "; ".join(changes)[:1000]
-            tenant.add(
-                AuditEntry(
-                    organization_id=organization.id, actor=OPERATOR, action="tenant_file.applied", subject=subject
-                )
-            )
+            subject = "; ".join(changes)
+            record_audit_as(tenant, organization.id, OPERATOR, AuditAction.TENANT_FILE_APPLIED, subject)
     return organization.id, changes
 
 

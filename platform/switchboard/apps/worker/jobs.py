@@ -30,7 +30,7 @@ async def notify_event_watchers(runtime: Runtime) -> None:
 async def compact_row_counts(runtime: Runtime) -> None:
     """Keep the sums short that lists' totals are made of."""
     async with runtime.database.system() as session:
-        await row_counts.compact(session, most=DIFFERENCES)
+        await row_counts.compact_row_counts(session, most=DIFFERENCES)
 
 
 async def delete_old_idempotent_responses(runtime: Runtime) -> None:

@@ -17,6 +17,7 @@ from switchboard.engine.providers.configuration import (
     write_provider,
 )
 from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.errors import FieldError, InvalidState, NotFound, ValidationFailed
@@ -96,6 +97,8 @@ async def put_provider(
             {"field": name, "message": message.removeprefix("Value error, ")} for name, message in error.faults
         ]
         raise ValidationFailed(str(error), errors=faults) from None
+    name = f"{wanted.capability}/{wanted.name}"
+    record_audit(session, AuditAction.PROVIDER_SAVED, name, fields=wanted.settings)
 
 
 def _merged(
@@ -120,6 +123,7 @@ async def remove_provider(session: TenantSession, capability: Capability, name: 
     if row is None:
         raise NotFound
     await session.delete(row)
+    record_audit(session, AuditAction.PROVIDER_REMOVED, f"{capability}/{name}")
 
 
 async def move_provider_up(session: TenantSession, capability: Capability, name: str) -> None:
@@ -131,3 +135,4 @@ async def move_provider_up(session: TenantSession, capability: Capability, name:
     if place:
         before, row = rows[place - 1], rows[place]
         before.position, row.position = row.position, before.position
+        record_audit(session, AuditAction.PROVIDER_MOVED, f"{capability}/{name}")

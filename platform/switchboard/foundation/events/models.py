@@ -9,6 +9,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlmodel import Field, SQLModel
 
 from switchboard.foundation.database import TenantTable, json_column, now
+from switchboard.foundation.web.row_counts import RowCounter
 
 
 class Event(TenantTable, table=True):
@@ -78,6 +79,7 @@ class Delivery(TenantTable, table=True):
     """
 
     __tablename__ = "delivery"
+    __row_counter__ = RowCounter("target_id", ("target_kind",))
     __table_args__ = (
         Index("ix_delivery_due", "target_id", "due_at", postgresql_where=text("status = 'pending'")),
         Index(None, "organization_id", "target_id", "created_at", "id"),

@@ -1,33 +1,33 @@
-"""What the endpoints of one application share, found through the application so that nothing is global."""
+"""Objects that the endpoints of one application share, found through the application so that nothing is global."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import cast
 
 from quart import current_app
 
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import Database
 from switchboard.foundation.keyring import KeyRing
-from switchboard.foundation.web.principal import Principal, Resolver
+from switchboard.foundation.web.principal import Resolver
 from switchboard.foundation.web.rate_limits import RateLimiter
 
 EXTENSION = "switchboard.web"
 
-Audit: TypeAlias = Callable[[TenantSession, Principal, str, str], None]
-"""Writes into an organization's audit log what a principal did (`start_campaign`) to what (`campaigns/<id>/start`)."""
-
 
 @dataclass(frozen=True, slots=True)
 class WebContext:
-    """What every endpoint needs: transactions, rate limits, how a credential is resolved, keys for answers that are kept, who did what."""
+    """Transactions, rate limits, credential lookup, and the keys that encrypt stored responses.
+
+    `provided` holds process-wide objects that a handler may name as an argument, such as `runtime`.
+    """
 
     database: Database
     limiter: RateLimiter
     resolve: Resolver
     keyring: KeyRing
-    audit: Audit
+    provided: Mapping[str, object]
 
 
 def web_context() -> WebContext:
-    """The context of the application that serves the current request."""
+    """Return the context of the application that serves the current request."""
     return cast("WebContext", current_app.extensions[EXTENSION])

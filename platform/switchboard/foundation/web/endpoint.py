@@ -1,22 +1,21 @@
-"""The one decorator of every API endpoint: credential, limit, scope, validation, transaction, idempotency, audit, answer.
+"""The decorator of every API endpoint: credential, rate limit, scope, validation, transaction, idempotency, response.
 
     @blueprint.post("/v1/calls")
     @endpoint(scope="calls:write", body=CallCreate, answer=CallOut, status=201, errors=[InvalidState])
     async def create_call(session: TenantSession, data: CallCreate) -> CallOut:
         \"\"\"Start an outbound call.\"\"\"
 
-A handler takes what it names: `session` (one transaction of the caller's organization, committed after the answer was built, rolled back by
-any error), `principal`, `data` (the body), `query`, and the path's ids as UUIDs. It returns a value of `answer`, or a `Response` of its own.
+A handler receives the arguments that it names: `session` (one transaction of the caller's organization, committed after the response is built,
+rolled back by any error), `principal`, `data` (the body), `query`, `runtime`, and the path's ids as UUIDs. It returns a value of type `answer`, or
+a `Response` of its own.
 """
 
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, TypeAlias
-from uuid import UUID
+from typing import Any
 
 import structlog
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -29,26 +28,23 @@ from switchboard.foundation.web.errors import (
     ApiError,
     InsufficientScope,
     InvalidCredentials,
-    NotFound,
     PayloadTooLarge,
     RateLimited,
     UnsupportedMediaType,
     ValidationFailed,
 )
 from switchboard.foundation.web.idempotency import IdempotentRequest, KeptAnswer, idempotent, recall, remember
+from switchboard.foundation.web.pipeline import Arguments, Handler, HandlerPipeline, parse_path, parse_query
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.rate_limits import headers
-from switchboard.foundation.web.schemas import parse_id
 
-Handler: TypeAlias = Callable[..., Awaitable[object]]
 MAX_BODY_BYTES = 8 * 1024 * 1024
 LONG_BODY_BYTES = 128 * 1024
-CREATED = 201
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What an endpoint declares; the OpenAPI document and the house tests are made from it. `scope` None needs no credential."""
+    """An endpoint's declaration, from which the OpenAPI document is generated. An endpoint with `scope` None needs no scope."""
 
     name: str
     summary: str
@@ -64,12 +60,11 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
-    """One request on its way through."""
+class _Operation:
+    """An endpoint with its handler and the serializer of its answer."""
 
     endpoint: Endpoint
-    wanted: frozenset[str]
-    handler: Handler
+    pipeline: HandlerPipeline
     adapter: TypeAdapter[object]
 
 
@@ -83,7 +78,7 @@ def endpoint(  # noqa: PLR0913 - a declaration: each part is named where it is u
     media_type: str = "application/json",
     errors: Sequence[type[ApiError]] = (),
 ) -> Callable[[Handler], Callable[..., Awaitable[Response]]]:
-    """Make a handler an endpoint. `errors` are those beyond the ones that every endpoint can answer."""
+    """Make a handler an endpoint. `errors` lists the errors beyond those that every endpoint can return."""
 
     def decorate(handler: Handler) -> Callable[..., Awaitable[Response]]:
         summary, _, description = inspect.cleandoc(handler.__doc__ or "").partition("\n\n")
@@ -101,11 +96,11 @@ def endpoint(  # noqa: PLR0913 - a declaration: each part is named where it is u
             media_type,
             tuple(errors),
         )
-        call = _Call(declared, frozenset(inspect.signature(handler).parameters), handler, _adapter(answer))
+        operation = _Operation(declared, HandlerPipeline.of(handler), _adapter(answer))
 
         @wraps(handler)
         async def serve(**path: str) -> Response:
-            return await _serve(call, path)
+            return await _serve(operation, path)
 
         serve.endpoint = declared  # type: ignore[attr-defined]
         return serve
@@ -117,57 +112,54 @@ def _adapter(answer: Any) -> TypeAdapter[object]:
     return TypeAdapter(answer)
 
 
-async def _serve(call: _Call, path: Mapping[str, str]) -> Response:
-    principal = await _admit(call.endpoint)
-    arguments: dict[str, object] = {"principal": principal, **_ids(path)}
-    if call.endpoint.query is not None or request.query_string:
-        arguments["query"] = _query(call.endpoint.query)
+async def _serve(operation: _Operation, path: Mapping[str, str]) -> Response:
+    declared = operation.endpoint
+    principal = await _admit(declared)
+    arguments: Arguments = {"principal": principal, **parse_path(path)}
+    if declared.query is not None or request.query_string:
+        arguments["query"] = _query(declared.query)
     raw = await _raw_body()
-    if call.endpoint.body is not None:
-        parsed = call.endpoint, raw, request.mimetype
-        # A long body takes its time; calls whose audio this process carries must not wait for it.
+    if declared.body is not None:
+        parsed = declared, raw, request.mimetype
+        # Parsing a long body takes time, and calls whose audio this process carries must not wait for it.
         arguments["data"] = await asyncio.to_thread(_body, *parsed) if len(raw) > LONG_BODY_BYTES else _body(*parsed)
-    async with AsyncExitStack() as stack:
-        replay = _idempotent(principal, raw)
-        if replay is not None or "session" in call.wanted:
-            arguments["session"] = await stack.enter_async_context(
-                web_context().database.tenant(principal.organization_id, actor=principal.actor)
-            )
-        return await _answer(call, arguments, replay)
+    replay = _idempotent(principal, raw)
+    if replay is None and not operation.pipeline.wants("session"):
+        return await _respond(operation, arguments)
+    async with operation.pipeline.open_session(principal, arguments) as session:
+        if replay is None:
+            return await _respond(operation, arguments)
+        return await _respond_once(operation, arguments, session, replay)
 
 
-async def _answer(call: _Call, arguments: dict[str, object], replay: IdempotentRequest | None) -> Response:
-    session = arguments.get("session")
-    if replay is not None and isinstance(session, TenantSession):
-        kept = await recall(session, replay, web_context().keyring)
-        if kept is not None:
-            return Response(
-                kept.body, kept.status, {"Idempotent-Replayed": "true"}, content_type=call.endpoint.media_type
-            )
-    result = await call.handler(**{name: value for name, value in arguments.items() if name in call.wanted})
-    await _audit(call.endpoint, arguments, result)
+async def _respond_once(
+    operation: _Operation, arguments: Arguments, session: TenantSession, replay: IdempotentRequest
+) -> Response:
+    """Return the response stored under the request's `Idempotency-Key`, or respond and store the response."""
+    declared, keyring = operation.endpoint, web_context().keyring
+    kept = await recall(session, replay, keyring)
+    if kept is not None:
+        replayed = {"Idempotent-Replayed": "true"}
+        return Response(kept.body, kept.status, replayed, content_type=declared.media_type)
+    result = await operation.pipeline.call(arguments)
     if isinstance(result, Response):
         return result
-    content = b"" if call.endpoint.answer is None else call.adapter.dump_json(result, by_alias=True)
-    if replay is not None and isinstance(session, TenantSession):
-        remember(session, replay, KeptAnswer(call.endpoint.status, content), web_context().keyring)
-    return Response(content, call.endpoint.status, content_type=call.endpoint.media_type if content else None)
+    content = _serialize(operation, result)
+    remember(session, replay, KeptAnswer(declared.status, content), keyring)
+    return _response(declared, content)
 
 
-async def _audit(declared: Endpoint, arguments: Mapping[str, object], result: object) -> None:
-    """Note who changed what: the path, what was created, the names of the fields that were given, and never a value."""
-    principal, data, session = (arguments.get(name) for name in ("principal", "data", "session"))
-    if not isinstance(principal, Principal) or not (declared.scope or "").endswith(":write") or request.method == "GET":
-        return
-    made = str(getattr(result, "id", "")) if declared.status == CREATED else ""
-    fields = ", ".join(sorted(data.model_fields_set)) if isinstance(data, BaseModel) else ""
-    subject = " ".join(part for part in (request.path.removeprefix("/v1/"), made, fields) if part)
-    context = web_context()
-    if isinstance(session, TenantSession):
-        context.audit(session, principal, declared.name, subject)
-        return
-    async with context.database.tenant(principal.organization_id) as own:
-        context.audit(own, principal, declared.name, subject)
+async def _respond(operation: _Operation, arguments: Arguments) -> Response:
+    result = await operation.pipeline.call(arguments)
+    return result if isinstance(result, Response) else _response(operation.endpoint, _serialize(operation, result))
+
+
+def _serialize(operation: _Operation, result: object) -> bytes:
+    return b"" if operation.endpoint.answer is None else operation.adapter.dump_json(result, by_alias=True)
+
+
+def _response(declared: Endpoint, content: bytes) -> Response:
+    return Response(content, declared.status, content_type=declared.media_type if content else None)
 
 
 async def _admit(declared: Endpoint) -> Principal:
@@ -189,25 +181,11 @@ async def _admit(declared: Endpoint) -> Principal:
     return principal
 
 
-def _ids(path: Mapping[str, object]) -> dict[str, UUID]:
-    ids = {name: parse_id(str(value)) for name, value in path.items()}
-    return {name: value if value is not None else _unknown() for name, value in ids.items()}
-
-
-def _unknown() -> UUID:
-    raise NotFound
-
-
-def _query(model: type[BaseModel] | None) -> BaseModel | None:
-    values: dict[str, str | list[str]] = {}
-    for name, items in request.args.lists():
-        values[name] = items[0] if len(items) == 1 else items
+def _query(model: type[BaseModel] | None) -> BaseModel:
+    values = {name: items[0] if len(items) == 1 else items for name, items in request.args.lists()}
     if model is None:
         raise ValidationFailed.field(next(iter(values), "query"), "this endpoint takes no query parameters")
-    try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        raise ValidationFailed.of(error) from None
+    return parse_query(model, values)
 
 
 async def _raw_body() -> bytes:

@@ -1,4 +1,4 @@
-"""What is kept of requests that must not happen twice, and of how long lists are."""
+"""Responses kept for `Idempotency-Key`, and the row counts of lists."""
 
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from switchboard.foundation.database import new_id, now
 
 
 class IdempotencyRecord(SQLModel, table=True):
-    """The answer to a request with an `Idempotency-Key`, written in the transaction of what it did. Kept for 24 hours."""
+    """The response to a request with an `Idempotency-Key`, stored in the request's transaction. Kept for 24 hours."""
 
     __tablename__ = "idempotency_record"
     __table_args__ = (Index(None, "created_at"),)
@@ -25,10 +25,10 @@ class IdempotencyRecord(SQLModel, table=True):
     created_at: datetime = Field(default_factory=now)
 
 
-class RowTally(SQLModel, table=True):
-    """By how many rows a list has become longer or shorter (`totals.py`). Written by triggers only."""
+class RowCount(SQLModel, table=True):
+    """A change of a list's number of rows (`row_counts.py`). Written by triggers only; the sum is the number of rows."""
 
-    __tablename__ = "row_tally"
+    __tablename__ = "row_count"
     __table_args__ = (Index(None, "organization_id", "list", "parent"),)
 
     id: UUID = Field(default_factory=new_id, primary_key=True)

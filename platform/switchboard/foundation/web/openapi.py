@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made from what the endpoints declare; nothing is written twice."""
+"""The OpenAPI 3.1 document, generated from the declarations of the endpoints."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +10,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 from quart import Quart
 from werkzeug.routing import Rule
 
+from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import Endpoint
 from switchboard.foundation.web.errors import (
     ApiError,
@@ -29,28 +30,11 @@ Json: TypeAlias = dict[str, Any]
 VERSION = "1.0.0"
 AUTHORIZE, TOKEN, REVOKE = "/oauth/authorize", "/api/oauth/token", "/api/oauth/revoke"
 REFERENCE = "#/components/schemas/{model}"
-TAGS = {
-    "agents": "Agents hold the calls.",
-    "calls": "Calls, their transcripts and recordings.",
-    "campaigns": "Lists of people whom an agent calls.",
-    "contacts": "Whom the organization talks to.",
-    "do-not-call": "Numbers that are not called any more; an addition.",
-    "phone-numbers": "Numbers: search, buy, configure, give back.",
-    "sms": "Texts, and the conversations that they make up.",
-    "webhook-endpoints": "Who is told of events.",
-    "webhook-deliveries": "What became of each telling.",
-    "webhook-events": "The events there are.",
-    "billing": "The balance.",
-    "usage": "What was used, by month.",
-    "analytics": "How calls go.",
-    "automations": "What is done by itself when an event happens.",
-    "integrations": "The organization's integration.",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookEvent:
-    """An event as the document's `webhooks` section tells it."""
+    """An event of the document's `webhooks` section."""
 
     name: str
     description: str
@@ -58,7 +42,7 @@ class WebhookEvent:
 
 
 def endpoints(app: Quart) -> Iterator[tuple[Rule, str, Endpoint]]:
-    """Each rule of the application with its method and what its handler declares, in the order of their paths."""
+    """Yield each rule of the application with its method and its endpoint, ordered by path."""
     for rule in sorted(app.url_map.iter_rules(), key=lambda rule: (rule.rule, sorted(rule.methods or ()))):
         declared = getattr(app.view_functions[rule.endpoint], "endpoint", None)
         if isinstance(declared, Endpoint):
@@ -67,7 +51,7 @@ def endpoints(app: Quart) -> Iterator[tuple[Rule, str, Endpoint]]:
 
 
 def document(app: Quart, *, server: str, events: Sequence[WebhookEvent] = ()) -> Json:
-    """The whole document."""
+    """Generate the document."""
     schemas = _Schemas(app, events)
     paths: dict[str, Json] = {}
     for rule, method, declared in endpoints(app):
@@ -78,11 +62,11 @@ def document(app: Quart, *, server: str, events: Sequence[WebhookEvent] = ()) ->
         "info": {
             "title": "Switchboard",
             "version": VERSION,
-            "description": "Voice agents that place and take phone calls and exchange texts.",
+            "description": "Voice agents that place and take phone calls and exchange text messages.",
         },
         "servers": [{"url": server}],
         "security": [{"bearer": []}],
-        "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
+        "tags": [{"name": name, "description": text} for name, text in _tags(app)],
         "paths": paths,
         "webhooks": {event.name: _webhook(event, schemas) for event in events},
         "components": {
@@ -99,6 +83,12 @@ def document(app: Quart, *, server: str, events: Sequence[WebhookEvent] = ()) ->
     }
 
 
+def _tags(app: Quart) -> Iterator[tuple[str, str]]:
+    for blueprint in app.blueprints.values():
+        if isinstance(blueprint, ApiBlueprint):
+            yield from blueprint.tags.items()
+
+
 def _oauth2(server: str) -> Json:
     urls = {"authorizationUrl": server + AUTHORIZE, "tokenUrl": server + TOKEN, "refreshUrl": server + TOKEN}
     flow = {**urls, "scopes": SCOPES}
@@ -110,14 +100,18 @@ def _oauth2(server: str) -> Json:
 
 
 class _Schemas:
-    """The JSON schemas of every body and answer, each named once."""
+    """The JSON schemas of all request and response bodies, each named once."""
 
     def __init__(self, app: Quart, events: Sequence[WebhookEvent]) -> None:
         wanted: dict[tuple[int, JsonSchemaMode], tuple[object, JsonSchemaMode, Any]] = {}
         for _, _, declared in endpoints(app):
-            for shape, mode in ((declared.body, "validation"), (declared.answer, "serialization")):
+            shapes: list[tuple[object, JsonSchemaMode]] = [
+                (declared.body, "validation"),
+                (declared.answer, "serialization"),
+            ]
+            for shape, mode in shapes:
                 if shape is not None:
-                    self._want(wanted, shape, "validation" if mode == "validation" else "serialization")
+                    self._want(wanted, shape, mode)
         for event in events:
             self._want(wanted, event.body, "serialization")
         self._want(wanted, Problem, "serialization")
@@ -135,7 +129,7 @@ class _Schemas:
         wanted[(id(shape), mode)] = (shape, mode, TypeAdapter(shape).core_schema)
 
     def of(self, shape: object, mode: JsonSchemaMode) -> Json:
-        """The schema of a shape, a reference where it is a model."""
+        """Return the schema of a shape; a reference if it is a model."""
         return dict(self._found[(id(shape), mode)])
 
 
@@ -176,7 +170,7 @@ def _parameters(rule: Rule, method: str, declared: Endpoint) -> list[Json]:
                 "name": "Idempotency-Key",
                 "in": "header",
                 "required": False,
-                "description": "The first answer is kept for 24 hours and given again to the same request.",
+                "description": "The first response is kept for 24 hours and returned again to a repeated request.",
                 "schema": {"type": "string", "minLength": 1, "maxLength": 255},
             }
         )

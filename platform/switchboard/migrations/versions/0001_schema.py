@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
-from switchboard.migrations.tallies import tally
+from switchboard.migrations.row_counters import create_row_counter
 from switchboard.migrations.tenancy import CURRENT, protect
 
 revision = "0001"
@@ -50,17 +50,17 @@ def upgrade() -> None:
         sa.UniqueConstraint("slug", name=op.f("uq_organization_slug")),
     )
     op.create_table(
-        "row_tally",
+        "row_count",
         sa.Column("id", sa.Uuid(), nullable=False, server_default=sa.text("gen_random_uuid()")),
         sa.Column("organization_id", sa.Uuid(), nullable=False),
         sa.Column("list", sa.Text(), nullable=False),
         sa.Column("parent", sa.Uuid(), nullable=False),
         sa.Column("facets", postgresql.JSONB(), nullable=False),
         sa.Column("rows", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_row_tally")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_row_count")),
     )
     op.create_index(
-        op.f("ix_row_tally_organization_id_list_parent"), "row_tally", ["organization_id", "list", "parent"]
+        op.f("ix_row_count_organization_id_list_parent"), "row_count", ["organization_id", "list", "parent"]
     )
     op.create_table(
         "user_account",
@@ -1299,21 +1299,21 @@ def _protect_tables() -> None:
 
 def _count_rows() -> None:
     """Count the rows of each list: by the column that its lists lie under, and by the columns that they are filtered by."""
-    tally("agent", facets=("agent_type",))
-    tally("agent_version", "agent_id")
-    tally("automation")
-    tally("automation_run", "automation_id")
-    tally("call", facets=("agent_id", "direction", "status"), changing="status")
-    tally("campaign")
-    tally("campaign_contact", "campaign_id")
-    tally("contact")
-    tally("delivery", "target_id", ("target_kind",))
-    tally("do_not_call_entry")
-    tally("knowledge_base")
-    tally("knowledge_document", "knowledge_base_id")
-    tally("phone_number", facets=("status",), changing="status")
-    tally("simulation", "agent_id")
-    tally("sms_conversation")
-    tally("sms_message", "conversation_id")
-    protect("row_tally", tenant="select", system="select, insert, delete")
-    op.execute("create policy owner on row_tally to current_user using (true) with check (true)")
+    create_row_counter("agent", facets=("agent_type",))
+    create_row_counter("agent_version", "agent_id")
+    create_row_counter("automation")
+    create_row_counter("automation_run", "automation_id")
+    create_row_counter("call", facets=("agent_id", "direction", "status"), changing="status")
+    create_row_counter("campaign")
+    create_row_counter("campaign_contact", "campaign_id")
+    create_row_counter("contact")
+    create_row_counter("delivery", "target_id", ("target_kind",))
+    create_row_counter("do_not_call_entry")
+    create_row_counter("knowledge_base")
+    create_row_counter("knowledge_document", "knowledge_base_id")
+    create_row_counter("phone_number", facets=("status",), changing="status")
+    create_row_counter("simulation", "agent_id")
+    create_row_counter("sms_conversation")
+    create_row_counter("sms_message", "conversation_id")
+    protect("row_count", tenant="select", system="select, insert, delete")
+    op.execute("create policy owner on row_count to current_user using (true) with check (true)")

@@ -8,12 +8,14 @@ from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConst
 from sqlmodel import Field
 
 from switchboard.foundation.database import TenantTable, json_column, now
+from switchboard.foundation.web.row_counts import RowCounter
 
 
 class Agent(TenantTable, table=True):
     """An agent as published, with the API's Agent fields. The secret of its webhook is stored with its event target."""
 
     __tablename__ = "agent"
+    __row_counter__ = RowCounter(facets=("agent_type",))
     __table_args__ = (
         UniqueConstraint("organization_id", "id"),
         Index(None, "organization_id", "created_at", "id"),
@@ -59,6 +61,7 @@ class AgentVersion(TenantTable, table=True):
     """
 
     __tablename__ = "agent_version"
+    __row_counter__ = RowCounter("agent_id")
     __table_args__ = (
         UniqueConstraint("organization_id", "agent_id", "version"),
         Index(None, "organization_id", "agent_id", "created_at", "id"),

@@ -2,9 +2,8 @@
 
 from uuid import UUID
 
-from quart import Blueprint
-
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.paging import page
 from switchboard.foundation.web.schemas import Page, PageQuery
@@ -12,7 +11,7 @@ from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.schemas import AgentCreate, AgentOut, AgentQuery, AgentUpdate, AgentVersionOut
 from switchboard.runtime import current_runtime
 
-blueprint = Blueprint("agents", __name__)
+blueprint = ApiBlueprint("agents", __name__, tags={"agents": "Voice agents and their versions."})
 
 
 @blueprint.get("/v1/agents")

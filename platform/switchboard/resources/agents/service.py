@@ -11,6 +11,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.engine.providers import service as providers
 from switchboard.engine.providers.voices import VoiceCatalog
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.targets import owned_target, remove_target, secret_label
 from switchboard.foundation.keyring import KeyRing
@@ -97,6 +98,7 @@ async def create_agent(
     await session.flush()
     await _change_target(session, agent, data, keyring=keyring)
     _write_version(session, agent)
+    record_audit(session, AuditAction.AGENT_CREATED, agent.id, fields=data.model_fields_set)
     return agent
 
 
@@ -113,6 +115,20 @@ async def update_agent(
 
     Raises `NotFound` and what `create_agent` raises.
     """
+    agent = await _publish(session, agent_id, data, keyring=keyring, outbound=outbound, voices=voices)
+    record_audit(session, AuditAction.AGENT_UPDATED, agent_id, fields=data.model_fields_set)
+    return agent
+
+
+async def _publish(
+    session: TenantSession,
+    agent_id: UUID,
+    data: AgentUpdate,
+    *,
+    keyring: KeyRing,
+    outbound: OutboundClient,
+    voices: VoiceCatalog,
+) -> Agent:
     agent = await get_agent(session, agent_id, lock=True)
     given = data.model_fields_set
     for field in given & PROVIDER_FIELDS.keys():
@@ -137,6 +153,7 @@ async def delete_agent(session: TenantSession, agent_id: UUID) -> None:
     """Delete an agent for good. Its calls stay; its phone numbers stop answering. Raises `NotFound`."""
     await session.delete(await get_agent(session, agent_id))
     await remove_target(session, agent_id)
+    record_audit(session, AuditAction.AGENT_DELETED, agent_id)
 
 
 def list_versions(session: TenantSession, agent_id: UUID) -> SelectOfScalar[AgentVersion]:
@@ -177,7 +194,9 @@ async def restore_version(
         data = AgentUpdate.model_validate(given, strict=False)
     except ValidationError as error:
         raise ValidationFailed.of(error) from None
-    return await update_agent(session, agent_id, data, keyring=keyring, outbound=outbound, voices=voices)
+    agent = await _publish(session, agent_id, data, keyring=keyring, outbound=outbound, voices=voices)
+    record_audit(session, AuditAction.AGENT_VERSION_RESTORED, f"{agent_id} {number}")
+    return agent
 
 
 async def list_models_in_use(

@@ -1,13 +1,12 @@
 """Endpoints of analytics."""
 
-from quart import Blueprint
-
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.resources.analytics import service as analytics
 from switchboard.resources.analytics.schemas import DaysOut, DaysQuery, OverviewOut
 
-blueprint = Blueprint("analytics", __name__)
+blueprint = ApiBlueprint("analytics", __name__, tags={"analytics": "Call statistics."})
 
 
 @blueprint.get("/v1/analytics/overview")

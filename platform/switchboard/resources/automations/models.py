@@ -8,6 +8,7 @@ from pydantic import BaseModel, JsonValue
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
 
 from switchboard.foundation.database import TenantTable, json_column
+from switchboard.foundation.web.row_counts import RowCounter
 from switchboard.plugin_sdk import JsonObject
 
 ActionStatus = Literal["pending", "running", "completed", "failed", "skipped"]
@@ -20,6 +21,7 @@ class Automation(TenantTable, table=True):
     """
 
     __tablename__ = "automation"
+    __row_counter__ = RowCounter()
     __table_args__ = (UniqueConstraint("organization_id", "id"), Index(None, "organization_id", "created_at", "id"))
 
     name: str
@@ -55,6 +57,7 @@ class AutomationRun(TenantTable, table=True):
     """
 
     __tablename__ = "automation_run"
+    __row_counter__ = RowCounter("automation_id")
     __table_args__ = (
         UniqueConstraint("organization_id", "automation_id", "event_id"),
         Index(None, "organization_id", "automation_id", "created_at", "id"),

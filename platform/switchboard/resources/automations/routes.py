@@ -2,9 +2,8 @@
 
 from uuid import UUID
 
-from quart import Blueprint
-
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import page
@@ -18,7 +17,7 @@ from switchboard.resources.automations.schemas import (
 )
 from switchboard.runtime import current_runtime
 
-blueprint = Blueprint("automations", __name__)
+blueprint = ApiBlueprint("automations", __name__, tags={"automations": "Actions that run when an event happens."})
 
 
 @blueprint.get("/v1/automations")

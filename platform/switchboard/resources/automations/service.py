@@ -5,6 +5,7 @@ from uuid import UUID
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.triggers import set_trigger
 from switchboard.foundation.jobs import wake
@@ -67,6 +68,7 @@ async def retry_run(session: TenantSession, automation_id: UUID, run_id: UUID) -
     )
     run.status, run.error_message, run.completed_at, run.due_at = "running", None, None, now()
     wake(session, "wake_run_worker")
+    record_audit(session, AuditAction.AUTOMATION_RUN_RETRIED, run.id)
     return run
 
 
@@ -78,6 +80,7 @@ async def create_automation(
     automation = Automation(id=new_id(), organization_id=session.organization_id, **data.model_dump(mode="json"))
     session.add(automation)
     await _set_trigger(session, automation)
+    record_audit(session, AuditAction.AUTOMATION_CREATED, automation.id, fields=data.model_fields_set)
     return automation
 
 
@@ -93,6 +96,7 @@ async def update_automation(
     for field, value in data.model_dump(mode="json", include=data.model_fields_set).items():
         setattr(automation, field, value)
     await _set_trigger(session, automation)
+    record_audit(session, AuditAction.AUTOMATION_UPDATED, automation.id, fields=data.model_fields_set)
     return automation
 
 
@@ -101,6 +105,7 @@ async def delete_automation(session: TenantSession, automation_id: UUID) -> None
     automation = await get_automation(session, automation_id, lock=True)
     await set_trigger(session, automation.id, None)
     await session.delete(automation)
+    record_audit(session, AuditAction.AUTOMATION_DELETED, automation_id)
 
 
 async def _set_trigger(session: TenantSession, automation: Automation) -> None:

@@ -1,8 +1,7 @@
 """Endpoint of the balance."""
 
-from quart import Blueprint
-
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.principal import Principal
 from switchboard.resources.billing import ledger
@@ -10,7 +9,7 @@ from switchboard.resources.billing.schemas import BalanceOut
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Policy
 
-blueprint = Blueprint("billing", __name__)
+blueprint = ApiBlueprint("billing", __name__, tags={"billing": "The balance."})
 
 
 @blueprint.get("/v1/billing/balance")

@@ -5,6 +5,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from switchboard.engine.providers.service import list_provider_names
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, ProviderFailed
@@ -32,15 +33,16 @@ async def find_browser_carrier(session: TenantSession, registry: Registry) -> st
 
 
 async def create_browser_token(
-    runtime: Runtime, organization_id: UUID, carrier: str, identity: str, platform: Platform
+    runtime: Runtime, session: TenantSession, carrier: str, identity: str, platform: Platform
 ) -> BrowserTokenOut:
     """Create a token of one of the organization's carriers. Raises `ProviderFailed`."""
     try:
-        async with runtime.providers.use(organization_id, TelephonyProvider, carrier) as provider:
+        async with runtime.providers.use(session.organization_id, TelephonyProvider, carrier) as provider:
             minted = await provider.create_browser_token(identity=identity, platform=platform)
-            connection = _connection(runtime.settings, organization_id, provider, minted)
+            connection = _connection(runtime.settings, session.organization_id, provider, minted)
     except ProviderError as error:
         raise ProviderFailed(error.message) from error
+    record_audit(session, AuditAction.BROWSER_CALL_TOKEN_CREATED, carrier)
     return BrowserTokenOut(
         token=minted.token,
         provider=carrier,

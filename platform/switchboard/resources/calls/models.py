@@ -9,6 +9,7 @@ from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Numeric, Un
 from sqlmodel import Field
 
 from switchboard.foundation.database import TenantTable, json_column
+from switchboard.foundation.web.row_counts import RowCounter
 
 
 class Call(TenantTable, table=True):
@@ -21,6 +22,7 @@ class Call(TenantTable, table=True):
     """
 
     __tablename__ = "call"
+    __row_counter__ = RowCounter(facets=("agent_id", "direction", "status"))
     __table_args__ = (
         UniqueConstraint("organization_id", "id"),
         Index(None, "organization_id", "created_at", "id"),

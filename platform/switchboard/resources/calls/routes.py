@@ -2,9 +2,10 @@
 
 from uuid import UUID
 
-from quart import Blueprint, Response
+from quart import Response
 
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, InvalidState, ProviderFailed
 from switchboard.foundation.web.paging import page
@@ -15,7 +16,7 @@ from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.schemas import CallCreate, CallOut, CallQuery, TranscriptEntryOut
 from switchboard.runtime import current_runtime
 
-blueprint = Blueprint("calls", __name__)
+blueprint = ApiBlueprint("calls", __name__, tags={"calls": "Calls, transcripts, and recordings."})
 
 
 def _out(call: Call) -> CallOut:

@@ -8,6 +8,7 @@ from sqlalchemy import func, or_
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.triggers import cause_depth
 from switchboard.foundation.jobs import wake
@@ -105,7 +106,9 @@ async def place_call(session: TenantSession, data: CallCreate) -> Call:
         raise InvalidState(ON_DO_NOT_CALL_LIST)
     if await acquire_call_capacity(session) < 1:
         raise InvalidState("The organization has as many calls running as it may.")
-    return await create_outbound_call(session, agent, number, data.to_number, metadata=data.metadata)
+    call = await create_outbound_call(session, agent, number, data.to_number, metadata=data.metadata)
+    record_audit(session, AuditAction.CALL_CREATED, call.id, fields=data.model_fields_set)
+    return call
 
 
 async def create_outbound_call(

@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import update
 from sqlmodel import col
 
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState
@@ -30,6 +31,7 @@ async def start_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
     ahead = campaign.scheduled_at is not None and campaign.scheduled_at > now()
     campaign.status = "scheduled" if ahead else "running"
     campaign.due_at = campaign.scheduled_at if ahead else now()
+    record_audit(session, AuditAction.CAMPAIGN_STARTED, campaign_id)
     _dial(session)
     return campaign
 
@@ -38,6 +40,7 @@ async def pause_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
     """Stop dialing new contacts. Raises `NotFound` and `InvalidState`."""
     campaign = await _locked(session, campaign_id, "running", to="pause")
     campaign.status, campaign.status_reason, campaign.due_at = "paused", None, None
+    record_audit(session, AuditAction.CAMPAIGN_PAUSED, campaign_id)
     return campaign
 
 
@@ -46,6 +49,7 @@ async def resume_campaign(session: TenantSession, campaign_id: UUID) -> Campaign
     campaign = await _locked(session, campaign_id, "paused", to="resume")
     await _require_means(session, campaign)
     campaign.status, campaign.status_reason, campaign.recent, campaign.due_at = "running", None, "", now()
+    record_audit(session, AuditAction.CAMPAIGN_RESUMED, campaign_id)
     _dial(session)
     return campaign
 
@@ -60,6 +64,7 @@ async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> Campaign
     campaign = await campaigns.get_campaign(session, campaign_id, lock=True)
     if not hung_up:  # otherwise the end of these calls may have completed it
         _require(campaign, *campaigns.OPEN, to="cancel")
+    record_audit(session, AuditAction.CAMPAIGN_CANCELED, campaign_id)
     return await end_campaign(session, campaign, "canceled")
 
 
@@ -87,6 +92,7 @@ async def delete_campaign(session: TenantSession, campaign_id: UUID) -> None:
     running = campaigns.list_campaign_contacts(session, campaign_id).where(col(CampaignContact.status).in_(IN_FLIGHT))
     await session.exec(running.order_by(col(CampaignContact.id)).with_for_update())
     await session.delete(await campaigns.get_campaign(session, campaign_id, lock=True))
+    record_audit(session, AuditAction.CAMPAIGN_DELETED, campaign_id)
 
 
 async def find_obstacle(session: TenantSession, campaign: Campaign) -> tuple[str, str] | None:

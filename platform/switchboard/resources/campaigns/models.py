@@ -8,6 +8,7 @@ from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConst
 from sqlmodel import Field
 
 from switchboard.foundation.database import TenantTable, json_column, now
+from switchboard.foundation.web.row_counts import RowCounter
 
 
 class Campaign(TenantTable, table=True):
@@ -20,6 +21,7 @@ class Campaign(TenantTable, table=True):
     """
 
     __tablename__ = "campaign"
+    __row_counter__ = RowCounter()
     __table_args__ = (
         UniqueConstraint("organization_id", "id"),
         Index(None, "organization_id", "created_at", "id"),
@@ -57,6 +59,7 @@ class CampaignContact(TenantTable, table=True):
     """
 
     __tablename__ = "campaign_contact"
+    __row_counter__ = RowCounter("campaign_id")
     __table_args__ = (
         ForeignKeyConstraint(
             ["organization_id", "campaign_id"], ["campaign.organization_id", "campaign.id"], ondelete="CASCADE"

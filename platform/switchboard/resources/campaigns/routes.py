@@ -2,9 +2,8 @@
 
 from uuid import UUID
 
-from quart import Blueprint
-
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import page
@@ -18,7 +17,7 @@ from switchboard.resources.campaigns.schemas import (
     CampaignOut,
 )
 
-blueprint = Blueprint("campaigns", __name__)
+blueprint = ApiBlueprint("campaigns", __name__, tags={"campaigns": "Outbound calls to a list of contacts."})
 
 
 @blueprint.get("/v1/campaigns")

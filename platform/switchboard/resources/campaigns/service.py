@@ -10,6 +10,7 @@ from sqlalchemy.types import TypeEngine
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.triggers import cause_depth
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
@@ -67,6 +68,7 @@ async def create_campaign(session: TenantSession, data: CampaignCreate) -> Campa
     campaign = Campaign(id=new_id(), organization_id=session.organization_id, **await _settings(session, data))
     session.add(campaign)
     await session.flush()
+    record_audit(session, AuditAction.CAMPAIGN_CREATED, campaign.id, fields=data.model_fields_set)
     return await _write(session, campaign, data.contacts)
 
 
@@ -84,6 +86,7 @@ async def update_campaign(session: TenantSession, campaign_id: UUID, data: Campa
     for name, value in (await _settings(session, data)).items():
         setattr(campaign, name, value)
     campaign.updated_at = now()
+    record_audit(session, AuditAction.CAMPAIGN_UPDATED, campaign.id, fields=data.model_fields_set)
     return campaign
 
 
@@ -128,6 +131,7 @@ async def add_contacts(session: TenantSession, campaign_id: UUID, people: Sequen
     campaign = await _write(session, campaign, [person for person in people if person.phone_number not in there])
     if campaign.status == "running":
         campaign.due_at = now()
+    record_audit(session, AuditAction.CAMPAIGN_CONTACTS_ADDED, campaign.id)
     return campaign
 
 

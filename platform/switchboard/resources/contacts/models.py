@@ -6,12 +6,14 @@ from sqlalchemy import ForeignKeyConstraint, Index, UniqueConstraint
 from sqlmodel import Field
 
 from switchboard.foundation.database import TenantTable, now
+from switchboard.foundation.web.row_counts import RowCounter
 
 
 class Contact(TenantTable, table=True):
     """A person with a phone number, with the API's Contact fields."""
 
     __tablename__ = "contact"
+    __row_counter__ = RowCounter()
     __table_args__ = (
         UniqueConstraint("organization_id", "id"),
         UniqueConstraint("organization_id", "phone_number"),

@@ -2,9 +2,8 @@
 
 from uuid import UUID
 
-from quart import Blueprint
-
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import Conflict
 from switchboard.foundation.web.paging import page
@@ -12,7 +11,7 @@ from switchboard.foundation.web.schemas import Page
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.schemas import ContactCreate, ContactOut, ContactQuery, ContactUpdate
 
-blueprint = Blueprint("contacts", __name__)
+blueprint = ApiBlueprint("contacts", __name__, tags={"contacts": "The people that the organization talks to."})
 
 
 @blueprint.get("/v1/contacts")

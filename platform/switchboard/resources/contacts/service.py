@@ -9,6 +9,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.web.errors import Conflict, NotFound
 from switchboard.resources.contacts import search
@@ -68,6 +69,7 @@ async def create_contact(session: TenantSession, data: ContactCreate) -> Contact
         **search.build_search_columns(contact),
     )
     session.add(row)
+    record_audit(session, AuditAction.CONTACT_CREATED, contact.id, fields=data.model_fields_set)
     return contact
 
 
@@ -106,12 +108,14 @@ async def update_contact(session: TenantSession, contact_id: UUID, data: Contact
             col(ContactSearch.organization_id) == contact.organization_id, col(ContactSearch.id) == contact.id
         )
         await session.exec(rows.values(compared))
+    record_audit(session, AuditAction.CONTACT_UPDATED, contact.id, fields=data.model_fields_set)
     return contact
 
 
 async def delete_contact(session: TenantSession, contact_id: UUID) -> None:
     """Delete a contact for good; calls and text messages stay. Raises `NotFound`."""
     await session.delete(await get_contact(session, contact_id))
+    record_audit(session, AuditAction.CONTACT_DELETED, contact_id)
 
 
 async def _flush(session: TenantSession) -> None:

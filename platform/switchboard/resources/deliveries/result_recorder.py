@@ -10,11 +10,11 @@ from uuid import UUID
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
+from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database
 from switchboard.foundation.observability import metrics
 from switchboard.resources.deliveries import system_queries
 from switchboard.resources.deliveries.sender import AttemptResult
-from switchboard.resources.identity.models import AuditEntry
 
 logger = structlog.get_logger()
 
@@ -77,15 +77,7 @@ class ResultRecorder:
         async with self._database.system() as session:
             disabled = await system_queries.record_results(session, results)
             for endpoint_id, organization_id in disabled:
-                subject = f"webhook_endpoint:{endpoint_id}"
-                session.add(
-                    AuditEntry(
-                        organization_id=organization_id,
-                        actor="system",
-                        action="webhook_endpoint.disabled",
-                        subject=subject,
-                    )
-                )
+                record_audit_as(session, organization_id, "system", AuditAction.WEBHOOK_ENDPOINT_DISABLED, endpoint_id)
         for endpoint_id, organization_id in disabled:
             metrics.endpoints_disabled.inc()
             logger.warning(

@@ -3,6 +3,7 @@
 from sqlalchemy import CheckConstraint, Index, UniqueConstraint
 
 from switchboard.foundation.database import TenantTable
+from switchboard.foundation.web.row_counts import RowCounter
 
 
 class DoNotCallEntry(TenantTable, table=True):
@@ -11,6 +12,7 @@ class DoNotCallEntry(TenantTable, table=True):
     """
 
     __tablename__ = "do_not_call_entry"
+    __row_counter__ = RowCounter()
     __table_args__ = (
         UniqueConstraint("organization_id", "phone_number"),
         Index(None, "organization_id", "created_at", "id"),

@@ -2,16 +2,15 @@
 
 from uuid import UUID
 
-from quart import Blueprint
-
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.paging import page
 from switchboard.foundation.web.schemas import Page
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.do_not_call.schemas import DoNotCallCreate, DoNotCallOut, DoNotCallQuery
 
-blueprint = Blueprint("do_not_call", __name__)
+blueprint = ApiBlueprint("do_not_call", __name__, tags={"do-not-call": "Numbers that are never called or texted."})
 
 
 @blueprint.get("/v1/do-not-call")

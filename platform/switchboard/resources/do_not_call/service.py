@@ -8,6 +8,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.do_not_call.models import DoNotCallEntry
@@ -29,6 +30,8 @@ async def add_entry(session: TenantSession, phone_number: str, *, source: Source
         index_elements=["organization_id", "phone_number"], set_={"phone_number": statement.excluded.phone_number}
     ).returning(DoNotCallEntry)
     written: DoNotCallEntry = (await session.exec(kept)).scalar_one()
+    if written.id == entry.id:
+        record_audit(session, AuditAction.DO_NOT_CALL_ENTRY_CREATED, written.id)
     return written
 
 
@@ -62,3 +65,4 @@ async def _delete(session: TenantSession, rows: SelectOfScalar[DoNotCallEntry]) 
         raise NotFound
     await session.delete(entry)
     await session.flush()
+    record_audit(session, AuditAction.DO_NOT_CALL_ENTRY_DELETED, entry.id)

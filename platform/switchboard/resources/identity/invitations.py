@@ -5,11 +5,12 @@ from uuid import UUID
 
 from sqlmodel import col, select
 
+from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, SystemSession, now
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.identity import system_queries
 from switchboard.resources.identity.credentials import digest
-from switchboard.resources.identity.models import AuditEntry, Invitation, Membership, Organization, User
+from switchboard.resources.identity.models import Invitation, Membership, Organization, User
 from switchboard.resources.identity.service import IdentityError, hash_new_password, normalize_email
 
 
@@ -90,12 +91,5 @@ async def _join(session: SystemSession, user: User, invitation: Invitation) -> N
     )
     if (await session.exec(rows)).one_or_none() is None:
         session.add(Membership(organization_id=organization_id, user_id=user.id, role=invitation.role))
-        session.add(
-            AuditEntry(
-                organization_id=organization_id,
-                actor=f"user:{user.id}",
-                action="member.joined",
-                subject=invitation.role,
-            )
-        )
+        record_audit_as(session, organization_id, f"user:{user.id}", AuditAction.MEMBER_JOINED, user.id)
     await session.delete(invitation)

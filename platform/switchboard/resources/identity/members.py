@@ -12,6 +12,7 @@ from uuid import UUID
 
 from sqlmodel import col, func, select
 
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.identity.credentials import digest
@@ -63,6 +64,7 @@ async def create_invitation(session: TenantSession, *, email: str, role: Role) -
         expires_at=now() + INVITATION_LIFETIME,
     )
     session.add(invitation)
+    record_audit(session, AuditAction.INVITATION_CREATED, invitation.id, fields=("email", "role"))
     return invitation, token
 
 
@@ -73,6 +75,7 @@ async def withdraw_invitation(session: TenantSession, invitation_id: UUID) -> No
     if invitation is None:
         raise NotFound
     await session.delete(invitation)
+    record_audit(session, AuditAction.INVITATION_WITHDRAWN, invitation_id)
 
 
 async def change_member_role(session: TenantSession, user_id: UUID, role: Role) -> None:
@@ -81,6 +84,7 @@ async def change_member_role(session: TenantSession, user_id: UUID, role: Role) 
     if membership.role == "owner" and role != "owner":
         await _refuse_last_owner(session)
     membership.role = role
+    record_audit(session, AuditAction.MEMBER_ROLE_CHANGED, user_id, fields=["role"])
 
 
 async def remove_member(session: TenantSession, user_id: UUID) -> None:
@@ -89,6 +93,7 @@ async def remove_member(session: TenantSession, user_id: UUID) -> None:
     if membership.role == "owner":
         await _refuse_last_owner(session)
     await session.delete(membership)
+    record_audit(session, AuditAction.MEMBER_REMOVED, user_id)
 
 
 async def _get_membership(session: TenantSession, user_id: UUID) -> Membership:

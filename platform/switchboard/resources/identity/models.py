@@ -1,4 +1,4 @@
-"""Organizations, API keys, users, and the audit log."""
+"""Organizations, API keys, users, and their sessions."""
 
 from datetime import datetime
 from typing import Any
@@ -108,18 +108,3 @@ class Invitation(TenantTable, table=True):
     role: str
     token_hash: bytes = Field(sa_type=LargeBinary, unique=True)
     expires_at: datetime
-
-
-class AuditEntry(TenantTable, table=True):
-    """Who changed what. `actor` is `key:<id>`, `user:<id>` (`user:<id> via <client_id>` through an
-    application), `operator` or `system`; never a value of a secret.
-
-    Everything that is written through the API is noted by its endpoint (`web/endpoint.py`), the rest by whoever does it.
-    """
-
-    __tablename__ = "audit_entry"
-    __table_args__ = (Index(None, "organization_id", "created_at"),)
-
-    actor: str
-    action: str
-    subject: str

@@ -1,7 +1,7 @@
 """Business rules of organizations, API keys, and users."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -10,11 +10,12 @@ from sqlmodel import col
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
+from switchboard.foundation.audit import AuditAction, AuditEntry, record_audit_as
 from switchboard.foundation.database import TenantSession, now
-from switchboard.foundation.web.principal import SCOPES, Principal
+from switchboard.foundation.web.principal import SCOPES
 from switchboard.resources.identity import passwords
 from switchboard.resources.identity.credentials import API_KEY, digest, new_credential
-from switchboard.resources.identity.models import ApiKey, AuditEntry, Membership, Organization, User
+from switchboard.resources.identity.models import ApiKey, Membership, Organization, User
 from switchboard.resources.identity.policy import Policy
 
 OPERATOR = "operator"
@@ -64,6 +65,16 @@ async def create_api_key(
     if not scopes:
         raise IdentityError("a key needs at least one scope")
     await find_organization(session, session.organization_id)
+    key, text = await _add_key(session, name=name, scopes=scopes, expires_at=expires_at)
+    _record(
+        session, AuditAction.API_KEY_CREATED, key.id, fields=("name", "scopes", *(["expires_at"] if expires_at else []))
+    )
+    return key, text
+
+
+async def _add_key(
+    session: TenantSession, *, name: str, scopes: Sequence[str], expires_at: datetime | None = None
+) -> tuple[ApiKey, str]:
     text = new_credential(API_KEY)
     key = ApiKey(
         organization_id=session.organization_id,
@@ -74,7 +85,6 @@ async def create_api_key(
         expires_at=expires_at,
     )
     session.add(key)
-    _record(session, "api_key.created", f"{key.id} {name}")
     await session.flush()
     return key, text
 
@@ -89,7 +99,9 @@ async def rotate_api_key(session: TenantSession, key_id: UUID, *, overlap: timed
         raise IdentityError(f"the key was {old.state} already")
     ends = now() + overlap
     old.expires_at = min(old.expires_at, ends) if old.expires_at else ends
-    return await create_api_key(session, name=old.name, scopes=old.scopes)
+    key, text = await _add_key(session, name=old.name, scopes=old.scopes)
+    _record(session, AuditAction.API_KEY_ROTATED, f"{old.id} to {key.id}")
+    return key, text
 
 
 async def revoke_api_key(session: TenantSession, key_id: UUID) -> ApiKey:
@@ -97,7 +109,7 @@ async def revoke_api_key(session: TenantSession, key_id: UUID) -> ApiKey:
     key = await _lock_key(session, key_id)
     if key.revoked_at is None:
         key.revoked_at = now()
-        _record(session, "api_key.revoked", str(key.id))
+        _record(session, AuditAction.API_KEY_REVOKED, key.id)
     return key
 
 
@@ -109,8 +121,8 @@ async def _lock_key(session: TenantSession, key_id: UUID) -> ApiKey:
     return key
 
 
-def _record(session: TenantSession, action: str, subject: str) -> None:
-    note_deed(session, session.organization_id, session.actor or OPERATOR, action, subject)
+def _record(session: TenantSession, action: AuditAction, subject: object, *, fields: Iterable[str] = ()) -> None:
+    record_audit_as(session, session.organization_id, session.actor or OPERATOR, action, subject, fields=fields)
 
 
 def list_api_keys(session: TenantSession) -> SelectOfScalar[ApiKey]:
@@ -123,16 +135,6 @@ def list_audit_entries(session: TenantSession, *, actor: str = "", action: str =
     rows = session.select(AuditEntry)
     rows = rows.where(col(AuditEntry.actor) == actor) if actor else rows
     return rows.where(col(AuditEntry.action) == action) if action else rows
-
-
-def note_change(session: TenantSession, principal: Principal, action: str, subject: str) -> None:
-    """Write into the organization's audit log what a credential did through the API."""
-    note_deed(session, principal.organization_id, principal.actor, action, subject)
-
-
-def note_deed(session: AsyncSession, organization_id: UUID, actor: str, action: str, subject: str) -> None:
-    """Write into an organization's audit log what somebody did who has no credential of the API: `user:<id>`, `operator`, `system`."""
-    session.add(AuditEntry(organization_id=organization_id, actor=actor, action=action, subject=subject[:1000]))
 
 
 async def create_user(
@@ -156,9 +158,7 @@ async def create_user(
     if organization_id is not None:
         await find_organization(session, organization_id)
         session.add(Membership(organization_id=organization_id, user_id=user.id, role="owner"))
-        session.add(
-            AuditEntry(organization_id=organization_id, actor=actor, action="member.added", subject=f"{user.id} owner")
-        )
+        record_audit_as(session, organization_id, actor, AuditAction.MEMBER_ADDED, user.id)
     return user
 
 

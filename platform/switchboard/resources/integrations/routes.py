@@ -1,14 +1,13 @@
 """Endpoint of the integration."""
 
-from quart import Blueprint
-
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.resources.integrations import service as integrations
 from switchboard.resources.integrations.schemas import IntegrationOut, IntegrationUpdate
 from switchboard.runtime import current_runtime
 
-blueprint = Blueprint("integrations", __name__)
+blueprint = ApiBlueprint("integrations", __name__, tags={"integrations": "The organization's integration."})
 
 
 @blueprint.put("/v1/integrations")

@@ -3,6 +3,7 @@
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.events.models import EventTarget
 from switchboard.foundation.events.targets import owned_target, secret_label
@@ -38,6 +39,7 @@ async def update_integration(
         label = secret_label(target.kind, target.id, target.organization_id)
         target.secret = None if data.webhook_secret is None else keyring.encrypt(data.webhook_secret, label)
     integration.updated_at = target.updated_at = now()
+    record_audit(session, AuditAction.INTEGRATION_UPDATED, integration.id, fields=given)
     return _out(integration, target)
 
 

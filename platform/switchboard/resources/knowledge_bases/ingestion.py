@@ -7,6 +7,7 @@ from uuid import UUID
 
 from sqlmodel import col
 
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.idempotency import KEPT_FOR
@@ -20,7 +21,13 @@ from switchboard.runtime import Runtime
 
 
 async def add_document(
-    runtime: Runtime, organization_id: UUID, base_id: UUID, data: DocumentCreate, *, idempotency_key: str | None = None
+    runtime: Runtime,
+    organization_id: UUID,
+    base_id: UUID,
+    data: DocumentCreate,
+    *,
+    idempotency_key: str | None = None,
+    actor: str | None = None,
 ) -> KnowledgeDocument:
     """Add a document and index it; it is `ready`, or `failed` if a provider failed. A repeated request with the same
     key returns its document.
@@ -31,7 +38,7 @@ async def add_document(
     extracted = await _read(
         runtime, organization_id, base_id, extract_text(data.filename, data.content, data.content_type)
     )
-    async with runtime.database.tenant(organization_id) as session:
+    async with runtime.database.tenant(organization_id, actor=actor) as session:
         await knowledge.get_knowledge_base(session, base_id, lock=True)
         document = await _known_or_written(
             session, base_id, data, extracted, request_key=_digest(base_id, data, idempotency_key)
@@ -43,7 +50,7 @@ async def add_document(
 
 
 async def add_file(
-    runtime: Runtime, organization_id: UUID, base_id: UUID, filename: str, data: bytes
+    runtime: Runtime, organization_id: UUID, base_id: UUID, filename: str, data: bytes, *, actor: str | None = None
 ) -> KnowledgeDocument:
     """Add a document from a file of at most 5 MiB; it is `processing`, and a worker indexes it.
 
@@ -51,15 +58,17 @@ async def add_file(
     read.
     """
     extracted = await _read(runtime, organization_id, base_id, extract_file(filename, data))
-    return await _handed_over(runtime, organization_id, base_id, filename, extracted)
+    return await _handed_over(runtime, organization_id, base_id, filename, extracted, actor=actor)
 
 
-async def add_text(runtime: Runtime, organization_id: UUID, base_id: UUID, data: DocumentCreate) -> KnowledgeDocument:
+async def add_text(
+    runtime: Runtime, organization_id: UUID, base_id: UUID, data: DocumentCreate, *, actor: str | None = None
+) -> KnowledgeDocument:
     """Add a document that a worker indexes. Raises what `add_document` raises."""
     extracted = await _read(
         runtime, organization_id, base_id, extract_text(data.filename, data.content, data.content_type)
     )
-    return await _handed_over(runtime, organization_id, base_id, data.filename, extracted)
+    return await _handed_over(runtime, organization_id, base_id, data.filename, extracted, actor=actor)
 
 
 async def _read(
@@ -76,9 +85,9 @@ async def _read(
 
 
 async def _handed_over(
-    runtime: Runtime, organization_id: UUID, base_id: UUID, filename: str, extracted: Extracted
+    runtime: Runtime, organization_id: UUID, base_id: UUID, filename: str, extracted: Extracted, *, actor: str | None
 ) -> KnowledgeDocument:
-    async with runtime.database.tenant(organization_id) as session:
+    async with runtime.database.tenant(organization_id, actor=actor) as session:
         await knowledge.get_knowledge_base(session, base_id, lock=True)
         document = await _written(session, base_id, filename, extracted)
         knowledge.wake_document_job(session, document)
@@ -115,6 +124,7 @@ async def _written(session: TenantSession, base_id: UUID, filename: str, extract
     session.add(document)
     await session.flush()
     session.add(KnowledgeText(id=document.id, organization_id=document.organization_id, content=extracted.text))
+    record_audit(session, AuditAction.KNOWLEDGE_DOCUMENT_CREATED, document.id)
     return document
 
 

@@ -7,6 +7,7 @@ from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConst
 from sqlmodel import Field
 
 from switchboard.foundation.database import TenantTable, now
+from switchboard.foundation.web.row_counts import RowCounter
 
 
 class KnowledgeBase(TenantTable, table=True):
@@ -15,6 +16,7 @@ class KnowledgeBase(TenantTable, table=True):
     """
 
     __tablename__ = "knowledge_base"
+    __row_counter__ = RowCounter()
     __table_args__ = (UniqueConstraint("organization_id", "id"), Index(None, "organization_id", "created_at", "id"))
 
     name: str
@@ -34,6 +36,7 @@ class KnowledgeDocument(TenantTable, table=True):
     """
 
     __tablename__ = "knowledge_document"
+    __row_counter__ = RowCounter("knowledge_base_id")
     __table_args__ = (
         ForeignKeyConstraint(
             ["organization_id", "knowledge_base_id"],

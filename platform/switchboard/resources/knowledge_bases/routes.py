@@ -97,7 +97,7 @@ async def create_document(principal: Principal, kb_id: UUID, data: DocumentCreat
     """
     key = request.headers.get("Idempotency-Key")
     document = await ingestion.add_document(
-        current_runtime(), principal.organization_id, kb_id, data, idempotency_key=key
+        current_runtime(), principal.organization_id, kb_id, data, idempotency_key=key, actor=principal.actor
     )
     return DocumentOut.of(document)
 

@@ -10,6 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
@@ -84,6 +85,7 @@ async def create_knowledge_base(session: TenantSession, data: KnowledgeBaseCreat
     """Create a knowledge base. Its first document determines the embedding model."""
     base = KnowledgeBase(id=new_id(), organization_id=session.organization_id, **data.model_dump())
     session.add(base)
+    record_audit(session, AuditAction.KNOWLEDGE_BASE_CREATED, base.id, fields=data.model_fields_set)
     return base
 
 
@@ -91,6 +93,7 @@ async def rename_knowledge_base(session: TenantSession, base_id: UUID, data: Kno
     """Change a knowledge base's name and description. Raises `NotFound`."""
     base = await get_knowledge_base(session, base_id, lock=True)
     base.name, base.description, base.updated_at = data.name, data.description, now()
+    record_audit(session, AuditAction.KNOWLEDGE_BASE_UPDATED, base.id, fields=data.model_fields_set)
     return base
 
 
@@ -99,6 +102,7 @@ async def delete_knowledge_base(session: TenantSession, base_id: UUID) -> None:
     base = await get_knowledge_base(session, base_id, lock=True)
     await session.delete(base)
     schedule_vector_deletion(session, base_id)
+    record_audit(session, AuditAction.KNOWLEDGE_BASE_DELETED, base_id)
 
 
 def list_documents(session: TenantSession, base_id: UUID | None = None) -> SelectOfScalar[KnowledgeDocument]:
@@ -138,6 +142,7 @@ async def retry_document(session: TenantSession, document_id: UUID) -> Knowledge
         raise InvalidState(f"The document is {document.status}. Only a failed document can be retried.")
     document.status, document.error_message, document.attempts, document.process_after = "processing", None, 0, now()
     wake_document_job(session, document)
+    record_audit(session, AuditAction.KNOWLEDGE_DOCUMENT_RETRIED, document.id)
     return document
 
 
@@ -152,6 +157,7 @@ async def delete_document(session: TenantSession, document_id: UUID) -> None:
     document = await get_document(session, document_id, lock=True)
     await session.delete(document)
     schedule_vector_deletion(session, document.knowledge_base_id, document_id=document_id)
+    record_audit(session, AuditAction.KNOWLEDGE_DOCUMENT_DELETED, document_id)
 
 
 def schedule_vector_deletion(

@@ -7,11 +7,12 @@ from uuid import UUID
 
 from sqlmodel import col, select
 
+from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import TenantSession, after_commit, now
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.identity.models import User
-from switchboard.resources.identity.service import OPERATOR, note_deed
+from switchboard.resources.identity.service import OPERATOR
 from switchboard.resources.oauth.models import OAuthClient, OAuthGrant
 
 
@@ -75,7 +76,8 @@ async def disconnect(session: TenantSession, limiter: RateLimiter, *, applicatio
     for grant in grants:
         grant.revoked_at = now()
     subject = f"{client_id} of user:{user_id}"
-    note_deed(session, session.organization_id, session.actor or OPERATOR, "oauth_grant.revoked", subject)
+    actor = session.actor or OPERATOR
+    record_audit_as(session, session.organization_id, actor, AuditAction.OAUTH_GRANT_REVOKED, subject)
     revoke_after_commit(session, limiter, [grant.id for grant in grants])
 
 

@@ -13,9 +13,10 @@ import structlog
 from sqlalchemy.orm import Session
 from sqlmodel import col, select
 
+from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import now
 from switchboard.resources.identity.credentials import ACCESS_TOKEN, REFRESH_TOKEN, digest, new_credential
-from switchboard.resources.identity.models import AuditEntry, User
+from switchboard.resources.identity.models import User
 from switchboard.resources.oauth.models import OAuthClient, OAuthGrant, OAuthToken
 
 logger = structlog.get_logger()
@@ -77,11 +78,8 @@ class TokenFamilies:
             )
         )
         actor, subject = f"user:{approval.user_id}", f"{client.client_id} {' '.join(scopes)}"
-        self._session.add(
-            AuditEntry(
-                organization_id=approval.organization_id, actor=actor, action="oauth_grant.created", subject=subject
-            )
-        )
+        created = AuditAction.OAUTH_GRANT_CREATED
+        record_audit_as(self._session, approval.organization_id, actor, created, subject)
 
     def redeemable_grant_of_code(self, code: str, client: OAuthClient) -> OAuthGrant | None:
         """Return the grant of a code that this client may redeem now, locked. A second use of a code revokes its
@@ -149,9 +147,7 @@ class TokenFamilies:
         if grant.revoked_at is not None:
             return
         grant.revoked_at = now()
-        self._session.add(
-            AuditEntry(organization_id=grant.organization_id, actor=actor, action="oauth_grant.revoked", subject=why)
-        )
+        record_audit_as(self._session, grant.organization_id, actor, AuditAction.OAUTH_GRANT_REVOKED, why)
         self.ended.append(grant.id)
         logger.warning(
             "an application's access was revoked", organization_id=str(grant.organization_id), actor=actor, why=why

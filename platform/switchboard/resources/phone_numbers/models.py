@@ -8,6 +8,7 @@ from sqlalchemy import CheckConstraint, Index, UniqueConstraint, text
 from sqlmodel import Field
 
 from switchboard.foundation.database import TenantTable, json_column
+from switchboard.foundation.web.row_counts import RowCounter
 
 
 class PhoneNumber(TenantTable, table=True):
@@ -18,6 +19,7 @@ class PhoneNumber(TenantTable, table=True):
     """
 
     __tablename__ = "phone_number"
+    __row_counter__ = RowCounter(facets=("status",))
     __table_args__ = (
         UniqueConstraint("organization_id", "id"),
         Index(None, "organization_id", "created_at", "id"),

@@ -38,9 +38,11 @@ async def search_available_numbers(
         raise ProviderFailed(error.message) from error
 
 
-async def buy_number(runtime: Runtime, organization_id: UUID, data: PhoneNumberBuy) -> PhoneNumber:
+async def buy_number(
+    runtime: Runtime, organization_id: UUID, data: PhoneNumberBuy, *, actor: str | None = None
+) -> PhoneNumber:
     """Buy a phone number. Raises `ValidationFailed`, `Conflict`, and `ProviderFailed` with the carrier's message."""
-    async with runtime.database.tenant(organization_id) as session:
+    async with runtime.database.tenant(organization_id, actor=actor) as session:
         carrier = await providers.choose_provider(session, Capability.TELEPHONY, None, field="phone_number")
         number = await numbers.begin_purchase(session, data, carrier=carrier)
     return await ask_carrier(runtime, organization_id, number)

@@ -2,9 +2,8 @@
 
 from uuid import UUID
 
-from quart import Blueprint
-
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import Conflict, InsufficientBalance, InvalidState, ProviderFailed
 from switchboard.foundation.web.paging import page
@@ -22,7 +21,9 @@ from switchboard.resources.phone_numbers.schemas import (
 )
 from switchboard.runtime import current_runtime
 
-blueprint = Blueprint("phone_numbers", __name__)
+blueprint = ApiBlueprint(
+    "phone_numbers", __name__, tags={"phone-numbers": "Search, buy, configure, and release phone numbers."}
+)
 
 
 @blueprint.get("/v1/phone-numbers")
@@ -48,7 +49,8 @@ async def buy_phone_number(principal: Principal, data: PhoneNumberBuy) -> PhoneN
 
     It is bought from the organization's first carrier and routed to this server; `inbound_agent_id` answers its calls.
     """
-    return PhoneNumberOut.of(await purchases.buy_number(current_runtime(), principal.organization_id, data))
+    bought = purchases.buy_number(current_runtime(), principal.organization_id, data, actor=principal.actor)
+    return PhoneNumberOut.of(await bought)
 
 
 @blueprint.post("/v1/phone-numbers/search")

@@ -9,6 +9,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient
@@ -122,6 +123,7 @@ async def begin_purchase(session: TenantSession, data: PhoneNumberBuy, *, carrie
     except IntegrityError:
         raise Conflict("This phone number is already in use.") from None
     await ledger.hold_funds(session, number.id, await rent.get_monthly_price(session))
+    record_audit(session, AuditAction.PHONE_NUMBER_ORDERED, number.id, fields=data.model_fields_set)
     return number
 
 
@@ -165,6 +167,7 @@ async def update_phone_number(
         number.forward_number = data.forward_number
     if "forward_webhook_url" in given:
         secret = _set_webhook(number, data.forward_webhook_url, keyring=keyring, outbound=outbound)
+    record_audit(session, AuditAction.PHONE_NUMBER_UPDATED, number.id, fields=given)
     return number, secret
 
 
@@ -176,6 +179,7 @@ async def schedule_release(session: TenantSession, number_id: UUID) -> PhoneNumb
     if number.status != "active":
         raise InvalidState("The phone number's release is already scheduled.")
     number.status, number.release_at = "pending_release", find_period_end(number.created_at, now())
+    record_audit(session, AuditAction.PHONE_NUMBER_RELEASED, number.id)
     return number
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, text
 
 from switchboard.foundation.database import TenantTable, json_column
+from switchboard.foundation.web.row_counts import RowCounter
 
 
 class Simulation(TenantTable, table=True):
@@ -17,6 +18,7 @@ class Simulation(TenantTable, table=True):
     """
 
     __tablename__ = "simulation"
+    __row_counter__ = RowCounter("agent_id")
     __table_args__ = (
         ForeignKeyConstraint(
             ["organization_id", "agent_id"], ["agent.organization_id", "agent.id"], ondelete="CASCADE"

@@ -5,6 +5,7 @@ from uuid import UUID
 from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState, NotFound
@@ -60,6 +61,7 @@ async def create_simulation(
     )
     session.add(simulation)
     await session.flush()
+    record_audit(session, AuditAction.SIMULATION_CREATED, simulation.id, fields=data.model_fields_set)
     wake_runner(session, simulation)
     return simulation
 

@@ -9,6 +9,7 @@ from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Numeric, Un
 from sqlmodel import Field
 
 from switchboard.foundation.database import TenantTable, json_column, now
+from switchboard.foundation.web.row_counts import RowCounter
 
 
 class SmsConversation(TenantTable, table=True):
@@ -20,6 +21,7 @@ class SmsConversation(TenantTable, table=True):
     """
 
     __tablename__ = "sms_conversation"
+    __row_counter__ = RowCounter()
     __table_args__ = (
         UniqueConstraint("organization_id", "id"),
         UniqueConstraint("organization_id", "phone_number_id", "contact_number"),
@@ -52,6 +54,7 @@ class SmsMessage(TenantTable, table=True):
     """
 
     __tablename__ = "sms_message"
+    __row_counter__ = RowCounter("conversation_id")
     __table_args__ = (
         Index(None, "organization_id", "conversation_id", "created_at", "id"),
         Index("ix_sms_message_watched", "watch_at", postgresql_where=text("watch_at is not null")),

@@ -2,9 +2,8 @@
 
 from uuid import UUID
 
-from quart import Blueprint
-
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, InvalidState, RecipientOptedOut
 from switchboard.foundation.web.paging import page
@@ -12,7 +11,7 @@ from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.schemas import SmsConversationOut, SmsCreate, SmsMessageOut, SmsMessageQuery
 
-blueprint = Blueprint("sms", __name__)
+blueprint = ApiBlueprint("sms", __name__, tags={"sms": "Text messages and conversations."})
 
 
 @blueprint.post("/v1/sms")

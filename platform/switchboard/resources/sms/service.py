@@ -9,6 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.triggers import cause_depth
 from switchboard.foundation.jobs import wake
@@ -89,7 +90,9 @@ async def compose_message(
     conversation = await get_or_create_conversation(session, number, to_number)
     if await has_opted_out(session, conversation):
         raise RecipientOptedOut
-    return await save_outbound_message(session, conversation, number, body, author=author)
+    message = await save_outbound_message(session, conversation, number, body, author=author)
+    record_audit(session, AuditAction.SMS_MESSAGE_SENT, message.id)
+    return message
 
 
 async def save_outbound_message(

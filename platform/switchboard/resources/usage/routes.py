@@ -1,13 +1,12 @@
 """Endpoints of usage."""
 
-from quart import Blueprint
-
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.resources.usage import service as usage
 from switchboard.resources.usage.schemas import HistoryQuery, UsageHistoryOut, UsageOut
 
-blueprint = Blueprint("usage", __name__)
+blueprint = ApiBlueprint("usage", __name__, tags={"usage": "Usage and costs, by month."})
 
 
 @blueprint.get("/v1/usage")

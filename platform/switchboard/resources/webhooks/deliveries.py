@@ -8,6 +8,7 @@ from pydantic import JsonValue
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.catalog import CallCompleted
 from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
@@ -65,6 +66,7 @@ async def replay_delivery(session: TenantSession, delivery_id: UUID) -> Delivery
     if target is None or target.url is None:
         raise InvalidState("The receiver of this delivery has been deleted.")
     _refuse_disabled(target)
+    record_audit(session, AuditAction.WEBHOOK_DELIVERY_REPLAYED, delivery_id)
     return enqueue(session, target, original.event_type, original.body, replayed_from_id=original.id)
 
 
@@ -80,6 +82,7 @@ async def send_test_event(session: TenantSession, endpoint_id: UUID) -> Delivery
         duration_seconds=int(SAMPLE_DURATION.total_seconds()), cost_total=Decimal("0.05"), error_message=None, started_at=ended - SAMPLE_DURATION,
         ended_at=ended, created_at=ended - SAMPLE_DURATION, metadata=SAMPLE_METADATA,
     )  # fmt: skip
+    record_audit(session, AuditAction.WEBHOOK_ENDPOINT_TESTED, endpoint.id)
     return enqueue(session, endpoint, sample.event, frozen_body(sample, ended))
 
 

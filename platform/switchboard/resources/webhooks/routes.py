@@ -2,10 +2,9 @@
 
 from uuid import UUID
 
-from quart import Blueprint
-
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.catalog import CATALOG
+from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import page
@@ -29,7 +28,15 @@ from switchboard.resources.webhooks.schemas import (
 )
 from switchboard.runtime import current_runtime
 
-blueprint = Blueprint("webhooks", __name__)
+blueprint = ApiBlueprint(
+    "webhooks",
+    __name__,
+    tags={
+        "webhook-endpoints": "Endpoints that receive events.",
+        "webhook-deliveries": "Deliveries of events, and their attempts.",
+        "webhook-events": "The catalog of events.",
+    },
+)
 
 
 @blueprint.get("/v1/webhook-endpoints")

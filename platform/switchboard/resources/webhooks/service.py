@@ -8,6 +8,7 @@ from sqlalchemy import func
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.models import EventTarget
 from switchboard.foundation.events.targets import remove_target, secret_label
@@ -65,6 +66,7 @@ async def create_endpoint(
     )
     secret = _new_secret(endpoint, keyring)
     session.add(endpoint)
+    record_audit(session, AuditAction.WEBHOOK_ENDPOINT_CREATED, endpoint.id, fields=data.model_fields_set)
     return endpoint, secret
 
 
@@ -86,6 +88,7 @@ async def update_endpoint(
             endpoint.consecutive_failures = 0
             wake(session, "wake_delivery_worker")
     endpoint.updated_at = now()
+    record_audit(session, AuditAction.WEBHOOK_ENDPOINT_UPDATED, endpoint.id, fields=given)
     return endpoint
 
 
@@ -93,6 +96,7 @@ async def delete_endpoint(session: TenantSession, endpoint_id: UUID) -> None:
     """Delete an endpoint; its pending deliveries fail. Raises `NotFound`."""
     endpoint = await get_endpoint(session, endpoint_id)
     await remove_target(session, endpoint.id)
+    record_audit(session, AuditAction.WEBHOOK_ENDPOINT_DELETED, endpoint.id)
 
 
 async def rotate_endpoint_secret(
@@ -106,6 +110,7 @@ async def rotate_endpoint_secret(
     endpoint.previous_secret_expires_at = now() + GRACE if grace else None
     endpoint.updated_at = now()
     secret = _new_secret(endpoint, keyring)
+    record_audit(session, AuditAction.WEBHOOK_ENDPOINT_SECRET_ROTATED, endpoint.id)
     return endpoint, secret
 
 

@@ -10,7 +10,9 @@ from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.pages.sign_in import ATTEMPTS
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.visitor import Visitor, slow_down
+from switchboard.apps.dashboard.viewer import Viewer, slow_down
+from switchboard.foundation.audit import AuditAction, record_audit
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import RateLimited
 from switchboard.resources.identity import sign_in
 from switchboard.runtime import current_runtime
@@ -36,9 +38,9 @@ class PasswordChange(BaseModel):
 
 @dashboard.get("/dashboard/account")
 @page()
-async def account_page(visitor: Visitor, form: Form) -> str:
+async def account_page(viewer: Viewer, form: Form) -> str:
     """The account."""
-    sessions = await sign_in.list_sessions(current_runtime().database, visitor.user.id)
+    sessions = await sign_in.list_sessions(current_runtime().database, viewer.user.id)
     return await render(
         "dashboard/account/account.html", form=form, sessions=[(one, _name(one.user_agent)) for one in sessions]
     )
@@ -53,27 +55,30 @@ def _name(user_agent: str) -> str:
 
 @dashboard.post("/dashboard/account/password")
 @action(form=PasswordChange, invalid=account_page)
-async def change_password(visitor: Visitor, data: PasswordChange) -> Next:
+async def change_password(viewer: Viewer, session: TenantSession, data: PasswordChange) -> Next:
     """Change the password; every other browser is signed out. Who sits down at somebody's desk guesses no faster than at the door."""
-    if not (await slow_down("password", str(visitor.user.id), ATTEMPTS)).allowed:
+    if not (await slow_down("password", str(viewer.user.id), ATTEMPTS)).allowed:
         raise RateLimited("Too many attempts. Wait a little, then try again.")
     await sign_in.change_password(
-        current_runtime().database, visitor.user.id, current=data.current, new=data.new, keep=visitor.session.id
+        current_runtime().database, viewer.user.id, current=data.current, new=data.new, keep=viewer.session.id
     )
+    record_audit(session, AuditAction.USER_PASSWORD_CHANGED, viewer.user.id)
     return Next(url_for("dashboard.account_page"), "The password was changed, and every other browser signed out.")
 
 
 @dashboard.post("/dashboard/account/sessions/<session_id>/end")
 @action()
-async def end_session(visitor: Visitor, session_id: UUID) -> Next:
+async def end_session(viewer: Viewer, session: TenantSession, session_id: UUID) -> Next:
     """Sign one browser out."""
-    await sign_in.sign_out(current_runtime().database, visitor.user.id, only=session_id)
+    await sign_in.sign_out(current_runtime().database, viewer.user.id, only=session_id)
+    record_audit(session, AuditAction.USER_SESSIONS_ENDED, session_id)
     return Next(url_for("dashboard.account_page"), "That browser was signed out.")
 
 
 @dashboard.post("/dashboard/account/sessions/end")
 @action()
-async def end_other_sessions(visitor: Visitor) -> Next:
+async def end_other_sessions(viewer: Viewer, session: TenantSession) -> Next:
     """Sign every other browser out."""
-    await sign_in.sign_out(current_runtime().database, visitor.user.id, but=visitor.session.id)
+    await sign_in.sign_out(current_runtime().database, viewer.user.id, but=viewer.session.id)
+    record_audit(session, AuditAction.USER_SESSIONS_ENDED, viewer.user.id)
     return Next(url_for("dashboard.account_page"), "Every other browser was signed out.")

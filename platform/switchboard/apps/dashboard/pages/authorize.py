@@ -9,7 +9,7 @@ from switchboard.apps.dashboard.blueprint import content_security_policy, dashbo
 from switchboard.apps.dashboard.decorators import HTML
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.visitor import check_form, current_visitor
+from switchboard.apps.dashboard.viewer import check_form, current_viewer
 from switchboard.foundation.web.errors import ApiError
 from switchboard.foundation.web.openapi import AUTHORIZE
 from switchboard.foundation.web.principal import OWNERS_SCOPES, SCOPES
@@ -45,14 +45,14 @@ async def send_back(error: RedirectedError) -> ResponseReturnValue:
 @dashboard.get(AUTHORIZE)
 async def authorize_page() -> ResponseReturnValue:
     """What the application asks for, and in which organization it may have it."""
-    visitor = await current_visitor()
+    viewer = await current_viewer()
     database = current_runtime().database
     asked = await consent.examine_request(database, current_runtime().settings.base_url, request.args.items(multi=True))
-    organizations = await sign_in.list_user_organizations(database, visitor.user)
+    organizations = await sign_in.list_user_organizations(database, viewer.user)
     roles = {role for _, role in organizations}
     only_owners = [scope for scope in asked.scopes if scope in OWNERS_SCOPES] if roles - {"owner"} else []
     given = asked.scopes if "owner" in roles else [scope for scope in asked.scopes if scope not in OWNERS_SCOPES]
-    chosen = {"organization_id": str(visitor.organization.id) if visitor.organization else ""}
+    chosen = {"organization_id": str(viewer.organization.id) if viewer.organization else ""}
     page = await render(
         "dashboard/authorize.html",
         form=Form(chosen),
@@ -69,8 +69,8 @@ async def authorize_page() -> ResponseReturnValue:
 @dashboard.post(AUTHORIZE)
 async def decide() -> ResponseReturnValue:
     """Send the user back to the application with a code, or with the news that there is none."""
-    visitor = await current_visitor()
-    await check_form(visitor)
+    viewer = await current_viewer()
+    await check_form(viewer)
     fields, parameters = await request.form, list(request.args.items(multi=True))
     database, issuer = current_runtime().database, current_runtime().settings.base_url
     if fields.get("decision") != "approve":
@@ -80,7 +80,7 @@ async def decide() -> ResponseReturnValue:
         raise RequestRefused("No organization was chosen.")
     return redirect(
         await consent.approve_request(
-            database, issuer, parameters, user_id=visitor.user.id, organization_id=organization_id
+            database, issuer, parameters, user_id=viewer.user.id, organization_id=organization_id
         ),
         303,
     )

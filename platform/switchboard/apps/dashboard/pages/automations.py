@@ -14,7 +14,7 @@ from switchboard.apps.dashboard.forms.form import Form, nested
 from switchboard.apps.dashboard.pages.campaigns import choices as campaign_choices
 from switchboard.apps.dashboard.ui.live_parts import live
 from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
-from switchboard.apps.dashboard.visitor import Visitor, check_form
+from switchboard.apps.dashboard.viewer import Viewer, check_form
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.web.errors import ValidationFailed
@@ -78,17 +78,17 @@ def _again(form: Form) -> Form:
 
 @dashboard.post("/dashboard/automations/new/draft")
 @page()
-async def draft_new_automation(session: TenantSession, visitor: Visitor) -> str:
+async def draft_new_automation(session: TenantSession, viewer: Viewer) -> str:
     """The builder after one of its rows was added, moved or taken away. Nothing is kept."""
-    await check_form(visitor)
+    await check_form(viewer)
     return await _builder(session, Form(forms.changed(nested(await request.form))), None)
 
 
 @dashboard.post("/dashboard/automations/<automation_id>/draft")
 @page()
-async def draft_automation(session: TenantSession, visitor: Visitor, automation_id: UUID) -> str:
+async def draft_automation(session: TenantSession, viewer: Viewer, automation_id: UUID) -> str:
     """The same for an automation that there is."""
-    await check_form(visitor)
+    await check_form(viewer)
     await automations.get_automation(session, automation_id)
     return await _builder(session, Form(forms.changed(nested(await request.form))), automation_id)
 
@@ -193,15 +193,15 @@ async def retry_automation_run(session: TenantSession, automation_id: UUID, run_
 
 @dashboard.get("/dashboard/automations/<automation_id>/runs/<run_id>/live")
 @page()
-async def automation_run_live(visitor: Visitor, automation_id: UUID, run_id: UUID) -> Response:
+async def automation_run_live(viewer: Viewer, automation_id: UUID, run_id: UUID) -> Response:
     """How a run gets on."""
-    async with current_runtime().database.tenant(visitor.organization_id) as session:
+    async with current_runtime().database.tenant(viewer.organization_id) as session:
         await automations.get_run(session, automation_id, run_id)
 
     async def show(session: TenantSession) -> str:
         return await render_part("dashboard/automations/actions.html", **await _run(session, automation_id, run_id))
 
-    return await live(visitor, show)
+    return await live(viewer, show)
 
 
 async def _run(session: TenantSession, automation_id: UUID, run_id: UUID) -> dict[str, object]:

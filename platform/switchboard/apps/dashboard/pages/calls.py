@@ -16,7 +16,7 @@ from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
 from switchboard.apps.dashboard.ui.live_parts import Last, live
 from switchboard.apps.dashboard.ui.rendering import dollars, number_name, render, render_part, rows
 from switchboard.apps.dashboard.ui.turn_latencies import STEPS, turns
-from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import Query
@@ -105,7 +105,7 @@ async def call_page(session: TenantSession, call_id: UUID) -> str:
 
 @dashboard.get("/dashboard/calls/<call_id>/talk")
 @page()
-async def call_talk(visitor: Visitor, session: TenantSession, call_id: UUID) -> Response:
+async def call_talk(viewer: Viewer, session: TenantSession, call_id: UUID) -> Response:
     """What is said in a call, while it goes on; at its end, with its recording."""
     await calls.get_call(session, call_id)
 
@@ -114,12 +114,12 @@ async def call_talk(visitor: Visitor, session: TenantSession, call_id: UUID) -> 
         shown = await render_part("dashboard/calls/talk.html", **await _talk(session, call))
         return Last(shown) if is_over(call) else shown
 
-    return await live(visitor, show)
+    return await live(viewer, show)
 
 
 @dashboard.get("/dashboard/calls/<call_id>/about")
 @page()
-async def call_about(visitor: Visitor, session: TenantSession, call_id: UUID) -> Response:
+async def call_about(viewer: Viewer, session: TenantSession, call_id: UUID) -> Response:
     """What is known of a call, while it goes on and until it is analysed."""
     await calls.get_call(session, call_id)
 
@@ -128,7 +128,7 @@ async def call_about(visitor: Visitor, session: TenantSession, call_id: UUID) ->
         shown = await render_part("dashboard/calls/about.html", **await _about(session, call))
         return shown if _changes(call) else Last(shown)
 
-    return await live(visitor, show)
+    return await live(viewer, show)
 
 
 @dashboard.get("/dashboard/calls/<call_id>/recording")

@@ -15,7 +15,7 @@ from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form, nested, parse
 from switchboard.apps.dashboard.pages.campaigns import DELAYS, choices, hours_of
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.visitor import Visitor, check_form
+from switchboard.apps.dashboard.viewer import Viewer, check_form
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import FieldError, InvalidState, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
@@ -32,7 +32,7 @@ ENCODINGS = ("utf-8-sig", "cp1252")
 
 @dashboard.get("/dashboard/campaigns/new")
 @page()
-async def new_campaign_page(session: TenantSession, visitor: Visitor, form: Form) -> str:
+async def new_campaign_page(session: TenantSession, viewer: Viewer, form: Form) -> str:
     """The form of a new campaign."""
     beginning: Values = {
         "max_concurrent": 5,
@@ -40,36 +40,36 @@ async def new_campaign_page(session: TenantSession, visitor: Visitor, form: Form
     }
     if form.was_sent:
         values, _ = await _typed()
-        return await _show_form(session, visitor, _again(form, values), people=await _people(session, values))
-    return await _show_form(session, visitor, form.starting_with(beginning), people=None)
+        return await _show_form(session, viewer, _again(form, values), people=await _people(session, values))
+    return await _show_form(session, viewer, form.starting_with(beginning), people=None)
 
 
 @dashboard.post("/dashboard/campaigns/new/preview")
 @page()
-async def preview_campaign(session: TenantSession, visitor: Visitor) -> str:
+async def preview_campaign(session: TenantSession, viewer: Viewer) -> str:
     """The same form with what its list holds. Nothing is kept."""
-    await check_form(visitor)
+    await check_form(viewer)
     values, faults = await _typed()
-    return await _show_form(session, visitor, Form(values, errors=faults), people=await _people(session, values))
+    return await _show_form(session, viewer, Form(values, errors=faults), people=await _people(session, values))
 
 
-async def _show_form(session: TenantSession, visitor: Visitor, form: Form, *, people: ContactList | None) -> str:
+async def _show_form(session: TenantSession, viewer: Viewer, form: Form, *, people: ContactList | None) -> str:
     return await render(
         "dashboard/campaigns/new.html",
         form=form,
         **await choices(session),
         delays=list(DELAYS.items()),
-        hours=hours_of(visitor),
+        hours=hours_of(viewer),
         **_preview(people),
     )
 
 
 @dashboard.post("/dashboard/campaigns/new")
 @action(invalid=new_campaign_page)
-async def add_campaign(session: TenantSession, visitor: Visitor) -> Next:
+async def add_campaign(session: TenantSession, viewer: Viewer) -> Next:
     """Make a campaign of what was previewed; a draft, which calls nobody yet."""
     values, faults = await _typed()
-    settings = _settings(values, visitor)
+    settings = _settings(values, viewer)
     people = _sound(await _people(session, values), values, faults)
     campaign = await campaigns.create_campaign(session, parse(CampaignCreate, {**settings, "contacts": people.people}))  # type: ignore[dict-item] # models
     return Next(
@@ -80,12 +80,12 @@ async def add_campaign(session: TenantSession, visitor: Visitor) -> Next:
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/edit")
 @page()
-async def edit_campaign_page(session: TenantSession, visitor: Visitor, campaign_id: UUID, form: Form) -> str:
+async def edit_campaign_page(session: TenantSession, viewer: Viewer, campaign_id: UUID, form: Form) -> str:
     """A campaign's settings."""
     campaign = await campaigns.get_campaign(session, campaign_id)
     kept = {
         **campaign.model_dump(mode="json"),
-        "scheduled_at": _local(campaign.scheduled_at, visitor),
+        "scheduled_at": _local(campaign.scheduled_at, viewer),
         "retry": campaign.retry or {"attempts": 0},
     }
     return await render(
@@ -94,16 +94,16 @@ async def edit_campaign_page(session: TenantSession, visitor: Visitor, campaign_
         campaign=campaign,
         **await choices(session),
         delays=list(DELAYS.items()),
-        hours=hours_of(visitor),
+        hours=hours_of(viewer),
     )
 
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/edit")
 @action(invalid=edit_campaign_page)
-async def save_campaign(session: TenantSession, visitor: Visitor, campaign_id: UUID) -> Next:
+async def save_campaign(session: TenantSession, viewer: Viewer, campaign_id: UUID) -> Next:
     """Change a draft's or a paused campaign's settings."""
     await campaigns.update_campaign(
-        session, campaign_id, parse(CampaignFields, _settings(nested(await request.form), visitor))
+        session, campaign_id, parse(CampaignFields, _settings(nested(await request.form), viewer))
     )
     return Next(url_for("dashboard.campaign_page", campaign_id=campaign_id), "Saved.")
 
@@ -122,9 +122,9 @@ async def campaign_people_page(session: TenantSession, campaign_id: UUID, form: 
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/people/preview")
 @page()
-async def preview_campaign_people(session: TenantSession, visitor: Visitor, campaign_id: UUID) -> str:
+async def preview_campaign_people(session: TenantSession, viewer: Viewer, campaign_id: UUID) -> str:
     """What a list to be added holds. Nothing is kept."""
-    await check_form(visitor)
+    await check_form(viewer)
     campaign, (values, faults) = await _open_campaign(session, campaign_id), await _typed()
     found = await _people(session, values, campaign)
     return await render(
@@ -235,28 +235,28 @@ def _preview(people: ContactList | None) -> dict[str, object]:
     }
 
 
-def _settings(values: Mapping[str, JsonValue], visitor: Visitor) -> Values:
+def _settings(values: Mapping[str, JsonValue], viewer: Viewer) -> Values:
     """The form's settings as the API takes them: a time with its zone, no retry where there is none."""
     settings = {name: value for name, value in values.items() if name in CampaignFields.model_fields}
     retry, when = settings.get("retry"), settings.get("scheduled_at")
     if isinstance(retry, dict) and retry.get("attempts") in (None, "", "0"):
         settings["retry"] = None
     if isinstance(when, str) and when:
-        settings["scheduled_at"] = _with_zone(when, visitor)
+        settings["scheduled_at"] = _with_zone(when, viewer)
     return settings
 
 
-def _zone(visitor: Visitor) -> ZoneInfo:
-    return ZoneInfo(visitor.organization.timezone if visitor.organization else "UTC")
+def _zone(viewer: Viewer) -> ZoneInfo:
+    return ZoneInfo(viewer.organization.timezone if viewer.organization else "UTC")
 
 
-def _with_zone(text: str, visitor: Visitor) -> str:
+def _with_zone(text: str, viewer: Viewer) -> str:
     """What a browser's field says, by the organization's clock; what is no time stays as it is, for the model to refuse."""
     try:
-        return datetime.fromisoformat(text).replace(tzinfo=_zone(visitor)).isoformat()
+        return datetime.fromisoformat(text).replace(tzinfo=_zone(viewer)).isoformat()
     except ValueError:
         return text
 
 
-def _local(moment: datetime | None, visitor: Visitor) -> str | None:
-    return moment.astimezone(_zone(visitor)).strftime("%Y-%m-%dT%H:%M") if moment else None
+def _local(moment: datetime | None, viewer: Viewer) -> str | None:
+    return moment.astimezone(_zone(viewer)).strftime("%Y-%m-%dT%H:%M") if moment else None

@@ -9,7 +9,7 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.ui.live_parts import live
 from switchboard.apps.dashboard.ui.rendering import number_name, render, render_part, rows
-from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.agents import service as agents
@@ -39,9 +39,7 @@ async def campaigns_page(session: TenantSession, query: PageQuery) -> str:
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>")
 @page(query=CampaignContactQuery)
-async def campaign_page(
-    session: TenantSession, visitor: Visitor, campaign_id: UUID, query: CampaignContactQuery
-) -> str:
+async def campaign_page(session: TenantSession, viewer: Viewer, campaign_id: UUID, query: CampaignContactQuery) -> str:
     """One campaign: its progress and whom it calls, both as they change."""
     campaign = await campaigns.get_campaign(session, campaign_id)
     return await render(
@@ -53,7 +51,7 @@ async def campaign_page(
         query=query,
         agent=await agents.find_agent(session, campaign.agent_id),
         number=await numbers.find_active_number(session, campaign.phone_number_id),
-        hours=hours_of(visitor),
+        hours=hours_of(viewer),
         delays=DELAYS,
         is_live=campaign.status in LIVE,
         may_change=campaign.status in campaigns.CHANGEABLE,
@@ -67,16 +65,16 @@ async def _progress(session: TenantSession, campaign: Campaign) -> dict[str, obj
     return {"campaign": campaign, "calling": calling, "done": done, "waiting": campaign.total_contacts - done - calling}
 
 
-def hours_of(visitor: Visitor) -> CallingHours | None:
+def hours_of(viewer: Viewer) -> CallingHours | None:
     """When the organization's campaigns may dial; None for any hour."""
-    return Policy.model_validate(visitor.organization.policy).calling_hours if visitor.organization else None
+    return Policy.model_validate(viewer.organization.policy).calling_hours if viewer.organization else None
 
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/live")
 @page()
-async def campaign_live(visitor: Visitor, campaign_id: UUID) -> Response:
+async def campaign_live(viewer: Viewer, campaign_id: UUID) -> Response:
     """A campaign's progress as it changes."""
-    await _require(visitor, campaign_id)
+    await _require(viewer, campaign_id)
 
     async def show(session: TenantSession) -> str:
         return await render_part(
@@ -84,25 +82,25 @@ async def campaign_live(visitor: Visitor, campaign_id: UUID) -> Response:
             **await _progress(session, await campaigns.get_campaign(session, campaign_id)),
         )
 
-    return await live(visitor, show)
+    return await live(viewer, show)
 
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/contacts/live")
 @page(query=CampaignContactQuery)
-async def campaign_contacts_live(visitor: Visitor, campaign_id: UUID, query: CampaignContactQuery) -> Response:
+async def campaign_contacts_live(viewer: Viewer, campaign_id: UUID, query: CampaignContactQuery) -> Response:
     """Whom a campaign calls, as their states change."""
-    await _require(visitor, campaign_id)
+    await _require(viewer, campaign_id)
 
     async def show(session: TenantSession) -> str:
         found = await rows(session, campaigns.list_campaign_contacts(session, campaign_id, status=query.status), query)
         return await render_part("dashboard/campaigns/contacts.html", contacts=found, query=query)
 
-    return await live(visitor, show)
+    return await live(viewer, show)
 
 
-async def _require(visitor: Visitor, campaign_id: UUID) -> None:
+async def _require(viewer: Viewer, campaign_id: UUID) -> None:
     """Raises `NotFound`, before a stream begins."""
-    async with current_runtime().database.tenant(visitor.organization_id) as session:
+    async with current_runtime().database.tenant(viewer.organization_id) as session:
         await campaigns.get_campaign(session, campaign_id)
 
 

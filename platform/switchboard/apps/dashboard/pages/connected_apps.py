@@ -7,7 +7,7 @@ from quart import url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.visitor import Forbidden, Visitor
+from switchboard.apps.dashboard.viewer import Forbidden, Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.resources.oauth import connections
 from switchboard.runtime import current_runtime
@@ -15,18 +15,18 @@ from switchboard.runtime import current_runtime
 
 @dashboard.get("/dashboard/connected-apps")
 @page()
-async def connected_apps_page(session: TenantSession, visitor: Visitor) -> str:
+async def connected_apps_page(session: TenantSession, viewer: Viewer) -> str:
     """The applications, the latest first."""
-    whose = None if visitor.may("owner") else visitor.user.id
+    whose = None if viewer.may("owner") else viewer.user.id
     found = await connections.list_connections(session, user_id=whose)
     return await render("dashboard/connected_apps.html", connections=found)
 
 
 @dashboard.post("/dashboard/connected-apps/<application_id>/<user_id>/disconnect")
 @action()
-async def disconnect_app(session: TenantSession, visitor: Visitor, application_id: UUID, user_id: UUID) -> Next:
+async def disconnect_app(session: TenantSession, viewer: Viewer, application_id: UUID, user_id: UUID) -> Next:
     """Have an application refused from now on, where it acts for this user."""
-    if user_id != visitor.user.id and not visitor.may("owner"):
+    if user_id != viewer.user.id and not viewer.may("owner"):
         raise Forbidden
     await connections.disconnect(session, current_runtime().limiter, application=application_id, user_id=user_id)
     return Next(url_for("dashboard.connected_apps_page"), "The application is disconnected.")

@@ -7,7 +7,7 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.pages.sign_in import ATTEMPTS, browser, signed_in
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.visitor import check_form, check_origin, find_visitor, slow_down
+from switchboard.apps.dashboard.viewer import check_form, check_origin, find_viewer, slow_down
 from switchboard.foundation.web.errors import RateLimited
 from switchboard.resources.identity import invitations, sign_in
 from switchboard.resources.identity.service import IdentityError
@@ -24,13 +24,13 @@ async def invitation_page(token: str) -> ResponseReturnValue:
 async def accept_invitation(token: str) -> ResponseReturnValue:
     """Join. Somebody new is signed in at once, in a session of their own."""
     check_origin()
-    database, visitor = current_runtime().database, await find_visitor()
+    database, viewer = current_runtime().database, await find_viewer()
     try:
-        if visitor is not None:
-            await check_form(visitor)
+        if viewer is not None:
+            await check_form(viewer)
             organization_id = (await invitations.get_offer(database, token)).organization.id
-            await invitations.accept_invitation(database, token, as_user=visitor.user.id)
-            await sign_in.enter_organization(database, visitor.user, visitor.session.id, organization_id)
+            await invitations.accept_invitation(database, token, as_user=viewer.user.id)
+            await sign_in.enter_organization(database, viewer.user, viewer.session.id, organization_id)
             return redirect(url_for("dashboard.overview"), 303)
         user_id = await invitations.accept_invitation(
             database, token, password=(await request.form).get("password", "")
@@ -43,7 +43,7 @@ async def accept_invitation(token: str) -> ResponseReturnValue:
 async def _show(token: str, form: Form) -> Response:
     if not (await slow_down("invitation", browser().address, ATTEMPTS)).allowed:
         raise RateLimited("Too many attempts. Wait a little, then try again.")
-    await find_visitor()
+    await find_viewer()
     page = await render(
         "dashboard/team/invitation.html",
         form=form,

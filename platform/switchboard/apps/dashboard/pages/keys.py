@@ -12,7 +12,7 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render, rows
-from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession, after_commit, now
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.foundation.web.schemas import Name, PageQuery, RequestBody
@@ -78,7 +78,7 @@ async def rotate_key(session: TenantSession, key_id: UUID, data: Rotation) -> st
 
 @dashboard.post("/dashboard/keys/<key_id>/revoke")
 @action(role="owner")
-async def revoke_key(session: TenantSession, visitor: Visitor, key_id: UUID) -> Next:
+async def revoke_key(session: TenantSession, viewer: Viewer, key_id: UUID) -> Next:
     """Have a key refused from now on, for good."""
     key = await identity.revoke_api_key(session, key_id)
     after_commit(session, partial(current_runtime().limiter.tell_revoked, str(key.id)))

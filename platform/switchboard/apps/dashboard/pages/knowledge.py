@@ -11,7 +11,7 @@ from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.live_parts import live
 from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
-from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import FieldError, NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import PageQuery, Query
@@ -62,16 +62,16 @@ async def add_knowledge_base(session: TenantSession, data: KnowledgeBaseCreate) 
 
 @dashboard.get("/dashboard/knowledge/search")
 @page(query=SearchQuery)
-async def search_knowledge_page(visitor: Visitor, query: SearchQuery) -> str:
+async def search_knowledge_page(viewer: Viewer, query: SearchQuery) -> str:
     """What an agent would find. No transaction is open while the embedding model is asked."""
     runtime, fault, found = current_runtime(), "", []
-    async with runtime.database.tenant(visitor.organization_id) as session:
+    async with runtime.database.tenant(viewer.organization_id) as session:
         bases = await knowledge.resolve_knowledge_bases(session, None)
     chosen = [query.knowledge_base_id] if query.knowledge_base_id else None
     if query.query:
         try:
             found = await search_passages(
-                runtime, visitor.organization_id, query.query, knowledge_base_ids=chosen, limit=query.top_k
+                runtime, viewer.organization_id, query.query, knowledge_base_ids=chosen, limit=query.top_k
             )
         except ProviderError as error:
             fault = error.message
@@ -102,21 +102,21 @@ async def knowledge_base_page(session: TenantSession, base_id: UUID, query: Page
 
 @dashboard.get("/dashboard/knowledge/<base_id>/documents")
 @page(query=PageQuery)
-async def live_documents(visitor: Visitor, base_id: UUID, query: PageQuery) -> Response:
+async def live_documents(viewer: Viewer, base_id: UUID, query: PageQuery) -> Response:
     """The documents while they are embedded."""
 
     async def show(session: TenantSession) -> str:
         found = await rows(session, knowledge.list_documents(session, base_id), query)
         return await render_part("dashboard/knowledge/documents.html", documents=found)
 
-    async with current_runtime().database.tenant(visitor.organization_id) as session:
+    async with current_runtime().database.tenant(viewer.organization_id) as session:
         await knowledge.get_knowledge_base(session, base_id)
-    return await live(visitor, show)
+    return await live(viewer, show)
 
 
 @dashboard.post("/dashboard/knowledge/<base_id>/upload")
 @action(invalid=knowledge_base_page)
-async def upload_documents(visitor: Visitor, base_id: UUID, files: "MultiDict[str, FileStorage]") -> Next | Response:
+async def upload_documents(viewer: Viewer, base_id: UUID, files: "MultiDict[str, FileStorage]") -> Next | Response:
     """Add files, each for itself: those that can be read are kept whatever the others hold.
 
     `upload.js` sends one at a time, asks for `text/plain`, and is told what is wrong with it: nothing where nothing is.
@@ -125,8 +125,9 @@ async def upload_documents(visitor: Visitor, base_id: UUID, files: "MultiDict[st
     faults: list[FieldError] = [] if given else [FieldError(field="files", message="Choose at least one file.")]
     for file in given:
         try:
+            filename, actor = (file.filename or "")[-255:], viewer.principal.actor
             await ingestion.add_file(
-                current_runtime(), visitor.organization_id, base_id, (file.filename or "")[-255:], file.read()
+                current_runtime(), viewer.organization_id, base_id, filename, file.read(), actor=actor
             )
         except ValidationFailed as refusal:
             faults += [
@@ -142,9 +143,9 @@ async def upload_documents(visitor: Visitor, base_id: UUID, files: "MultiDict[st
 
 @dashboard.post("/dashboard/knowledge/<base_id>/paste")
 @action(form=DocumentCreate, invalid=knowledge_base_page)
-async def paste_document(visitor: Visitor, base_id: UUID, data: DocumentCreate) -> Next:
+async def paste_document(viewer: Viewer, base_id: UUID, data: DocumentCreate) -> Next:
     """Add a text that was pasted."""
-    await ingestion.add_text(current_runtime(), visitor.organization_id, base_id, data)
+    await ingestion.add_text(current_runtime(), viewer.organization_id, base_id, data, actor=viewer.principal.actor)
     return Next(_address(base_id), f"{data.filename} is being read.")
 
 
@@ -194,7 +195,7 @@ async def document_page(session: TenantSession, document_id: UUID) -> str:
 
 @dashboard.get("/dashboard/documents/<document_id>/status")
 @page()
-async def live_document(visitor: Visitor, document_id: UUID) -> Response:
+async def live_document(viewer: Viewer, document_id: UUID) -> Response:
     """What becomes of a document."""
 
     async def show(session: TenantSession) -> str:
@@ -204,9 +205,9 @@ async def live_document(visitor: Visitor, document_id: UUID) -> Response:
             document = None
         return await render_part("dashboard/knowledge/status.html", document=document)
 
-    async with current_runtime().database.tenant(visitor.organization_id) as session:
+    async with current_runtime().database.tenant(viewer.organization_id) as session:
         await knowledge.get_document(session, document_id)
-    return await live(visitor, show)
+    return await live(viewer, show)
 
 
 @dashboard.get("/dashboard/documents/<document_id>/text")

@@ -10,7 +10,7 @@ from switchboard.apps.dashboard.decorators import action, page
 from switchboard.apps.dashboard.pages.calls import said
 from switchboard.apps.dashboard.ui.live_parts import Last, live
 from switchboard.apps.dashboard.ui.rendering import render, render_part
-from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.call import Supervisor
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import InvalidState, Unavailable
@@ -31,13 +31,13 @@ async def live_page(session: TenantSession) -> str:
 
 @dashboard.get("/dashboard/live/calls")
 @page()
-async def live_calls(visitor: Visitor) -> Response:
+async def live_calls(viewer: Viewer) -> Response:
     """The calls that go on, as they come and go."""
 
     async def show(session: TenantSession) -> str:
         return await render_part("dashboard/live/calls.html", **await _ongoing(session))
 
-    return await live(visitor, show)
+    return await live(viewer, show)
 
 
 @dashboard.get("/dashboard/live/<call_id>")
@@ -61,7 +61,7 @@ async def live_call_page(session: TenantSession, call_id: UUID) -> str | Respons
 
 @dashboard.get("/dashboard/live/<call_id>/said")
 @page()
-async def live_call_said(visitor: Visitor, session: TenantSession, call_id: UUID) -> Response:
+async def live_call_said(viewer: Viewer, session: TenantSession, call_id: UUID) -> Response:
     """What is said in a call, until it is over."""
     await calls.get_call(session, call_id)
 
@@ -73,17 +73,17 @@ async def live_call_said(visitor: Visitor, session: TenantSession, call_id: UUID
         )
         return Last(shown) if is_over else shown
 
-    return await live(visitor, show)
+    return await live(viewer, show)
 
 
 @dashboard.post("/dashboard/live/<call_id>/ticket")
 @action()
-async def follow_call(visitor: Visitor, session: TenantSession, call_id: UUID) -> Response:
+async def follow_call(viewer: Viewer, session: TenantSession, call_id: UUID) -> Response:
     """A ticket to the call's socket, for the page's script: `{"url": …}`, or why there is none, as text."""
-    person = Supervisor(visitor.user.id, visitor.user.email)
+    person = Supervisor(viewer.user.id, viewer.user.email)
     try:
         ticket = await tickets.mint_ticket(
-            current_runtime(), session, call_id, person, "control", browser=visitor.session.id
+            current_runtime(), session, call_id, person, "control", browser=viewer.session.id
         )
     except (InvalidState, Unavailable) as error:
         return Response(error.detail, error.status, content_type="text/plain; charset=utf-8")

@@ -1,5 +1,6 @@
 """OAuth clients: the applications that may ask users for access. Superadmins register them, for the whole installation."""
 
+from collections.abc import Iterable
 from typing import Annotated
 from uuid import UUID
 
@@ -10,6 +11,8 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.web.schemas import Name, RequestBody
 from switchboard.resources.oauth import clients
 from switchboard.runtime import current_runtime
@@ -48,12 +51,13 @@ async def new_oauth_client_page(form: Form) -> str:
 
 @dashboard.post("/dashboard/oauth-clients/new")
 @action(role="superadmin", form=NewClient, invalid=new_oauth_client_page)
-async def register_oauth_client(data: NewClient) -> str:
+async def register_oauth_client(viewer: Viewer, data: NewClient) -> str:
     """Register an application, and show its secret this once."""
     database = current_runtime().database
     client, secret = await clients.register_client(
         database, name=data.name, redirect_uris=data.redirect_uris, public=data.public
     )
+    await _record(viewer, AuditAction.OAUTH_CLIENT_CREATED, client.id, data.model_fields_set)
     return await render("dashboard/oauth_clients/made.html", client=client, secret_text=secret)
 
 
@@ -68,23 +72,34 @@ async def oauth_client_page(client_id: UUID, form: Form) -> str:
 
 @dashboard.post("/dashboard/oauth-clients/<client_id>")
 @action(role="superadmin", form=ClientForm, invalid=oauth_client_page)
-async def save_oauth_client(client_id: UUID, data: ClientForm) -> Next:
+async def save_oauth_client(viewer: Viewer, client_id: UUID, data: ClientForm) -> Next:
     """Change its name and addresses."""
     await clients.update_client(current_runtime().database, client_id, name=data.name, redirect_uris=data.redirect_uris)
+    await _record(viewer, AuditAction.OAUTH_CLIENT_UPDATED, client_id, data.model_fields_set)
     return Next(url_for("dashboard.oauth_client_page", client_id=client_id), "Saved.")
 
 
 @dashboard.post("/dashboard/oauth-clients/<client_id>/rotate-secret")
 @action(role="superadmin")
-async def rotate_oauth_client_secret(client_id: UUID) -> str:
+async def rotate_oauth_client_secret(viewer: Viewer, client_id: UUID) -> str:
     """Make a new secret, and show it this once. The old one ends now."""
     client, secret = await clients.rotate_client_secret(current_runtime().database, client_id)
+    await _record(viewer, AuditAction.OAUTH_CLIENT_SECRET_ROTATED, client_id)
     return await render("dashboard/oauth_clients/made.html", client=client, secret_text=secret)
 
 
 @dashboard.post("/dashboard/oauth-clients/<client_id>/delete")
 @action(role="superadmin")
-async def delete_oauth_client(client_id: UUID) -> Next:
+async def delete_oauth_client(viewer: Viewer, client_id: UUID) -> Next:
     """Delete an application with everything that users granted it."""
     await clients.delete_client(current_runtime().database, current_runtime().limiter, client_id)
+    await _record(viewer, AuditAction.OAUTH_CLIENT_DELETED, client_id)
     return Next(url_for("dashboard.oauth_clients_page"), "The application was deleted; its tokens are refused.")
+
+
+async def _record(viewer: Viewer, action: AuditAction, client_id: UUID, fields: Iterable[str] = ()) -> None:
+    """Record a change in the audit log of the superadmin's current organization: an application belongs to none."""
+    if viewer.organization is None:
+        return
+    async with current_runtime().database.tenant(viewer.organization_id, actor=viewer.principal.actor) as session:
+        record_audit(session, action, client_id, fields=fields)

@@ -11,7 +11,7 @@ from switchboard.apps.dashboard.forms.form import Form, parse
 from switchboard.apps.dashboard.ui.labels import COUNTRIES, OUTSIDE
 from switchboard.apps.dashboard.ui.opening_hours import HOURS, Opening, slots_of, timezones, without_blanks
 from switchboard.apps.dashboard.ui.rendering import day, phone, render, rows
-from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.web.errors import ApiError
 from switchboard.foundation.web.schemas import PageQuery, Query
@@ -60,11 +60,11 @@ async def numbers_page(session: TenantSession, query: PageQuery) -> str:
 
 @dashboard.get("/dashboard/numbers/buy")
 @page(role="owner", query=SearchQuery)
-async def search_numbers_page(visitor: Visitor, session: TenantSession, query: SearchQuery) -> str:
+async def search_numbers_page(viewer: Viewer, session: TenantSession, query: SearchQuery) -> str:
     """Numbers that can be bought."""
     form, found = Form(query.model_dump()), None
     if query.country:
-        form, found = await _search(visitor, query)
+        form, found = await _search(viewer, query)
     return await render(
         "dashboard/numbers/search.html",
         form=form,
@@ -74,12 +74,12 @@ async def search_numbers_page(visitor: Visitor, session: TenantSession, query: S
     )
 
 
-async def _search(visitor: Visitor, query: SearchQuery) -> tuple[Form, list[AvailableNumber] | None]:
+async def _search(viewer: Viewer, query: SearchQuery) -> tuple[Form, list[AvailableNumber] | None]:
     values = query.model_dump()
     try:
         wanted = parse(NumberSearch, values)
         return Form(values), list(
-            await purchases.search_available_numbers(current_runtime(), visitor.organization_id, wanted)
+            await purchases.search_available_numbers(current_runtime(), viewer.organization_id, wanted)
         )
     except ApiError as error:
         return Form(values, errors=error.errors, message=error.detail), None
@@ -100,26 +100,25 @@ async def order_page(session: TenantSession, query: OrderQuery, form: Form) -> s
 
 @dashboard.post("/dashboard/numbers/order")
 @action(role="owner", form=PhoneNumberBuy, invalid=order_page)
-async def buy_number(visitor: Visitor, data: PhoneNumberBuy) -> Next:
+async def buy_number(viewer: Viewer, data: PhoneNumberBuy) -> Next:
     """Buy a number."""
-    number = await purchases.buy_number(current_runtime(), visitor.organization_id, data)
+    number = await purchases.buy_number(current_runtime(), viewer.organization_id, data, actor=viewer.principal.actor)
     return Next(url_for("dashboard.number_page", number_id=number.id), f"{phone(number.phone_number)} is yours.")
 
 
 @dashboard.get("/dashboard/numbers/<number_id>")
 @page()
-async def number_page(visitor: Visitor, session: TenantSession, number_id: UUID, form: Form) -> str:
+async def number_page(viewer: Viewer, session: TenantSession, number_id: UUID, form: Form) -> str:
     """One number: who answers, when, and what happens otherwise."""
-    return await _number_page(visitor, session, await numbers.get_phone_number(session, number_id), form)
+    return await _number_page(viewer, session, await numbers.get_phone_number(session, number_id), form)
 
 
 async def _number_page(
-    visitor: Visitor, session: TenantSession, number: PhoneNumber, form: Form, *, secret: str | None = None
+    viewer: Viewer, session: TenantSession, number: PhoneNumber, form: Form, *, secret: str | None = None
 ) -> str:
     moment = now()
     forms = {
-        name: form if form.was_sent and form.value(name) is not None else Form(_kept(visitor, number))
-        for name in _FORMS
+        name: form if form.was_sent and form.value(name) is not None else Form(_kept(viewer, number)) for name in _FORMS
     }
     return await render(
         "dashboard/numbers/number.html",
@@ -138,10 +137,10 @@ _FORMS = ("friendly_name", *HOURS, "forward_webhook_url")
 """A field that each of the page's forms always brings."""
 
 
-def _kept(visitor: Visitor, number: PhoneNumber) -> dict[str, JsonValue]:
+def _kept(viewer: Viewer, number: PhoneNumber) -> dict[str, JsonValue]:
     fresh: dict[str, JsonValue] = {
         "enabled": False,
-        "timezone": visitor.organization.timezone if visitor.organization else "UTC",
+        "timezone": viewer.organization.timezone if viewer.organization else "UTC",
     }
     values = number.model_dump(
         mode="json", include={"friendly_name", "inbound_agent_id", "forward_number", "forward_webhook_url"}
@@ -162,9 +161,7 @@ async def save_number(session: TenantSession, number_id: UUID, data: NumberForm)
 
 @dashboard.post("/dashboard/numbers/<number_id>/webhook")
 @action(role="owner", form=NumberForm, invalid=number_page)
-async def save_number_webhook(
-    visitor: Visitor, session: TenantSession, number_id: UUID, data: NumberForm
-) -> Next | str:
+async def save_number_webhook(viewer: Viewer, session: TenantSession, number_id: UUID, data: NumberForm) -> Next | str:
     """Set the webhook that is asked outside opening hours, and show the secret that signs its requests."""
     runtime = current_runtime()
     number, secret = await numbers.update_phone_number(
@@ -172,7 +169,7 @@ async def save_number_webhook(
     )
     if secret is None:
         return Next(url_for("dashboard.number_page", number_id=number_id), "Nothing is asked any more.")
-    return await _number_page(visitor, session, number, Form(), secret=secret)
+    return await _number_page(viewer, session, number, Form(), secret=secret)
 
 
 @dashboard.post("/dashboard/numbers/<number_id>/release")

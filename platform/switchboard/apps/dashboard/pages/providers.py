@@ -11,7 +11,7 @@ from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms import schema_form
 from switchboard.apps.dashboard.forms.form import Form, nested
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers import editing
 from switchboard.engine.providers.configuration import ProviderSpec
 from switchboard.engine.providers.models import ProviderConfiguration
@@ -50,13 +50,13 @@ class Part:
 
 @dashboard.get("/dashboard/providers")
 @page(role="owner")
-async def providers_page(session: TenantSession, visitor: Visitor) -> str:
+async def providers_page(session: TenantSession, viewer: Viewer) -> str:
     """Each capability with its providers."""
     found = await editing.list_providers(session)
     return await render(
         "dashboard/providers/list.html",
         parts=[_part(capability, found) for capability in Capability],
-        file=_file(visitor),
+        file=_file(viewer),
     )
 
 
@@ -75,11 +75,11 @@ def _part(capability: Capability, found: list[ProviderConfiguration]) -> Part:
 
 @dashboard.get("/dashboard/providers/<capability>/<name>")
 @page(role="owner")
-async def provider_page(session: TenantSession, visitor: Visitor, form: Form, capability: str, name: str) -> str:
+async def provider_page(session: TenantSession, viewer: Viewer, form: Form, capability: str, name: str) -> str:
     """A provider's settings, to be given or changed. A secret that is kept is never shown."""
     kind = _kind(capability, name)
     row = await editing.find_provider(session, Capability(capability), name)
-    locked = frozenset() if visitor.may("superadmin") else editing.list_operator_settings(kind)
+    locked = frozenset() if viewer.may("superadmin") else editing.list_operator_settings(kind)
     made_up = frozenset(kind.initial_settings()) if row is None else frozenset()
     fields = [field for field in schema_form.fields_of(kind.Settings) if field.name not in made_up]
     kept: dict[str, JsonValue] = {"settings": schema_form.shown(fields, row.settings if row is not None else {})}
@@ -94,16 +94,16 @@ async def provider_page(session: TenantSession, visitor: Visitor, form: Form, ca
         row=row,
         part=NAMES[Capability(capability)][0],
         capability=capability,
-        file=_file(visitor),
+        file=_file(viewer),
     )
 
 
 @dashboard.post("/dashboard/providers/<capability>/<name>")
 @action(role="owner", invalid=provider_page)
-async def save_provider(session: TenantSession, visitor: Visitor, capability: str, name: str) -> Next:
+async def save_provider(session: TenantSession, viewer: Viewer, capability: str, name: str) -> Next:
     """Add a provider, or change its settings."""
     kind = _kind(capability, name)
-    _require_no_file(visitor)
+    _require_no_file(viewer)
     typed = nested(await request.form).get("settings", {})
     values, faults = schema_form.read(
         schema_form.fields_of(kind.Settings), typed if isinstance(typed, dict) else {}, prefix=PREFIX
@@ -113,7 +113,7 @@ async def save_provider(session: TenantSession, visitor: Visitor, capability: st
     wanted, runtime = ProviderSpec(Capability(capability), name, values), current_runtime()
     try:
         await editing.put_provider(
-            session, runtime.registry, runtime.keyring, wanted, by_operator=visitor.may("superadmin")
+            session, runtime.registry, runtime.keyring, wanted, by_operator=viewer.may("superadmin")
         )
     except ValidationFailed as error:
         told = [(fault["field"], fault["message"]) for fault in error.errors]
@@ -123,18 +123,18 @@ async def save_provider(session: TenantSession, visitor: Visitor, capability: st
 
 @dashboard.post("/dashboard/providers/<capability>/<name>/up")
 @action(role="owner")
-async def move_provider_up(session: TenantSession, visitor: Visitor, capability: str, name: str) -> Next:
+async def move_provider_up(session: TenantSession, viewer: Viewer, capability: str, name: str) -> Next:
     """Have a provider tried earlier."""
-    _require_no_file(visitor)
+    _require_no_file(viewer)
     await editing.move_provider_up(session, _capability(capability), name)
     return Next(url_for("dashboard.providers_page"))
 
 
 @dashboard.post("/dashboard/providers/<capability>/<name>/remove")
 @action(role="owner")
-async def remove_provider(session: TenantSession, visitor: Visitor, capability: str, name: str) -> Next:
+async def remove_provider(session: TenantSession, viewer: Viewer, capability: str, name: str) -> Next:
     """Take a provider away that nothing names."""
-    _require_no_file(visitor)
+    _require_no_file(viewer)
     if users := await _users(session, _capability(capability), name):
         named = ", ".join(users[:MOST_NAMED]) + (
             f" and {len(users) - MOST_NAMED} more" if len(users) > MOST_NAMED else ""
@@ -159,13 +159,13 @@ async def _users(session: TenantSession, capability: Capability, name: str) -> l
 
 @dashboard.post("/dashboard/providers/<capability>/<name>/check")
 @action(role="owner")
-async def check_provider(visitor: Visitor, capability: str, name: str) -> Next:
+async def check_provider(viewer: Viewer, capability: str, name: str) -> Next:
     """See whether a provider's settings work, and say what it says."""
     try:
         async with (
             asyncio.timeout(CHECK_SECONDS),
             current_runtime().providers.use(
-                visitor.organization_id, _capability(capability).base_class, name
+                viewer.organization_id, _capability(capability).base_class, name
             ) as provider,
         ):
             await provider.check()
@@ -177,15 +177,15 @@ async def check_provider(visitor: Visitor, capability: str, name: str) -> Next:
     return Next(url_for("dashboard.providers_page"), told)
 
 
-def _file(visitor: Visitor) -> str:
+def _file(viewer: Viewer) -> str:
     """The name of the tenant file that the organization's providers come from; empty where there is none."""
-    organization = visitor.organization
+    organization = viewer.organization
     path = editing.find_tenant_file(current_runtime().settings.tenants_dir, organization.slug if organization else None)
     return path.name if path is not None else ""
 
 
-def _require_no_file(visitor: Visitor) -> None:
-    organization = visitor.organization
+def _require_no_file(viewer: Viewer) -> None:
+    organization = viewer.organization
     editing.require_no_file(current_runtime().settings.tenants_dir, organization.slug if organization else None)
 
 

@@ -9,11 +9,11 @@ from quart.typing import ResponseReturnValue
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.visitor import (
+from switchboard.apps.dashboard.viewer import (
     check_form,
     check_origin,
-    current_visitor,
-    find_visitor,
+    current_viewer,
+    find_viewer,
     forget_cookie,
     sending_page,
     set_cookie,
@@ -46,7 +46,7 @@ def browser() -> Browser:
 async def sign_in_page() -> ResponseReturnValue:
     """The form; who is signed in already goes on."""
     after = own_path(request.args.get("after"))
-    if await find_visitor() is not None:
+    if await find_viewer() is not None:
         return redirect(after, 303)
     return await render("dashboard/sign_in.html", form=Form(), after=after)
 
@@ -83,9 +83,9 @@ def signed_in(token: str, after: str) -> Response:
 @dashboard.post("/dashboard/sign-out")
 async def sign_out_now() -> ResponseReturnValue:
     """End this browser's session. Who does so where an application asks for access comes back to it as somebody else."""
-    visitor = await current_visitor()
-    await check_form(visitor)
-    await sign_in.sign_out(current_runtime().database, visitor.user.id, only=visitor.session.id)
+    viewer = await current_viewer()
+    await check_form(viewer)
+    await sign_in.sign_out(current_runtime().database, viewer.user.id, only=viewer.session.id)
     asked = sending_page()
     after = asked if asked.startswith(f"{AUTHORIZE}?") else None
     response = Response("", 303, {"Location": url_for("dashboard.sign_in_page", after=after)})
@@ -96,20 +96,20 @@ async def sign_out_now() -> ResponseReturnValue:
 @dashboard.get("/dashboard/organizations")
 async def organizations_page() -> ResponseReturnValue:
     """The organizations that one may enter."""
-    visitor = await current_visitor()
+    viewer = await current_viewer()
     return await render(
         "dashboard/organizations.html",
-        organizations=await sign_in.list_user_organizations(current_runtime().database, visitor.user),
+        organizations=await sign_in.list_user_organizations(current_runtime().database, viewer.user),
     )
 
 
 @dashboard.post("/dashboard/organizations/<organization_id>")
 async def enter_organization(organization_id: str) -> ResponseReturnValue:
     """Go on in another organization."""
-    visitor = await current_visitor()
-    await check_form(visitor)
+    viewer = await current_viewer()
+    await check_form(viewer)
     await sign_in.enter_organization(
-        current_runtime().database, visitor.user, visitor.session.id, _known(organization_id)
+        current_runtime().database, viewer.user, viewer.session.id, _known(organization_id)
     )
     return redirect(url_for("dashboard.overview"), 303)
 

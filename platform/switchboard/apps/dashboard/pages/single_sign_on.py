@@ -9,7 +9,7 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.pages.sign_in import ATTEMPTS, browser, own_path, signed_in
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.visitor import is_https, slow_down
+from switchboard.apps.dashboard.viewer import is_https, slow_down
 from switchboard.foundation.web.errors import NotFound, RateLimited
 from switchboard.resources.identity import invitations, sign_in
 from switchboard.resources.identity.service import IdentityError

@@ -11,7 +11,7 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
 from switchboard.apps.dashboard.ui.live_parts import live
 from switchboard.apps.dashboard.ui.rendering import number_name, render, render_part, rows
-from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import Page, PageQuery, Query
 from switchboard.resources.contacts import service as contacts
@@ -43,13 +43,13 @@ async def texts_page(session: TenantSession, query: InboxQuery) -> str:
 
 @dashboard.get("/dashboard/texts/live")
 @page(query=InboxQuery)
-async def texts_live(visitor: Visitor, query: InboxQuery) -> Response:
+async def texts_live(viewer: Viewer, query: InboxQuery) -> Response:
     """The inbox, as texts come and go."""
 
     async def show(session: TenantSession) -> str:
         return await render_part("dashboard/texts/conversations.html", **await _inbox(session, query))
 
-    return await live(visitor, show)
+    return await live(viewer, show)
 
 
 @dashboard.get("/dashboard/texts/new")
@@ -92,7 +92,7 @@ async def conversation_page(session: TenantSession, conversation_id: UUID, query
 
 @dashboard.get("/dashboard/texts/<conversation_id>/live")
 @page()
-async def conversation_live(visitor: Visitor, session: TenantSession, conversation_id: UUID) -> Response:
+async def conversation_live(viewer: Viewer, session: TenantSession, conversation_id: UUID) -> Response:
     """A conversation's latest texts, as they come and go."""
     await sms.get_conversation(session, conversation_id)
 
@@ -102,7 +102,7 @@ async def conversation_live(visitor: Visitor, session: TenantSession, conversati
             "dashboard/texts/messages.html", **await _messages(session, conversation, SmsMessageQuery())
         )
 
-    return await live(visitor, show)
+    return await live(viewer, show)
 
 
 @dashboard.post("/dashboard/texts/<conversation_id>")

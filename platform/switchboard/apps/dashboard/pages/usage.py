@@ -4,7 +4,7 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import page
 from switchboard.apps.dashboard.ui import charts
 from switchboard.apps.dashboard.ui.rendering import dollars, month, render, rows
-from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.billing import ledger
@@ -16,7 +16,7 @@ MONTHS = 12
 
 @dashboard.get("/dashboard/usage")
 @page(query=PageQuery)
-async def usage_page(session: TenantSession, visitor: Visitor, query: PageQuery) -> str:
+async def usage_page(session: TenantSession, viewer: Viewer, query: PageQuery) -> str:
     """The months, the balance, the ledger."""
     months = await usage.summarize_months(session, MONTHS)
     balance, _ = await ledger.get_account_balance(session)
@@ -24,7 +24,7 @@ async def usage_page(session: TenantSession, visitor: Visitor, query: PageQuery)
         "dashboard/usage/usage.html",
         months=months,
         balance=balance,
-        policy=await get_policy(session, visitor.organization_id),
+        policy=await get_policy(session, viewer.organization_id),
         costs=charts.shares([(month(one.period), float(one.cost), "accent") for one in months], dollars),
         entries=await rows(session, ledger.list_entries(session), query),
     )

@@ -11,7 +11,7 @@ from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.live_parts import live
 from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
-from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.events.models import EventTarget
@@ -68,7 +68,7 @@ async def add_webhook(session: TenantSession, data: EndpointCreate) -> str:
 
 @dashboard.get("/dashboard/webhooks/<endpoint_id>")
 @page()
-async def webhook_page(session: TenantSession, endpoint_id: UUID, form: Form, visitor: Visitor) -> str:
+async def webhook_page(session: TenantSession, endpoint_id: UUID, form: Form, viewer: Viewer) -> str:
     """One endpoint: its settings, its latest deliveries."""
     endpoint = await endpoints.get_endpoint(session, endpoint_id)
     kept: dict[str, JsonValue] = {
@@ -84,7 +84,7 @@ async def webhook_page(session: TenantSession, endpoint_id: UUID, form: Form, vi
         events=EVENTS,
         latest=latest,
         urls={endpoint.id: endpoint.url},
-        may_change=visitor.may("owner"),
+        may_change=viewer.may("owner"),
     )
 
 
@@ -157,15 +157,15 @@ async def delivery_page(session: TenantSession, delivery_id: UUID) -> str:
 
 @dashboard.get("/dashboard/webhooks/deliveries/<delivery_id>/live")
 @page()
-async def delivery_live(visitor: Visitor, delivery_id: UUID) -> Response:
+async def delivery_live(viewer: Viewer, delivery_id: UUID) -> Response:
     """How a delivery gets on."""
-    async with current_runtime().database.tenant(visitor.organization_id) as session:
+    async with current_runtime().database.tenant(viewer.organization_id) as session:
         await deliveries.get_delivery(session, delivery_id)
 
     async def show(session: TenantSession) -> str:
         return await render_part("dashboard/webhooks/attempts.html", **await _delivery(session, delivery_id))
 
-    return await live(visitor, show)
+    return await live(viewer, show)
 
 
 async def _delivery(session: TenantSession, delivery_id: UUID) -> dict[str, object]:

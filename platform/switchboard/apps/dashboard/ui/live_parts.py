@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from quart import Response, stream_with_context
 
-from switchboard.apps.dashboard.visitor import Visitor, find_visitor
+from switchboard.apps.dashboard.viewer import Viewer, find_viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.runtime import current_runtime
 
@@ -22,14 +22,14 @@ class Last(str):
     __slots__ = ()
 
 
-async def live(visitor: Visitor, show: Callable[[TenantSession], Awaitable[str]]) -> Response:
+async def live(viewer: Viewer, show: Callable[[TenantSession], Awaitable[str]]) -> Response:
     """A stream of what `show` renders. It ends when the browser leaves, with a `Last`, or when who looks has signed out or works elsewhere."""
 
     @stream_with_context
     async def stream() -> AsyncGenerator[bytes, None]:
         shown, rounds = "", 0
-        while await _still_here(visitor):
-            async with current_runtime().database.tenant(visitor.organization_id) as session:
+        while await _still_here(viewer):
+            async with current_runtime().database.tenant(viewer.organization_id) as session:
                 fresh = await show(session)
             if fresh != shown:
                 yield _event(fresh)
@@ -47,10 +47,10 @@ async def live(visitor: Visitor, show: Callable[[TenantSession], Awaitable[str]]
     return response
 
 
-async def _still_here(visitor: Visitor) -> bool:
+async def _still_here(viewer: Viewer) -> bool:
     """Whether they are signed in as before: somebody who is no longer a member has a session still, and no organization in it."""
-    now = await find_visitor()
-    return now is not None and now.organization is not None and now.organization.id == visitor.organization_id
+    now = await find_viewer()
+    return now is not None and now.organization is not None and now.organization.id == viewer.organization_id
 
 
 def _event(text: str) -> bytes:

@@ -13,7 +13,7 @@ from quart import Blueprint, g, render_template, request, url_for
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.apps.dashboard.ui.navigation import SECTIONS, Section
-from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.paging import Row, page
 from switchboard.foundation.web.schemas import Page, PageQuery
@@ -22,6 +22,7 @@ from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.runtime import current_runtime
 
 THEMES = ("light", "dark")
+ABBREVIATIONS = {"api": "API", "oauth": "OAuth", "sms": "SMS"}
 TONES = {
     **dict.fromkeys(
         (
@@ -78,7 +79,7 @@ TONES = {
 class Shell:
     """What stands around a page."""
 
-    visitor: Visitor | None
+    viewer: Viewer | None
     sections: list[Section]
     path: str
     notice: str
@@ -87,19 +88,19 @@ class Shell:
 
 async def render(template: str, **values: object) -> str:
     """A page as HTML."""
-    visitor: Visitor | None = g.get("visitor")
-    notice = await _notice(visitor)
+    viewer: Viewer | None = g.get("viewer")
+    notice = await _notice(viewer)
     theme = request.cookies.get("theme", "")
-    shell = Shell(visitor, _sections(visitor), request.path, notice, theme if theme in THEMES else "")
+    shell = Shell(viewer, _sections(viewer), request.path, notice, theme if theme in THEMES else "")
     settings = current_runtime().settings
     own = {"request_id": g.request_id, "base_url": settings.base_url, "single_sign_on": bool(settings.oidc_issuer)}
-    return await render_template(template, shell=shell, csrf_token=visitor.csrf if visitor else "", **own, **values)
+    return await render_template(template, shell=shell, csrf_token=viewer.csrf if viewer else "", **own, **values)
 
 
-def _sections(visitor: Visitor | None) -> list[Section]:
-    """What this visitor may open."""
+def _sections(viewer: Viewer | None) -> list[Section]:
+    """What this viewer may open."""
     shown = [
-        Section(section.name, tuple(entry for entry in section.entries if visitor and visitor.may(entry.role)))
+        Section(section.name, tuple(entry for entry in section.entries if viewer and viewer.may(entry.role)))
         for section in SECTIONS
     ]
     return [section for section in shown if section.entries]
@@ -107,8 +108,8 @@ def _sections(visitor: Visitor | None) -> list[Section]:
 
 async def render_part(template: str, **values: object) -> str:
     """A part of a page, for one that is brought up to date while it is looked at."""
-    visitor: Visitor | None = g.get("visitor")
-    return await render_template(template, csrf_token=visitor.csrf if visitor else "", **values)
+    viewer: Viewer | None = g.get("viewer")
+    return await render_template(template, csrf_token=viewer.csrf if viewer else "", **values)
 
 
 async def rows(session: TenantSession, found: SelectOfScalar[Row], query: PageQuery) -> Page[Row]:
@@ -124,17 +125,17 @@ def _itself(row: Row) -> Row:
     return row
 
 
-async def _notice(visitor: Visitor | None) -> str:
+async def _notice(viewer: Viewer | None) -> str:
     """What the last action has to say; said once."""
-    if visitor is None or not visitor.session.notice:
+    if viewer is None or not viewer.session.notice:
         return ""
-    await sign_in.save_notice(current_runtime().database, visitor.session.id, None)
-    return visitor.session.notice
+    await sign_in.save_notice(current_runtime().database, viewer.session.id, None)
+    return viewer.session.notice
 
 
 def install_words(blueprint: Blueprint) -> None:
     """Give the templates their words."""
-    for word in (when, day, month, duration, dollars, phone, percent, count, prose, field_name):
+    for word in (when, day, month, duration, dollars, phone, percent, count, prose, field_name, action_label):
         blueprint.add_app_template_filter(word, word.__name__)
     for part in (icon, logo, with_query):
         blueprint.add_app_template_global(part, part.__name__)
@@ -162,8 +163,8 @@ def with_query(**changed: object) -> str:
 
 
 def _zone() -> ZoneInfo:
-    visitor: Visitor | None = g.get("visitor")
-    return ZoneInfo(visitor.organization.timezone) if visitor and visitor.organization else ZoneInfo("UTC")
+    viewer: Viewer | None = g.get("viewer")
+    return ZoneInfo(viewer.organization.timezone) if viewer and viewer.organization else ZoneInfo("UTC")
 
 
 def when(moment: datetime | None) -> str | Markup:
@@ -196,6 +197,12 @@ def field_name(name: str) -> str:
         if part not in ("params", "settings")
     ]
     return " ".join(parts or [name.rpartition(".")[2]]).replace("_", " ")
+
+
+def action_label(action: str) -> str:
+    """Return an audit action as a label: `api_key.created` becomes "API key created"."""
+    words = " ".join(ABBREVIATIONS.get(word, word) for word in re.split(r"[._]", action))
+    return words[:1].upper() + words[1:]
 
 
 def day(moment: datetime | None) -> str:

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from redis.exceptions import RedisError
 
 from switchboard.engine.conversation.call import Supervisor
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import InvalidState, Unavailable
 from switchboard.resources.calls import service as calls
@@ -72,6 +73,7 @@ async def mint_ticket(
         await runtime.redis.set(_key(token), _grant.dump_json(grant), ex=TICKET_SECONDS)
     except (RedisError, OSError) as error:
         raise Unavailable("Live calls cannot be followed at the moment; try again.") from error
+    record_audit(session, AuditAction.CALL_MONITORED, call.id)
     scheme, _, rest = runtime.settings.base_url.partition("://")
     return LiveTicket(f"{'wss' if scheme == 'https' else 'ws'}://{rest}{PREFIX}{token}", TICKET_SECONDS)
 

@@ -11,6 +11,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.engine.conversation.call import Supervisor, TranscriptEntry, TurnLatency
+from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.events.catalog import CallTakeover
 from switchboard.foundation.events.outbox import publish
@@ -18,7 +19,6 @@ from switchboard.foundation.observability import metrics
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.states import build_call_event
-from switchboard.resources.identity.service import note_deed
 
 logger = structlog.get_logger()
 RETRY_SECONDS = 1.0
@@ -105,11 +105,11 @@ async def _take_over(held: Call, person: Supervisor, at: datetime, session: Tena
         return
     call.taken_over_by, call.taken_over_at = person.name, at
     await publish(session, build_call_event(CallTakeover, call), depth=call.cause_depth)
-    note_deed(session, call.organization_id, f"user:{person.user_id}", "call.taken_over", str(call.id))
+    record_audit_as(session, call.organization_id, f"user:{person.user_id}", AuditAction.CALL_TAKEN_OVER, call.id)
 
 
 async def _hand_back(held: Call, person: Supervisor, session: TenantSession) -> None:
     call = await calls.get_call(session, held.id, lock=True)
     if call.taken_over_at is not None:
         call.taken_over_by = call.taken_over_at = None
-        note_deed(session, call.organization_id, f"user:{person.user_id}", "call.handed_back", str(call.id))
+        record_audit_as(session, call.organization_id, f"user:{person.user_id}", AuditAction.CALL_HANDED_BACK, call.id)

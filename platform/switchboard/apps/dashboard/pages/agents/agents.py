@@ -12,7 +12,7 @@ from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms import agent as forms
 from switchboard.apps.dashboard.forms.form import Form, nested
 from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
-from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers.offers import list_offered_models
 from switchboard.engine.providers.service import list_provider_names
 from switchboard.foundation.database import TenantSession
@@ -72,17 +72,17 @@ async def add_agent(session: TenantSession) -> Next:
 
 @dashboard.get("/dashboard/agents/voices")
 @page(query=OfferQuery)
-async def voices_part(visitor: Visitor, query: OfferQuery) -> str:
+async def voices_part(viewer: Viewer, query: OfferQuery) -> str:
     """The voices of a provider, as the choices of a field."""
-    found = await current_runtime().voices.list_voices(visitor.organization_id, query.provider)
+    found = await current_runtime().voices.list_voices(viewer.organization_id, query.provider)
     return await render_part("dashboard/agents/voices.html", voices=found)
 
 
 @dashboard.get("/dashboard/agents/models")
 @page(query=OfferQuery)
-async def models_part(visitor: Visitor, query: OfferQuery) -> str:
+async def models_part(viewer: Viewer, query: OfferQuery) -> str:
     """The models of a provider, as the choices of a field."""
-    found = await list_offered_models(current_runtime().providers, visitor.organization_id, query.provider)
+    found = await list_offered_models(current_runtime().providers, viewer.organization_id, query.provider)
     return await render_part("dashboard/agents/models.html", models=found)
 
 

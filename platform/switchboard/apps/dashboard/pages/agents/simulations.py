@@ -12,7 +12,7 @@ from switchboard.apps.dashboard.forms import simulation as forms
 from switchboard.apps.dashboard.forms.form import Form, nested
 from switchboard.apps.dashboard.ui.live_parts import live
 from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
-from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import PageQuery, Query, parse_id
@@ -41,7 +41,7 @@ async def simulations_page(session: TenantSession, agent_id: UUID, query: PageQu
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/rows")
 @page(query=PageQuery)
-async def live_simulations(visitor: Visitor, agent_id: UUID, query: PageQuery) -> Response:
+async def live_simulations(viewer: Viewer, agent_id: UUID, query: PageQuery) -> Response:
     """The list while simulations run."""
 
     async def show(session: TenantSession) -> str:
@@ -51,9 +51,9 @@ async def live_simulations(visitor: Visitor, agent_id: UUID, query: PageQuery) -
             simulations=await rows(session, simulations.list_simulations(session, agent_id), query),
         )
 
-    async with current_runtime().database.tenant(visitor.organization_id) as session:
+    async with current_runtime().database.tenant(viewer.organization_id) as session:
         await agents.get_agent(session, agent_id)
-    return await live(visitor, show)
+    return await live(viewer, show)
 
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/new")
@@ -106,7 +106,7 @@ async def simulation_page(session: TenantSession, agent_id: UUID, simulation_id:
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/<simulation_id>/result")
 @page()
-async def live_simulation(visitor: Visitor, agent_id: UUID, simulation_id: UUID) -> Response:
+async def live_simulation(viewer: Viewer, agent_id: UUID, simulation_id: UUID) -> Response:
     """How far a simulation is, and how it went."""
 
     async def show(session: TenantSession) -> str:
@@ -116,9 +116,9 @@ async def live_simulation(visitor: Visitor, agent_id: UUID, simulation_id: UUID)
             return "It was deleted, with its agent."
         return await render_part("dashboard/agents/simulation_result.html", **_shown(simulation))
 
-    async with current_runtime().database.tenant(visitor.organization_id) as session:
+    async with current_runtime().database.tenant(viewer.organization_id) as session:
         await simulations.get_simulation(session, agent_id, simulation_id)
-    return await live(visitor, show)
+    return await live(viewer, show)
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/simulations/<simulation_id>/again")

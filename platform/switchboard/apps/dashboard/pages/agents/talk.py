@@ -9,7 +9,7 @@ from switchboard.apps.dashboard.blueprint import content_security_policy, dashbo
 from switchboard.apps.dashboard.decorators import HTML, action, page
 from switchboard.apps.dashboard.pages.agents.client_sdks import CLIENT_SDKS, present
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.call import Supervisor
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import ApiError, InvalidState, NotFound
@@ -50,7 +50,7 @@ async def talk_page(session: TenantSession, agent_id: UUID) -> Response:
 
 @dashboard.post("/dashboard/agents/<agent_id>/talk")
 @action()
-async def begin_talking(session: TenantSession, visitor: Visitor, agent_id: UUID) -> Response:
+async def begin_talking(session: TenantSession, viewer: Viewer, agent_id: UUID) -> Response:
     """What the page needs for one call."""
     agent = await agents.get_agent(session, agent_id)
     try:
@@ -58,7 +58,7 @@ async def begin_talking(session: TenantSession, visitor: Visitor, agent_id: UUID
             raise InvalidState("The agent is paused: it takes and places no calls.")
         carrier = await _carrier(session)
         minted = await browser_calls.create_browser_token(
-            current_runtime(), session.organization_id, carrier, f"user_{visitor.user.id.hex}", "web"
+            current_runtime(), session, carrier, f"user_{viewer.user.id.hex}", "web"
         )
     except ApiError as refusal:
         return _refused(refusal)
@@ -74,15 +74,15 @@ async def begin_talking(session: TenantSession, visitor: Visitor, agent_id: UUID
 
 @dashboard.post("/dashboard/agents/<agent_id>/talk/transcript")
 @action(form=Connected)
-async def follow_talk(session: TenantSession, visitor: Visitor, agent_id: UUID, data: Connected) -> Response:
+async def follow_talk(session: TenantSession, viewer: Viewer, agent_id: UUID, data: Connected) -> Response:
     """Where the page reads what is said, once its call was answered."""
     call = await calls.find_call_by_carrier_id(session, data.carrier, data.carrier_call_id)
     if call is None or call.agent_id != agent_id:
         raise NotFound
-    person = Supervisor(visitor.user.id, visitor.user.email)
+    person = Supervisor(viewer.user.id, viewer.user.email)
     try:
         ticket = await tickets.mint_ticket(
-            current_runtime(), session, call.id, person, "transcript", browser=visitor.session.id
+            current_runtime(), session, call.id, person, "transcript", browser=viewer.session.id
         )
     except ApiError as refusal:
         return _refused(refusal)

@@ -11,7 +11,7 @@ from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.ui.actors import get_actor_names
 from switchboard.apps.dashboard.ui.rendering import render, rows
 from switchboard.apps.dashboard.ui.version_diff import changed_names, differences
-from switchboard.apps.dashboard.visitor import Visitor
+from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import PageQuery, Query
@@ -29,7 +29,7 @@ class CompareQuery(Query):
 
 @dashboard.get("/dashboard/agents/<agent_id>/versions")
 @page(query=PageQuery)
-async def versions_page(session: TenantSession, visitor: Visitor, agent_id: UUID, query: PageQuery) -> str:
+async def versions_page(session: TenantSession, viewer: Viewer, agent_id: UUID, query: PageQuery) -> str:
     """The versions, newest first, each with the fields that it changed."""
     agent = await agents.get_agent(session, agent_id)
     listing = await rows(session, agents.list_versions(session, agent_id), query)
@@ -51,9 +51,7 @@ async def versions_page(session: TenantSession, visitor: Visitor, agent_id: UUID
 
 @dashboard.get("/dashboard/agents/<agent_id>/versions/<number>")
 @page(query=CompareQuery)
-async def version_page(
-    session: TenantSession, visitor: Visitor, agent_id: UUID, number: str, query: CompareQuery
-) -> str:
+async def version_page(session: TenantSession, viewer: Viewer, agent_id: UUID, number: str, query: CompareQuery) -> str:
     """What one version changed, or what differs between it and another."""
     agent = await agents.get_agent(session, agent_id)
     shown = await agents.get_version(session, agent_id, _number(number))

@@ -35,7 +35,7 @@ class Forbidden(ApiError):
 
 
 @dataclass(frozen=True, slots=True)
-class Visitor:
+class Viewer:
     """Somebody who is signed in. `organization` and `role` are None for who belongs to none."""
 
     session: UserSession
@@ -85,7 +85,7 @@ def forget_cookie(response: Response) -> None:
     response.headers["Clear-Site-Data"] = '"cache", "storage"'
 
 
-async def find_visitor() -> Visitor | None:
+async def find_viewer() -> Viewer | None:
     """Who makes this request."""
     token = request.cookies.get(cookie_name(), "")
     signed_in = await sign_in.resume_session(current_runtime().database, token) if token and token.isascii() else None
@@ -94,16 +94,16 @@ async def find_visitor() -> Visitor | None:
     organization = signed_in.organization
     words = f"form {organization.id if organization else ''}"
     csrf = hmac.new(token.encode(), words.encode(), hashlib.sha256).hexdigest()
-    g.visitor = Visitor(signed_in.session, signed_in.user, organization, signed_in.role, csrf)
-    return g.visitor  # type: ignore[no-any-return]
+    g.viewer = Viewer(signed_in.session, signed_in.user, organization, signed_in.role, csrf)
+    return g.viewer  # type: ignore[no-any-return]
 
 
-async def current_visitor() -> Visitor:
+async def current_viewer() -> Viewer:
     """Raises `NotSignedIn`."""
-    visitor = await find_visitor()
-    if visitor is None:
+    viewer = await find_viewer()
+    if viewer is None:
         raise NotSignedIn
-    return visitor
+    return viewer
 
 
 def check_origin() -> None:
@@ -124,11 +124,11 @@ def sending_page() -> str:
     return page.path + (f"?{page.query}" if page.query else "")
 
 
-async def check_form(visitor: Visitor) -> None:
+async def check_form(viewer: Viewer) -> None:
     """Refuse a form that this session's pages for this organization did not carry. Raises `Forbidden`."""
     check_origin()
     given = (await request.form).get("csrf_token", "")
-    if not hmac.compare_digest(given.encode(), visitor.csrf.encode()):
+    if not hmac.compare_digest(given.encode(), viewer.csrf.encode()):
         raise Forbidden(
             "This page was opened in another session or for another organization. Load it again, then repeat what you did."
         )

@@ -1,4 +1,4 @@
-"""Totals of lists are kept and not counted; whatever is written, and however it is folded, they equal the rows."""
+"""Row counts of lists equal the rows, whatever is written and however the counts are compacted."""
 
 import asyncio
 
@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import col, func, select
 from sqlmodel.ext.asyncio.session import AsyncSession
-from switchboard.foundation.database import now
+from switchboard.foundation.database import TenantTable, now
 from switchboard.foundation.web import row_counts
-from switchboard.foundation.web.models import RowTally
+from switchboard.foundation.web.models import RowCount
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.schemas import CallQuery
@@ -24,8 +24,8 @@ QUERIES = [
 ]  # fmt: skip
 
 
-async def tallied(session: AsyncSession, list_name: str) -> int:
-    kept = select(func.coalesce(func.sum(RowTally.rows), 0)).where(col(RowTally.list) == list_name)
+async def kept_count(session: AsyncSession, list_name: str) -> int:
+    kept = select(func.coalesce(func.sum(RowCount.rows), 0)).where(col(RowCount.list) == list_name)
     return int((await session.exec(kept)).one())
 
 
@@ -37,7 +37,7 @@ async def check_calls(runtime: Runtime, caller: Caller) -> None:
             assert await row_counts.count_rows(session, rows) == counted, query
 
 
-async def test_a_list_filtered_or_not_tells_how_many_there_are(
+async def test_the_count_of_a_list_with_or_without_filters_is_exact(
     caller: Caller, stranger: Caller, runtime: Runtime
 ) -> None:
     for status in ("completed", "failed", "busy", "completed"):
@@ -54,46 +54,48 @@ async def test_a_list_filtered_or_not_tells_how_many_there_are(
     await check_calls(runtime, caller)
 
 
-async def test_it_is_the_tally_that_tells(caller: Caller, runtime: Runtime) -> None:
+async def test_totals_come_from_the_kept_counts(caller: Caller, runtime: Runtime) -> None:
     await add_call(runtime, caller, now())
     async with runtime.database.system() as session:
         tamper = text(
-            "insert into row_tally (organization_id, list, parent, facets, rows) values (:id, 'call', :nobody, '{}', 41)"
+            "insert into row_count (organization_id, list, parent, facets, rows) values (:id, 'call', :nobody, '{}', 41)"
         )
         nobody = "00000000-0000-0000-0000-000000000000"
         await (await session.connection()).execute(tamper, {"id": caller.organization_id, "nobody": nobody})
     assert (await caller.get("/v1/calls")).json["total"] == 42
 
 
-async def test_what_is_tallied_is_what_has_the_triggers(runtime: Runtime) -> None:
-    triggers = text("select tgrelid::regclass::text from pg_trigger where tgname like 'tally\\_%\\_insert'")
+async def test_tables_with_a_row_counter_are_those_with_the_triggers(runtime: Runtime) -> None:
+    triggers = text("select tgrelid::regclass::text from pg_trigger where tgname like 'count\\_%\\_insert'")
+    counted = {str(table.__tablename__) for table in TenantTable.__subclasses__() if row_counts.RowCounter.of(table)}
+    assert len(counted) == 16
     async with runtime.database.system() as session:
-        assert set((await (await session.connection()).execute(triggers)).scalars()) == set(row_counts.TALLIES)
+        assert set((await (await session.connection()).execute(triggers)).scalars()) == counted
 
 
-async def test_folding_changes_no_sum_though_several_fold_while_others_write(caller: Caller, runtime: Runtime) -> None:
+async def test_compacting_changes_no_sum_while_others_compact_and_write(caller: Caller, runtime: Runtime) -> None:
     async def write() -> None:
         for _ in range(15):
             await add_call(runtime, caller, now(), status="queued")
 
-    async def fold() -> None:
+    async def compact() -> None:
         for _ in range(15):
             async with runtime.database.system() as session:
-                await row_counts.compact(session, most=1)
+                await row_counts.compact_row_counts(session, most=1)
 
-    await asyncio.gather(write(), fold(), write(), fold())
-    await fold()
+    await asyncio.gather(write(), compact(), write(), compact())
+    await compact()
     async with runtime.database.tenant(caller.organization_id) as session:
-        left = (await session.exec(select(RowTally).where(col(RowTally.list) == "call"))).all()
+        left = (await session.exec(select(RowCount).where(col(RowCount.list) == "call"))).all()
         assert [row.rows for row in left] == [30]
         assert (await session.exec(select(func.count()).select_from(Call))).one() == 30
 
 
-async def test_a_tenant_cannot_change_its_sums(caller: Caller, runtime: Runtime) -> None:
+async def test_a_tenant_cannot_change_its_counts(caller: Caller, runtime: Runtime) -> None:
     with pytest.raises(Exception, match="permission denied"):
         async with runtime.database.tenant(caller.organization_id) as session:
             session.add(
-                RowTally(
+                RowCount(
                     organization_id=caller.organization_id,
                     list="call",
                     parent=caller.organization_id,
@@ -103,7 +105,7 @@ async def test_a_tenant_cannot_change_its_sums(caller: Caller, runtime: Runtime)
             )
 
 
-async def test_an_agents_simulations_are_tallied(caller: Caller, runtime: Runtime) -> None:
+async def test_an_agents_simulations_are_counted(caller: Caller, runtime: Runtime) -> None:
     one, other = [(await caller.post("/v1/agents", {"name": "Agent"})).json["id"] for _ in range(2)]
     body = {"name": "Test", "lines": ["Hello"], "assertions": [{"type": "said", "text": "yes"}]}
     for agent_id in (one, one, other):
@@ -114,15 +116,15 @@ async def test_an_agents_simulations_are_tallied(caller: Caller, runtime: Runtim
     ]
     await caller.send("DELETE", f"/v1/agents/{one}")
     async with runtime.database.tenant(caller.organization_id) as session:
-        assert await tallied(session, "simulation") == 1
+        assert await kept_count(session, "simulation") == 1
 
 
-async def test_rows_that_go_with_their_parent_are_taken_off(live: LivePlatform) -> None:
+async def test_rows_deleted_with_their_parent_are_subtracted(live: LivePlatform) -> None:
     people = [{"phone_number": f"+1555019{number:04d}"} for number in range(20)]
     body = {"name": "Reminders", "agent_id": live.agent_id, "phone_number_id": live.number_id, "contacts": people}
     campaign = (await live.caller.post("/v1/campaigns", body)).json
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
-        assert await tallied(session, "campaign_contact") == 20
+        assert await kept_count(session, "campaign_contact") == 20
     await live.caller.send("DELETE", f"/v1/campaigns/{campaign['id']}")
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
-        assert await tallied(session, "campaign_contact") == 0
+        assert await kept_count(session, "campaign_contact") == 0

@@ -1,0 +1,73 @@
+"""The part of a request that API endpoints and dashboard pages share: arguments, path ids, query, transaction, call.
+
+A handler receives the arguments that it names: `session` (one transaction of the caller's organization), `query`, the path's ids as UUIDs,
+process-wide objects such as `runtime`, and those of its decorator (`principal` and `data`, or `viewer`, `form`, `data`, and `files`).
+"""
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+from uuid import UUID
+
+from pydantic import BaseModel, ValidationError
+
+from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.context import web_context
+from switchboard.foundation.web.errors import NotFound, ValidationFailed
+from switchboard.foundation.web.principal import Principal
+from switchboard.foundation.web.schemas import parse_id
+
+Handler: TypeAlias = Callable[..., Awaitable[Any]]
+Arguments: TypeAlias = dict[str, object]
+QueryT = TypeVar("QueryT", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerPipeline:
+    """A handler with the names of its parameters."""
+
+    handler: Handler
+    parameters: frozenset[str]
+
+    @classmethod
+    def of(cls, handler: Handler) -> "HandlerPipeline":
+        """Read the parameters from the handler's signature."""
+        return cls(handler, frozenset(inspect.signature(handler).parameters))
+
+    def wants(self, name: str) -> bool:
+        """Return whether the handler names this argument."""
+        return name in self.parameters
+
+    @asynccontextmanager
+    async def open_session(self, principal: Principal, arguments: Arguments) -> AsyncIterator[TenantSession]:
+        """Open the request's transaction and add it to the arguments; an error rolls it back."""
+        database = web_context().database
+        async with database.tenant(principal.organization_id, actor=principal.actor) as session:
+            arguments["session"] = session
+            yield session
+
+    async def call(self, arguments: Arguments) -> Any:
+        """Call the handler with the arguments that it names."""
+        known = {**web_context().provided, **arguments}
+        return await self.handler(**{name: known[name] for name in self.parameters & known.keys()})
+
+
+def parse_path(path: Mapping[str, object]) -> Arguments:
+    """Return the path's parts, those named `…_id` as UUIDs. Raise `NotFound` for one that is not a UUID."""
+    arguments: Arguments = {}
+    for name, part in path.items():
+        value: UUID | str | None = parse_id(str(part)) if name.endswith("_id") else str(part)
+        if value is None:
+            raise NotFound
+        arguments[name] = value
+    return arguments
+
+
+def parse_query(model: type[QueryT], values: Mapping[str, object]) -> QueryT:
+    """Validate query parameters. Raise `ValidationFailed`."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise ValidationFailed.of(error) from None
