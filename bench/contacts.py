@@ -156,7 +156,9 @@ async def measure(directory: DataDirectory) -> None:
     words = sorted({"".join(chance.choices(SYLLABLES, k=chance.randint(1, 4))) for _ in range(20_000)})
     await upgrade(directory.database_url)
     settings = Settings(data_dir=directory.path)
-    async with app.runtime(settings, database_url=directory.database_url, redis_url=directory.redis_url) as parts:
+    async with app.open_process_runtime(
+        settings, database_url=directory.database_url, redis_url=directory.redis_url
+    ) as parts:
         ours, key = await organization(parts)
         await fill(directory.database_url, ours, OURS, words)
         for _ in range(OTHER_ORGANIZATIONS):

@@ -23,8 +23,8 @@ from switchboard.apps.server import app
 from switchboard.foundation.database import new_id, now
 from switchboard.foundation.events.catalog import CallCompleted
 from switchboard.foundation.events.models import Delivery, EventTarget
-from switchboard.foundation.events.outbox import frozen_body, publish
-from switchboard.foundation.events.targets import secret_label
+from switchboard.foundation.events.outbox import publish, serialize_body
+from switchboard.foundation.events.targets import get_secret_label
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
@@ -115,7 +115,9 @@ async def platform(folder: Path) -> AsyncIterator[tuple[Runtime, dict[str, str]]
     }  # fmt: skip
     async with EmbeddedServers(directory):
         await upgrade(directory.database_url)
-        async with app.runtime(settings, database_url=directory.database_url, redis_url=directory.redis_url) as parts:
+        async with app.open_process_runtime(
+            settings, database_url=directory.database_url, redis_url=directory.redis_url
+        ) as parts:
             yield parts, environment
 
 
@@ -132,7 +134,7 @@ async def make_endpoints(parts: Runtime, url: str, count: int, *, hanging: bool)
                     id=new_id(), organization_id=organization.id, kind="endpoint", url=f"{url}/{path}/{len(made)}"
                 )
                 target.secret = parts.keyring.encrypt(
-                    "whsec_bench", secret_label("endpoint", target.id, organization.id)
+                    "whsec_bench", get_secret_label("endpoint", target.id, organization.id)
                 )
                 session.add(target)
                 made.append(target)
@@ -145,7 +147,7 @@ async def enqueue_all(parts: Runtime, endpoints: list[EventTarget]) -> int:
     by_organization: dict[UUID, list[EventTarget]] = {}
     for target in endpoints:
         by_organization.setdefault(target.organization_id, []).append(target)
-    body = frozen_body(sample(), now())
+    body = serialize_body(sample(), now())
     each = DELIVERIES // len(endpoints)
     for organization_id, targets in by_organization.items():
         async with parts.database.tenant(organization_id) as session:
@@ -224,7 +226,7 @@ async def bare(url: str) -> float:
     """The same client with nothing durable: requests a second."""
     client = OutboundClient([ip_network("127.0.0.0/8")])
     left = iter(range(BARE_REQUESTS))
-    body = frozen_body(sample(), now()).encode()
+    body = serialize_body(sample(), now()).encode()
 
     async def post() -> None:
         for _ in left:

@@ -192,7 +192,7 @@ async def measure(directory: DataDirectory) -> None:
     await upgrade(directory.database_url)
     database = create_async_engine(directory.database_url.replace("postgresql://", "postgresql+asyncpg://"))
     unlimited = RateLimit(per_second=100_000, burst=1_000_000)
-    async with app.runtime(
+    async with app.open_process_runtime(
         Settings(data_dir=directory.path), database_url=directory.database_url, redis_url=directory.redis_url
     ) as parts:
         async with parts.database.system() as session:
@@ -219,5 +219,5 @@ async def measure(directory: DataDirectory) -> None:
 
 def run() -> None:
     """Print the table."""
-    logs.configure("ERROR")
+    logs.configure_logging("ERROR")
     with_servers(measure)

@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.server import app
-from switchboard.apps.tenant_files.defaults import embedded_providers
+from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.engine.conversation.knowledge import retrieve_passages, warm_up
 from switchboard.engine.providers.configuration import configure_providers
 from switchboard.foundation.observability import logs
@@ -76,7 +76,7 @@ async def taught(parts: Runtime) -> AsyncIterator[tuple[AgentKnowledge, list[str
         "chunk_count": DOCUMENT,
     }
     async with parts.database.tenant(organization.id) as session:
-        await configure_providers(session, parts.registry, parts.keyring, embedded_providers(parts.registry))
+        await configure_providers(session, parts.registry, parts.keyring, list_embedded_providers(parts.registry))
         session.add_all([KnowledgeBase(id=base, name="Base", **model, **mine) for base in bases])
         await session.flush()
         documents = {chunk.document_id: chunk.knowledge_base_id for chunk in chunks}
@@ -98,7 +98,7 @@ async def measure(directory: DataDirectory) -> None:
     watch = Stopwatch()
     settings = Settings(data_dir=directory.path)
     async with (
-        app.runtime(settings, database_url=directory.database_url, redis_url=directory.redis_url) as parts,
+        app.open_process_runtime(settings, database_url=directory.database_url, redis_url=directory.redis_url) as parts,
         taught(parts) as (knowledge, asked),
     ):
         await warm_up(knowledge)
@@ -118,5 +118,5 @@ async def measure(directory: DataDirectory) -> None:
 
 def run() -> None:
     """Print both."""
-    logs.configure("ERROR")
+    logs.configure_logging("ERROR")
     with_servers(measure)

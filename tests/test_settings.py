@@ -1,7 +1,7 @@
 """Settings: an unknown variable or a bad value is one clear line."""
 
 import pytest
-from switchboard.foundation.settings import SettingsError, load
+from switchboard.foundation.settings import SettingsError, load_settings
 
 
 @pytest.mark.parametrize(
@@ -11,12 +11,12 @@ from switchboard.foundation.settings import SettingsError, load
 )  # fmt: skip
 def test_what_cannot_be_used_is_named(name: str, value: str) -> None:
     with pytest.raises(SettingsError, match=f"SWITCHBOARD_{name}") as refused:
-        load({f"SWITCHBOARD_{name}": value})
+        load_settings({f"SWITCHBOARD_{name}": value})
     assert "\n" not in str(refused.value)
 
 
 def test_lists_are_separated_by_commas_and_the_public_address_has_a_default() -> None:
-    settings = load(
+    settings = load_settings(
         {"SWITCHBOARD_WEBHOOK_RETRY_DELAYS": "1, 2.5", "SWITCHBOARD_PORT": "9000", "SWITCHBOARD_SECRET_KEYS": "a,b"}
     )
     assert settings.webhook_retry_delays == [1.0, 2.5]

@@ -1,4 +1,4 @@
-"""What a process has: built once at its start, handed to jobs, found by routes through their application."""
+"""The parts of a process: built once at its start, passed to jobs, and found by routes through their application."""
 
 import asyncio
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ EXTENSION = "switchboard"
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A process's parts. `node` names the process among all of them; `deliveries_due` and `runs_due` have its worker look at once."""
+    """The parts of a process. `node` identifies the process; `deliveries_due` and `runs_due` wake its worker loops."""
 
     node: str
     settings: Settings
@@ -42,5 +42,5 @@ class Runtime:
 
 
 def current_runtime() -> Runtime:
-    """The runtime of the application that serves the current request."""
+    """Return the runtime of the application that serves the current request."""
     return cast("Runtime", current_app.extensions[EXTENSION])

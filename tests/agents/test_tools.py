@@ -86,7 +86,7 @@ async def test_what_goes_wrong_is_told_to_the_model(
 async def test_a_tool_that_takes_too_long_is_given_up(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
     receiver.hangs.add("/orders")
     told, _ = await call(runtime, caller, receiver, time_limit_seconds=1)
-    assert told["error"] in ("find_order took too long", "find_order could not be reached: no answer in time")
+    assert told["error"] in ("find_order took too long", "find_order could not be reached: no response in time")
     receiver.release()
 
 

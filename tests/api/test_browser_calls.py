@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import aiohttp
 import numpy as np
 import pytest
-from switchboard.apps.tenant_files.defaults import embedded_providers
+from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.engine.providers.configuration import ProviderSpec, configure_providers
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.plugin_sdk import CallbackUrls, ProviderError, TelephonyProvider
@@ -29,7 +29,7 @@ TWILIO = {
 
 async def with_twilio(runtime: Runtime, caller: Caller) -> None:
     """Twilio is the first carrier, before the loopback one."""
-    wanted = [ProviderSpec(Capability.TELEPHONY, "twilio", TWILIO), *embedded_providers(runtime.registry)]
+    wanted = [ProviderSpec(Capability.TELEPHONY, "twilio", TWILIO), *list_embedded_providers(runtime.registry)]
     async with runtime.database.tenant(caller.organization_id) as session:
         await configure_providers(session, runtime.registry, runtime.keyring, wanted)
 

@@ -4,7 +4,7 @@ import asyncio
 import base64
 from uuid import uuid4
 
-from switchboard.apps.tenant_files.defaults import embedded_providers
+from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.engine.providers.configuration import configure_providers
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.runtime import Runtime
@@ -216,7 +216,9 @@ async def test_documents_added_at_once_are_all_found(caller: Caller) -> None:
 async def test_without_an_embedding_model_a_document_is_kept_as_failed(runtime: Runtime, caller: Caller) -> None:
     base = await base_of(caller)
     wanted = [
-        provider for provider in embedded_providers(runtime.registry) if provider.capability is not Capability.EMBEDDING
+        provider
+        for provider in list_embedded_providers(runtime.registry)
+        if provider.capability is not Capability.EMBEDDING
     ]
     async with runtime.database.tenant(caller.organization_id) as session:
         await configure_providers(session, runtime.registry, runtime.keyring, wanted)

@@ -154,7 +154,7 @@ async def test_a_receiver_that_does_not_answer_in_time_is_tried_again(
     await receiver.first("/slow", 2)
     await ended(caller, sent, status="delivered")
     first, second = items(await caller.get(f"/v1/webhook-deliveries/{sent['id']}/attempts"))
-    assert (first["status_code"], first["error"]) == (None, "no answer in time")
+    assert (first["status_code"], first["error"]) == (None, "no response in time")
     assert 900 < int(str(first["duration_ms"])) < 9000
     assert second["status_code"] == 200
 

@@ -294,7 +294,7 @@ async def test_a_slow_endpoint_is_left_in_time(
     monkeypatch.setattr(http_request, "SECONDS", 0.1)
     receiver.hangs.add("/x")
     run = await run_once(runtime, caller, http(f"{receiver.url}/x"))
-    assert (run["status"], actions_of(run)[0]["error"]) == ("running", "no answer in time")
+    assert (run["status"], actions_of(run)[0]["error"]) == ("running", "no response in time")
 
 
 async def test_a_plugins_action_may_break_hang_and_ask_to_be_called_again(

@@ -156,7 +156,7 @@ async def test_the_sweep_finds_what_lost_its_wake_up(caller: Caller, runtime: Ru
     await publish_text(runtime, caller)
     await runtime.redis.flushall()
     stop = asyncio.Event()
-    working = asyncio.create_task(worker.work(runtime, stop))
+    working = asyncio.create_task(worker.run_worker(runtime, stop))
     (run,) = await over(caller, automation)
     stop.set()
     await working

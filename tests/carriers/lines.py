@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from pydantic import JsonValue
 from sqlmodel import col, select
-from switchboard.apps.tenant_files.defaults import embedded_providers
+from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.engine.providers.configuration import ProviderSpec, configure_providers
 from switchboard.foundation.events.models import Event
 from switchboard.plugin_sdk import SimulatedCall, SimulatedCarrier, SpokenLine, TelephonyProvider
@@ -132,7 +132,7 @@ async def _bakery_at(
     async with runtime.database.tenant(caller.organization_id) as session:
         wanted = ProviderSpec(Capability.TELEPHONY, carrier, settings)
         await configure_providers(
-            session, runtime.registry, runtime.keyring, [wanted, *embedded_providers(runtime.registry)]
+            session, runtime.registry, runtime.keyring, [wanted, *list_embedded_providers(runtime.registry)]
         )
     return await bakery(runtime, caller, fresh_number())
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import click
 import pytest
-from switchboard.apps.cli.simulate import read
+from switchboard.apps.cli.simulate import read_suite
 
 from tests.fixtures.app import Caller
 from tests.fixtures.command_line import Done, Operator
@@ -71,11 +71,11 @@ def test_a_file_that_cannot_be_used(tmp_path: Path, suite: str, fault: str) -> N
     file = tmp_path / "suite.toml"
     file.write_text(suite)
     with pytest.raises(click.UsageError, match=re.escape(fault)):
-        read(file)
+        read_suite(file)
 
 
 async def test_an_agent_that_is_not_there_is_a_fault_of_the_file(simulate: Simulate) -> None:
     suite = '[[simulation]]\nagent = "A"\nname = "A"\nlines = ["B"]\nassertions = [{type = "said", text = "C"}]'
     done = await simulate(suite)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "agent A: there is none" in done.stderr
+    assert "agent A: there is no such agent" in done.stderr

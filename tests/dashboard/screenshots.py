@@ -68,7 +68,7 @@ async def main(folder: Path) -> None:
         async with EmbeddedServers(directory):
             await upgrade(directory.database_url)
             settings = Settings(data_dir=Path(place) / "data", port=port, tenants_dir=Path("tenants"))
-            async with app.runtime(
+            async with app.open_process_runtime(
                 settings, database_url=directory.database_url, redis_url=directory.redis_url
             ) as runtime:
                 demo = await seed(runtime)

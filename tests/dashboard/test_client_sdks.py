@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pydantic import JsonValue
-from switchboard.apps.tenant_files.defaults import embedded_providers
+from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.engine.providers.configuration import ProviderSpec, configure_providers
 from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk import SimulatedCall
@@ -137,7 +137,7 @@ async def test_a_carrier_that_is_not_set_up_for_browsers_is_not_used(
 ) -> None:
     account = {name: TWILIO[name] for name in ("account_sid", "auth_token")}
     async with runtime.database.tenant(caller.organization_id) as session:
-        wanted = [ProviderSpec(Capability.TELEPHONY, "twilio", account), *embedded_providers(runtime.registry)]
+        wanted = [ProviderSpec(Capability.TELEPHONY, "twilio", account), *list_embedded_providers(runtime.registry)]
         await configure_providers(session, runtime.registry, runtime.keyring, wanted)
     member = await people.join(caller.organization_id, role="member")
     page = f"/dashboard/agents/{(await caller.post('/v1/agents', {'name': 'Front desk'})).json['id']}/talk"

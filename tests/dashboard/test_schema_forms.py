@@ -71,7 +71,7 @@ def test_what_is_shown_is_read_as_what_it_was(name: str, value: JsonValue) -> No
         ("anything", '{"a": {{ data.body }}}', "Write templates in quotes."),
         ("metadata", "order 17", "write an object as JSON"),
         ("pairs", "X-Name: a\nX-Other", "line 2: write a name, a colon and a value"),
-        ("pairs", "X-Name: a\nX-Name: b", "line 2: X-Name stands here twice"),
+        ("pairs", "X-Name: a\nX-Name: b", "line 2: X-Name is listed twice"),
         ("lines", '["a"', "is no valid JSON"),
     ],
 )

@@ -13,7 +13,7 @@ from sqlmodel import col, select, update
 from switchboard.foundation.database import new_id, now
 from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
 from switchboard.foundation.events.outbox import enqueue
-from switchboard.foundation.events.targets import secret_label
+from switchboard.foundation.events.targets import get_secret_label
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.settings import Settings
 from switchboard.resources.deliveries import delivery_worker
@@ -48,7 +48,7 @@ async def pumping(runtime: Runtime) -> AsyncIterator[asyncio.Event]:
 async def make_target(runtime: Runtime, caller: Caller, url: str, *, secret: str | None = None) -> EventTarget:
     target = EventTarget(id=new_id(), organization_id=caller.organization_id, kind="endpoint", url=url)
     if secret is not None:
-        target.secret = runtime.keyring.encrypt(secret, secret_label("endpoint", target.id, target.organization_id))
+        target.secret = runtime.keyring.encrypt(secret, get_secret_label("endpoint", target.id, target.organization_id))
     async with runtime.database.tenant(caller.organization_id) as session:
         session.add(target)
     return target

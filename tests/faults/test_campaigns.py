@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import func, update
 from sqlmodel import col, select
-from switchboard.apps.tenant_files.defaults import embedded_providers
+from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.engine.providers.configuration import configure_providers
 from switchboard.foundation.database import now
 from switchboard.plugin_sdk.telephony import CallEvent
@@ -42,7 +42,7 @@ async def make_campaign(runtime: Runtime) -> tuple[UUID, UUID]:
     async with runtime.database.system() as session:
         organization = await identity.create_organization(session, name="Faults")
     async with runtime.database.tenant(organization.id) as session:
-        await configure_providers(session, runtime.registry, runtime.keyring, embedded_providers(runtime.registry))
+        await configure_providers(session, runtime.registry, runtime.keyring, list_embedded_providers(runtime.registry))
     async with runtime.database.tenant(organization.id) as session:
         made = AgentCreate(name="Agent", greeting_message="Good day, this is the bakery on the corner.")
         agent = await agents.create_agent(

@@ -103,7 +103,7 @@ def test_every_endpoint_has_a_scope_a_docstring_its_folder_and_its_tests(applica
 
 
 def test_generated_pages_are_current() -> None:
-    for name, page in generated_pages.pages().items():
+    for name, page in generated_pages.render_pages().items():
         assert (REPOSITORY / "docs" / name).read_text() == page, f"docs/{name} is stale: run `make docs`"
 
 

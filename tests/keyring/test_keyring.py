@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from switchboard.foundation.keyring import KEY_FILE, KeyRing, SecretError, load_or_create
+from switchboard.foundation.keyring import KEY_FILE, KeyRing, SecretError, load_keyring
 
 PLACE = "provider_configuration|secrets|row-1|organization-1"
 SECRET = "sk-hunter2-grüße"
@@ -88,7 +88,7 @@ def test_keys_for_signing_differ_by_purpose_and_from_the_encryption_key() -> Non
 def test_a_key_is_made_once_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with ThreadPoolExecutor(8) as pool:
-        rings = list(pool.map(lambda _: load_or_create([], folder), range(16)))
+        rings = list(pool.map(lambda _: load_keyring([], folder), range(16)))
     sealed = rings[0].encrypt(SECRET, PLACE)
     assert {ring.decrypt(sealed, PLACE) for ring in rings} == {SECRET}
     assert [path.name for path in folder.iterdir()] == [KEY_FILE]
@@ -96,6 +96,6 @@ def test_a_key_is_made_once_and_only_its_owner_can_read_it(tmp_path: Path) -> No
 
 
 def test_the_operators_keys_come_before_the_one_in_the_data_directory(tmp_path: Path) -> None:
-    sealed = load_or_create(["operator's"], tmp_path).encrypt(SECRET, PLACE)
+    sealed = load_keyring(["operator's"], tmp_path).encrypt(SECRET, PLACE)
     assert KeyRing(["operator's"]).decrypt(sealed, PLACE) == SECRET
     assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.server import app
-from switchboard.apps.tenant_files.defaults import embedded_providers
+from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.engine.providers.configuration import configure_providers
 from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk.registry import Registry
@@ -46,7 +46,7 @@ class PlatformMachine(RuleBasedStateMachine):
         # A database of Redis' own: nobody must find the wake-ups.
         redis = f"{self.servers.redis_url}?db=7"
         self.runtime: Runtime = await self._stack.enter_async_context(
-            app.runtime(
+            app.open_process_runtime(
                 Settings(data_dir=Path(folder)),
                 database_url=self.servers.database_url,
                 redis_url=redis,
@@ -59,7 +59,7 @@ class PlatformMachine(RuleBasedStateMachine):
             ).id
         async with self.runtime.database.tenant(self.organization_id) as session:
             await configure_providers(
-                session, self.runtime.registry, self.runtime.keyring, embedded_providers(self.runtime.registry)
+                session, self.runtime.registry, self.runtime.keyring, list_embedded_providers(self.runtime.registry)
             )
         await self.begin()
 

@@ -198,7 +198,7 @@ async def test_what_has_expired_is_deleted_and_nothing_else(application: Applica
 async def test_no_secret_is_in_the_database_or_the_logs(
     servers: DataDirectory, application: Application, public_application: Application, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    logs.configure("DEBUG", json=True)
+    logs.configure_logging("DEBUG", json=True)
     secrets = [str(application.secret)]
     try:
         for one, proof in ((application, {}), (public_application, PROOF)):
@@ -216,7 +216,7 @@ async def test_no_secret_is_in_the_database_or_the_logs(
             await one.revoke(tokens["access_token"])
     finally:
         logged = "".join(capfd.readouterr())
-        logs.configure("WARNING", json=True)
+        logs.configure_logging("WARNING", json=True)
         structlog.reset_defaults()
     assert "/api/oauth/token" in logged
     async with application.runtime.database.system() as session:

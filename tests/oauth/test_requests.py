@@ -226,7 +226,7 @@ async def test_without_https_nothing_is_asked_or_given(
 ) -> None:
     settings = application.runtime.settings.model_copy(update={"public_url": "http://switchboard.example.com"})
     urls = {"database_url": servers.database_url, "redis_url": servers.redis_url}
-    async with app.runtime(settings, **urls, registry=registry) as runtime:
+    async with app.open_process_runtime(settings, **urls, registry=registry) as runtime:
         plain = replace(application, runtime=runtime, client=app.create_app(runtime).test_client())
         with pytest.raises(RequestRefused, match="https"):
             await plain.code()

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from switchboard.apps.tenant_files.defaults import embedded_providers
+from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.engine.providers import voices
 from switchboard.engine.providers.configuration import ProviderSpec, configure_providers
 from switchboard.plugin_sdk.registry import Capability
@@ -23,7 +23,7 @@ async def vendor(runtime: Runtime, caller: Caller) -> AsyncIterator[ElevenLabs]:
     async with ElevenLabs.listening() as vendor:
         settings = {"api_key": KEY, "base_url": vendor.address}
         wanted = [
-            *embedded_providers(runtime.registry),
+            *list_embedded_providers(runtime.registry),
             ProviderSpec(Capability.TEXT_TO_SPEECH, "elevenlabs", settings),
         ]
         async with runtime.database.tenant(caller.organization_id) as session:

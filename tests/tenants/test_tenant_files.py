@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from sqlmodel import col, select
-from switchboard.apps.tenant_files.apply import apply, compare
+from switchboard.apps.tenant_files.apply import apply_tenant_file, compare_tenant_file
 from switchboard.apps.tenant_files.files import read_file, read_folder
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.plugin_sdk import TelephonyProvider
@@ -70,7 +70,7 @@ async def test_applying_is_idempotent_and_compares_truly(tmp_path: Path, runtime
     path.write_text(GOOD)
     file = read_file(path, runtime.registry, {"ACME_KEY": "sk-very-secret"})
     parts = (runtime.database, runtime.registry, runtime.keyring)
-    wanted = await compare(*parts, file)
+    wanted = await compare_tenant_file(*parts, file)
     assert wanted == [
         "create organization Acme",
         "change policy",
@@ -78,14 +78,14 @@ async def test_applying_is_idempotent_and_compares_truly(tmp_path: Path, runtime
         "add llm openai",
         "add llm scripted",
     ]
-    organization_id, changed = await apply(*parts, file)
+    organization_id, changed = await apply_tenant_file(*parts, file)
     assert changed == wanted
-    assert (await apply(*parts, file))[1] == await compare(*parts, file) == []
+    assert (await apply_tenant_file(*parts, file))[1] == await compare_tenant_file(*parts, file) == []
     async with runtime.database.tenant(organization_id) as session:
         rows = (await session.exec(select(ProviderConfiguration))).all()
     assert not any("sk-very-secret" in str(row.model_dump()) for row in rows), "secrets are encrypted"
     path.write_text(GOOD.replace("0.02", "0.03").replace('[[llm]]\nprovider = "scripted"\n', ""))
-    changed = (await apply(*parts, read_file(path, runtime.registry, {"ACME_KEY": "sk-other"})))[1]
+    changed = (await apply_tenant_file(*parts, read_file(path, runtime.registry, {"ACME_KEY": "sk-other"})))[1]
     assert changed == ["change policy", "change llm openai", "remove llm scripted"]
     async with runtime.providers.use(organization_id, TelephonyProvider) as carrier:
         await carrier.check()
@@ -98,7 +98,7 @@ async def test_a_file_that_fails_half_way_changes_nothing(tmp_path: Path, runtim
     file.providers.append(file.providers[0])
     file.providers[-1] = type(file.providers[0])(Capability.LLM, "gone", {})
     with pytest.raises(Exception, match="gone"):
-        await apply(runtime.database, runtime.registry, runtime.keyring, file)
+        await apply_tenant_file(runtime.database, runtime.registry, runtime.keyring, file)
     async with runtime.database.system() as session:
         assert (
             await session.exec(select(Organization).where(col(Organization.slug) == file.slug))

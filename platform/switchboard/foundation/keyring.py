@@ -1,6 +1,8 @@
-"""Secrets at rest: AES-256-GCM under a ring of keys. The first key encrypts, all decrypt, so that keys can be changed without a pause.
+"""Secrets at rest: AES-256-GCM under a keyring. The first key encrypts, all decrypt, so that keys rotate without a
+pause.
 
-Each ciphertext is bound to its place (`table|column|row id|organization id`): copied into another row it does not decrypt.
+Each ciphertext is bound to its place (`table|column|row id|organization id`): copied into another row it does not
+decrypt.
 """
 
 import base64
@@ -23,7 +25,9 @@ NONCE_BYTES = 12
 
 
 class SecretError(Exception):
-    """A secret cannot be decrypted: no key of the ring made it, or it was moved or altered. Tells nothing of it."""
+    """A secret cannot be decrypted: no key of the ring made it, or it was moved or altered. The message reveals
+    nothing of it.
+    """
 
 
 def _stretch(key: str, purpose: str) -> bytes:
@@ -31,24 +35,24 @@ def _stretch(key: str, purpose: str) -> bytes:
 
 
 class KeyRing:
-    """The keys, of any text form."""
+    """The keys, from text of any form."""
 
     def __init__(self, keys: Sequence[str]) -> None:
-        """Raises `ValueError` for no key, or an empty one."""
+        """Raises `ValueError` without a key, or for an empty one."""
         if not keys or not all(keys):
-            raise ValueError("a key ring needs at least one key, and none that is empty")
+            raise ValueError("a keyring needs at least one key, and no empty one")
         self._keys = {hashlib.sha256(key.encode()).hexdigest()[:8]: _stretch(key, "encryption") for key in keys}
         self._first = hashlib.sha256(keys[0].encode()).hexdigest()[:8]
         self._root = keys[0]
 
     def encrypt(self, plain: str, place: str) -> str:
-        """`v1.<key id>.<base64 of nonce and ciphertext>`."""
+        """Encrypt to `v1.<key id>.<base64 of nonce and ciphertext>`."""
         nonce = os.urandom(NONCE_BYTES)
         sealed = AESGCM(self._keys[self._first]).encrypt(nonce, plain.encode(), place.encode())
         return f"{VERSION}.{self._first}.{base64.urlsafe_b64encode(nonce + sealed).decode()}"
 
     def decrypt(self, sealed: str, place: str) -> str:
-        """Raises `SecretError`."""
+        """Decrypt. Raises `SecretError`."""
         version, _, rest = sealed.partition(".")
         key_id, _, text = rest.partition(".")
         key = self._keys.get(key_id)
@@ -61,12 +65,12 @@ class KeyRing:
             raise SecretError("a secret cannot be decrypted: it was altered or moved") from None
 
     def derive(self, purpose: str) -> str:
-        """A key for signing what we give out and take back, from the ring's first key."""
+        """Derive a signing key for values that the server gives out and takes back, from the ring's first key."""
         return _stretch(self._root, purpose).hex()
 
 
-def load_or_create(keys: Sequence[str], data_dir: Path) -> KeyRing:
-    """The operator's keys, or the one that is made once in the data directory, readable by its owner alone."""
+def load_keyring(keys: Sequence[str], data_dir: Path) -> KeyRing:
+    """Return the operator's keys, or the key that is created once in the data directory, readable only by its owner."""
     if keys:
         return KeyRing(keys)
     path = data_dir / KEY_FILE
@@ -77,7 +81,7 @@ def load_or_create(keys: Sequence[str], data_dir: Path) -> KeyRing:
 
 
 def _create(path: Path) -> None:
-    """Whole or not at all: two processes may start at once, and one may be killed in between."""
+    """Create the key file atomically: two processes may start at once, and one may be killed in between."""
     descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=f"{KEY_FILE}.")
     with os.fdopen(descriptor, "w") as file:
         file.write(secrets.token_urlsafe(32) + "\n")

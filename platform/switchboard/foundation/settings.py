@@ -1,4 +1,4 @@
-"""The platform's settings: environment variables that start with `SWITCHBOARD_`, and nothing else."""
+"""Settings: environment variables that start with `SWITCHBOARD_`, and nothing else."""
 
 import os
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ PREFIX = "SWITCHBOARD_"
 
 
 class SettingsError(Exception):
-    """The environment cannot be used; the message is one line for the operator."""
+    """The environment is invalid; the message is one line for the operator."""
 
 
 def _comma_list(value: object) -> object:
@@ -21,7 +21,7 @@ def _comma_list(value: object) -> object:
 
 
 class Settings(BaseSettings):
-    """Every setting; each has a default, so that nothing needs to be set to start."""
+    """All settings; each has a default, so that none needs to be set."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True)
 
@@ -40,15 +40,17 @@ class Settings(BaseSettings):
         0,
         ge=0,
         le=10,
-        description="How many proxies of yours stand before the server: so many entries of `X-Forwarded-For` are believed.",
+        description="Number of your proxies before the server: so many entries of `X-Forwarded-For` are trusted.",
     )
     oidc_issuer: str = Field(
         "",
         pattern=r"^(https?://[^?#]+)?$",
-        description="An OpenID Connect provider through which people sign in too; empty: passwords only.",
+        description="An OpenID Connect provider for single sign-on; empty: passwords only.",
     )
-    oidc_client_id: str = Field("switchboard", description="What the provider calls us.")
-    oidc_client_secret: SecretStr | None = Field(None, description="What we prove it with; empty for a public client.")
+    oidc_client_id: str = Field("switchboard", description="Client id at the provider.")
+    oidc_client_secret: SecretStr | None = Field(
+        None, description="Client secret at the provider; empty for a public client."
+    )
     database_url: str | None = Field(
         None,
         pattern=r"^postgres(ql)?://",
@@ -61,12 +63,12 @@ class Settings(BaseSettings):
     )
     secret_keys: Annotated[list[SecretStr], NoDecode, BeforeValidator(_comma_list)] = Field(
         [],
-        description="Comma list of keys that encrypt secrets at rest; the first encrypts, all decrypt. Empty means one made once in DATA_DIR.",
+        description="Comma list of keys that encrypt secrets at rest; the first encrypts, all decrypt. Empty means one created in DATA_DIR.",
     )
     tenants_dir: Path = Field(Path("tenants"), description="The operator's organization files.")
     browser_sdks_dir: Path | None = Field(
         None,
-        description="Where the carriers' client SDKs are that you downloaded for the talk page; empty: it uses the platform's own socket.",
+        description="Folder with the carriers' client SDKs that you downloaded for the talk page; empty: the page uses the platform's own socket.",
     )
     webhook_retry_delays: Annotated[list[Annotated[float, Field(ge=0)]], NoDecode, BeforeValidator(_comma_list)] = (
         Field(
@@ -75,27 +77,27 @@ class Settings(BaseSettings):
             min_length=1,
         )
     )
-    webhook_timeout: float = Field(10, gt=0, description="Seconds that a receiver has to answer.")
+    webhook_timeout: float = Field(10, gt=0, description="Seconds that a receiver has to respond.")
     webhook_allowed_networks: Annotated[list[IPv4Network | IPv6Network], NoDecode, BeforeValidator(_comma_list)] = (
         Field(
             [],
             description="CIDRs exempt from the rule against private addresses, for development and private deployments.",
         )
     )
-    worker_port: int = Field(
-        0, ge=0, le=65_535, description="Where a worker shows its `/metrics`, on HOST; 0: nowhere."
-    )
+    worker_port: int = Field(0, ge=0, le=65_535, description="Port of a worker's `/metrics`, on HOST; 0: none.")
     campaign_tick: float = Field(1, gt=0, description="Seconds between looks for campaigns that have become due.")
     trace_plugins: bool = Field(False, description="Log every hook call.")
-    log_level: str = Field("INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="DEBUG, INFO, WARNING or ERROR.")
+    log_level: str = Field(
+        "INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="DEBUG, INFO, WARNING, or ERROR."
+    )
 
     @property
     def base_url(self) -> str:
-        """The public address without a slash at its end."""
+        """The public address without a trailing slash."""
         return (self.public_url or f"http://{self.host}:{self.port}").rstrip("/")
 
 
-def load(environment: Mapping[str, str] = os.environ) -> Settings:
+def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     """Read the settings. Raises `SettingsError` for an unknown `SWITCHBOARD_` variable or a bad value."""
     known = {PREFIX + name.upper() for name in Settings.model_fields}
     values = {name: value for name, value in environment.items() if name.startswith(PREFIX)}

@@ -1,4 +1,4 @@
-"""The database's schema, one step after the other."""
+"""The database schema and its migrations."""
 
 from switchboard.migrations.upgrade import MigrationError, upgrade
 

@@ -1,4 +1,4 @@
-"""Alembic's entry: the one list of the files that hold tables."""
+"""Alembic's entry point: the list of modules with tables."""
 
 from alembic import context
 from sqlmodel import SQLModel

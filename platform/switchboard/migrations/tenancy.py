@@ -1,4 +1,4 @@
-"""Row-level security, as every table gets it by its migration."""
+"""Row-level security for each table, applied by its migration."""
 
 from alembic import op
 
@@ -8,9 +8,10 @@ CURRENT = "nullif(current_setting('app.organization_id', true), '')::uuid"
 def protect(
     table: str, *, system: str = "", column: str = "organization_id", tenant: str = "select, insert, update, delete"
 ) -> None:
-    """Show an organization its own rows and nobody else's; let the system role do what is named across organizations.
+    """Show an organization only its own rows, and grant the system role the given privileges across organizations.
 
-    Forced, so that it holds for the owner of the table too. `tenant` and `system` are lists of privileges, empty for none.
+    Forced, so that it applies to the owner of the table too. `tenant` and `system` are lists of privileges, empty for
+    none.
     """
     op.execute(f"alter table {table} enable row level security")
     op.execute(f"alter table {table} force row level security")

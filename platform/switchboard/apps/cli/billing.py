@@ -1,11 +1,11 @@
-"""`billing`: an organization's money."""
+"""`billing`: an organization's balance."""
 
 from decimal import Decimal, InvalidOperation
 from uuid import UUID
 
 import click
 
-from switchboard.apps.cli.session import Failure, answer, as_json, asynchronous, connected
+from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.resources.billing import ledger
 from switchboard.resources.identity import service as identity
@@ -34,31 +34,33 @@ def billing() -> None:
 
 @billing.command("credit")
 @click.option("--org", "organization_id", type=UUID, required=True)
-@click.option("--amount", type=_Dollars(), required=True, help="US dollars; below zero takes back.")
-@click.option("--note", default="", help="Kept with the entry.")
+@click.option(
+    "--amount", type=_Dollars(), required=True, help="US dollars; a negative amount charges the organization."
+)
+@click.option("--note", default="", help="Stored with the entry.")
 @as_json
-@asynchronous
+@run_async
 async def credit(organization_id: UUID, amount: Decimal, note: str, as_json: bool) -> None:
-    """Top an organization's balance up."""
-    async with connected() as runtime:
+    """Top up an organization's balance."""
+    async with open_runtime() as runtime:
         await _require(runtime, organization_id)
         async with runtime.database.tenant(organization_id, actor=identity.OPERATOR) as session:
             balance = await ledger.credit_account(session, amount, note=note)
             record_audit(session, AuditAction.BILLING_CREDITED, organization_id)
-    answer({"id": str(organization_id), "balance": float(balance)}, as_json=as_json)
+    print_result({"id": str(organization_id), "balance": float(balance)}, as_json=as_json)
 
 
 @billing.command("balance")
 @click.option("--org", "organization_id", type=UUID, required=True)
 @as_json
-@asynchronous
+@run_async
 async def show_balance(organization_id: UUID, as_json: bool) -> None:
     """Show an organization's balance."""
-    async with connected() as runtime:
+    async with open_runtime() as runtime:
         await _require(runtime, organization_id)
         async with runtime.database.tenant(organization_id) as session:
             balance, _ = await ledger.get_account_balance(session)
-    answer({"id": str(organization_id), "balance": float(balance)}, as_json=as_json)
+    print_result({"id": str(organization_id), "balance": float(balance)}, as_json=as_json)
 
 
 async def _require(runtime: Runtime, organization_id: UUID) -> None:

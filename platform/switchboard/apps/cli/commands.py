@@ -1,4 +1,4 @@
-"""The commands, and what they share."""
+"""The command group, and the exit status of commands."""
 
 import sys
 
@@ -29,7 +29,7 @@ for command in (
 
 
 def run() -> None:
-    """Run a command: exit status 0, 1 for what went wrong (one line on standard error), 2 for wrong usage."""
+    """Run a command: exit status 0, 1 for a failure (one line on standard error), 2 for wrong usage."""
     if len(sys.argv) > 1 and sys.argv[1] not in switchboard.commands and not sys.argv[1].startswith("-"):
         for command in Registry.discover().cli_commands:
             switchboard.add_command(command)

@@ -1,4 +1,4 @@
-"""The demo organization: from `tenants/demo.toml`, with an agent that can talk, a number, a key and somebody who can sign in."""
+"""The demo organization: from `tenants/demo.toml`, with an agent, a phone number, an API key, and a user."""
 
 import json
 import os
@@ -9,8 +9,8 @@ from uuid import UUID
 
 from sqlmodel import col, select
 
-from switchboard.apps.tenant_files.apply import apply
-from switchboard.apps.tenant_files.defaults import embedded_providers
+from switchboard.apps.tenant_files.apply import apply_tenant_file
+from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.apps.tenant_files.files import TenantFile, read_file
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.resources.agents import service as agents
@@ -39,7 +39,7 @@ GREETING = "Hello, this is the Blue Door bakery. How can I help you?"
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """What one needs to try it."""
+    """Credentials and addresses to try the demo."""
 
     organization_id: UUID
     phone_number: str
@@ -47,7 +47,7 @@ class Demo:
     password: str
 
     def facts(self) -> dict[str, str]:
-        """As `dev.json` says it."""
+        """Return the content of `dev.json`."""
         return {
             "organization_id": str(self.organization_id),
             "api_key": self.api_key,
@@ -57,16 +57,16 @@ class Demo:
 
 
 async def seed(runtime: Runtime) -> Demo:
-    """Make what is not there yet; what is there stays as it is."""
+    """Create the missing parts of the demo; existing parts stay unchanged."""
     path = runtime.settings.tenants_dir / "demo.toml"
     file = (
         read_file(path, runtime.registry)
         if path.exists()
-        else TenantFile(path, "Demo", providers=embedded_providers(runtime.registry))
+        else TenantFile(path, "Demo", providers=list_embedded_providers(runtime.registry))
     )
     if file.faults:
         raise identity.IdentityError("; ".join(map(str, file.faults)))
-    organization_id, _ = await apply(runtime.database, runtime.registry, runtime.keyring, file)
+    organization_id, _ = await apply_tenant_file(runtime.database, runtime.registry, runtime.keyring, file)
     api_key, password = await _credentials(runtime, organization_id)
     return Demo(organization_id, await _number_and_agent(runtime, organization_id), api_key, password)
 
@@ -87,7 +87,9 @@ async def _number_and_agent(runtime: Runtime, organization_id: UUID) -> str:
 
 
 async def _credentials(runtime: Runtime, organization_id: UUID) -> tuple[str, str]:
-    """The demo's key and password, kept in the data directory because the database keeps only their hashes."""
+    """Return the demo's API key and password, stored in the data directory because the database stores only their
+    hashes.
+    """
     path = runtime.settings.data_dir / "demo.json"
     kept = json.loads(path.read_text()) if path.exists() else {}
     async with runtime.database.tenant(organization_id) as session:

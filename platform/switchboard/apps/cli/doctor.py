@@ -1,4 +1,4 @@
-"""`doctor`: a set-up from end to end, in plain words. Silence on the first call is what people complain of most."""
+"""`doctor`: check an installation from end to end. Silence on the first call is the most frequent complaint."""
 
 import secrets
 from collections.abc import AsyncIterator
@@ -12,8 +12,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col, select
 
-from switchboard.apps.cli.phone import RealCarrier, settled_call, simulated_carrier
-from switchboard.apps.cli.session import Failure, answer, as_json, asynchronous, connected
+from switchboard.apps.cli.phone import RealCarrier, use_simulated_carrier, wait_for_settled_call
+from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import Database
 from switchboard.plugin_sdk import ProviderError, SpokenLine
@@ -27,7 +27,7 @@ REACH_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at; `advice` says what to do where it is not well."""
+    """The result of one check; `advice` says what to do if it failed."""
 
     what: str
     well: bool
@@ -36,11 +36,11 @@ class Finding:
 
 @click.command()
 @as_json
-@asynchronous
+@run_async
 async def doctor(as_json: bool) -> None:
-    """Check the whole set-up, a call included, and say what to fix. Exit status 1 where something is not well."""
+    """Check the whole installation, a call included, and say what to fix. Exit status 1 if a check fails."""
     findings: list[Finding] = []
-    async with connected() as runtime:
+    async with open_runtime() as runtime:
         async for finding in _examine(runtime):
             findings.append(finding)
             if not as_json:
@@ -49,7 +49,7 @@ async def doctor(as_json: bool) -> None:
         listed: list[JsonValue] = [
             {"what": finding.what, "ok": finding.well, "advice": finding.advice} for finding in findings
         ]
-        answer({"ok": all(finding.well for finding in findings), "findings": listed}, as_json=True)
+        print_result({"ok": all(finding.well for finding in findings), "findings": listed}, as_json=True)
     if not all(finding.well for finding in findings):
         raise SystemExit(1)
 
@@ -96,13 +96,13 @@ async def _database(database: Database) -> Finding:
         return Finding(
             "database",
             False,
-            f"It cannot be used: {error}. Run `switchboard migrate`; docs/operating.md tells the rights it needs.",
+            f"It cannot be used: {error}. Run `switchboard migrate`; docs/operating.md lists the privileges it needs.",
         )
     if role[1]:
         return Finding(
             "database",
             False,
-            f"The role {role[0]} may pass by row-level security: `alter role {role[0]} nosuperuser nobypassrls`.",
+            f"The role {role[0]} may bypass row-level security: `alter role {role[0]} nosuperuser nobypassrls`.",
         )
     return Finding(
         f"database: row-level security is forced on {tables} tables",
@@ -118,14 +118,14 @@ async def _redis(runtime: Runtime) -> Finding:
         return Finding(
             "redis",
             False,
-            f"It does not answer ({error}): calls start later and limits are kept in each process alone.",
+            f"It does not answer ({error}): calls start later, and rate limits apply per process.",
         )
     return Finding("redis", True)
 
 
 async def _public_address(runtime: Runtime) -> Finding:
     url = f"{runtime.settings.base_url}/readyz?probe={secrets.token_hex(4)}"
-    advice = "Carriers and browsers must reach it: set SWITCHBOARD_PUBLIC_URL to the address of your proxy or tunnel, and see that the server runs."
+    advice = "Carriers and browsers must reach it: set SWITCHBOARD_PUBLIC_URL to the address of your proxy or tunnel, and check that the server runs."
     try:
         timeout = aiohttp.ClientTimeout(total=REACH_SECONDS)
         async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as response:
@@ -166,11 +166,11 @@ async def _providers(runtime: Runtime, organization: Organization) -> AsyncItera
 
 
 async def _call(runtime: Runtime, organization: Organization) -> Finding:
-    """Ring the organization's first number over a carrier that can play the caller; both sides must be heard."""
+    """Call the organization's first phone number over a carrier that can simulate callers; both sides must be heard."""
     async with runtime.database.tenant(organization.id) as session:
         number = (await session.exec(numbers.list_phone_numbers(session).limit(1))).one_or_none()
     if number is None:
-        return Finding(f"{organization.name}: no number to ring, no call tried", True)
+        return Finding(f"{organization.name}: no phone number to call, no call tried", True)
     try:
         advice = await _ring(runtime, number.phone_number)
     except RealCarrier as error:
@@ -181,19 +181,19 @@ async def _call(runtime: Runtime, organization: Organization) -> Finding:
 
 
 async def _ring(runtime: Runtime, phone_number: str) -> str:
-    """What was wrong with a call to a number; empty where nothing was. Raises `Failure` and `ProviderError`."""
-    async with simulated_carrier(runtime, phone_number) as (carrier, callbacks, organization_id):
+    """Place a test call; return the problem, or an empty text. Raises `Failure` and `ProviderError`."""
+    async with use_simulated_carrier(runtime, phone_number) as (carrier, callbacks, organization_id):
         lines = [SpokenLine(text="Hello")]
         call = await carrier.simulate_call(
             from_number="+15550100000", to_number=phone_number, lines=lines, callbacks=callbacks
         )
         if not call.answered:
-            return f"{phone_number} did not answer ({call.refused_reason}): see that an active agent is set for it, and its schedule."
-        written = await settled_call(runtime, organization_id, call.carrier_call_id)
+            return f"{phone_number} did not answer ({call.refused_reason}): check its agent, that the agent is active, and its schedule."
+        written = await wait_for_settled_call(runtime, organization_id, call.carrier_call_id)
     if written.error_message:
         return f"The call failed: {written.error_message}"
     if call.heard_seconds == 0:
-        return "The caller heard nothing: check the text-to-speech provider, and that /media/ is let through as a WebSocket."
+        return "The caller heard nothing: check the text-to-speech provider, and that the proxy passes WebSockets under /media/."
     if not written.latencies:
-        return "The agent did not answer what the caller said: check the speech-to-text provider and the model."
+        return "The agent did not answer the caller: check the speech-to-text provider and the model."
     return ""

@@ -1,4 +1,4 @@
-"""`docs` and `routes`: what is documented from the code itself."""
+"""`docs` and `routes`: documentation from the code."""
 
 from pathlib import Path
 
@@ -9,8 +9,8 @@ from switchboard.apps.cli import generated_pages
 
 @click.command()
 def docs() -> None:
-    """Write the generated pages of docs/ anew."""
-    for name, page in generated_pages.pages().items():
+    """Regenerate the generated pages of docs/."""
+    for name, page in generated_pages.render_pages().items():
         path = Path("docs") / name
         path.write_text(page)
         click.echo(f"wrote {path}")
@@ -18,5 +18,5 @@ def docs() -> None:
 
 @click.command()
 def routes() -> None:
-    """List every endpoint with the place of its code."""
-    click.echo(generated_pages.api_map())
+    """List every endpoint with the location of its code."""
+    click.echo(generated_pages.render_api_map())

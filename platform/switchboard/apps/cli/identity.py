@@ -5,8 +5,8 @@ from uuid import UUID
 import click
 from sqlmodel import select
 
-from switchboard.apps.cli.session import Failure, answer, as_json, asynchronous, connected
-from switchboard.apps.tenant_files.defaults import embedded_providers
+from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
+from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.engine.providers.configuration import configure_providers
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.resources.identity import service as identity
@@ -23,25 +23,27 @@ def orgs() -> None:
 @orgs.command("create")
 @click.option("--name", required=True)
 @as_json
-@asynchronous
+@run_async
 async def create_organization(name: str, as_json: bool) -> None:
-    """Make an organization that uses the embedded default's providers, and a key with every scope."""
-    async with connected() as runtime, runtime.database.system() as session:
+    """Create an organization with the embedded default's providers, and an API key with every scope."""
+    async with open_runtime() as runtime, runtime.database.system() as session:
         organization = await identity.create_organization(session, name=name)
         async with session.narrow(organization.id) as tenant:
             _, key = await identity.create_api_key(tenant, name="default", scopes=list(SCOPES))
-            await configure_providers(tenant, runtime.registry, runtime.keyring, embedded_providers(runtime.registry))
-    answer({"id": str(organization.id), "api_key": key}, as_json=as_json)
+            await configure_providers(
+                tenant, runtime.registry, runtime.keyring, list_embedded_providers(runtime.registry)
+            )
+    print_result({"id": str(organization.id), "api_key": key}, as_json=as_json)
 
 
 @orgs.command("list")
 @as_json
-@asynchronous
+@run_async
 async def list_organizations(as_json: bool) -> None:
     """List the organizations."""
-    async with connected() as runtime, runtime.database.system() as session:
+    async with open_runtime() as runtime, runtime.database.system() as session:
         found = (await session.exec(select(Organization))).all()
-    answer({str(organization.id): organization.name for organization in found}, as_json=as_json)
+    print_result({str(organization.id): organization.name for organization in found}, as_json=as_json)
 
 
 @click.group()
@@ -54,21 +56,21 @@ def keys() -> None:
 @click.option("--name", required=True)
 @click.option("--scope", "scopes", multiple=True, required=True)
 @as_json
-@asynchronous
+@run_async
 async def create_key(organization_id: UUID, name: str, scopes: tuple[str, ...], as_json: bool) -> None:
-    """Make a key; it is shown once."""
-    async with connected() as runtime, runtime.database.tenant(organization_id) as session:
+    """Create an API key; it is shown once."""
+    async with open_runtime() as runtime, runtime.database.tenant(organization_id) as session:
         key, text = await identity.create_api_key(session, name=name, scopes=scopes)
-    answer({"id": str(key.id), "api_key": text}, as_json=as_json)
+    print_result({"id": str(key.id), "api_key": text}, as_json=as_json)
 
 
 @keys.command("revoke")
 @click.argument("key_id", type=UUID)
 @as_json
-@asynchronous
+@run_async
 async def revoke_key(key_id: UUID, as_json: bool) -> None:
-    """Revoke a key for good, at once."""
-    async with connected() as runtime:
+    """Revoke an API key for good, at once."""
+    async with open_runtime() as runtime:
         organization_id = await find_key_owner(runtime.database, key_id)
         if organization_id is None:
             raise Failure(f"there is no API key {key_id}")
@@ -77,12 +79,12 @@ async def revoke_key(key_id: UUID, as_json: bool) -> None:
         await runtime.limiter.tell_revoked(str(key_id))
     if key.revoked_at is None:
         raise Failure("the key was not revoked")
-    answer({"id": str(key.id), "revoked_at": key.revoked_at.isoformat()}, as_json=as_json)
+    print_result({"id": str(key.id), "revoked_at": key.revoked_at.isoformat()}, as_json=as_json)
 
 
 @click.group()
 def users() -> None:
-    """People who sign in to the dashboard."""
+    """Users of the dashboard."""
 
 
 @users.command("create")
@@ -91,14 +93,14 @@ def users() -> None:
 @click.option("--superadmin", is_flag=True)
 @click.option("--org", "organization_id", type=UUID, default=None)
 @as_json
-@asynchronous
+@run_async
 async def create_user(email: str, password: str, superadmin: bool, organization_id: UUID | None, as_json: bool) -> None:
-    """Make a user, an owner of the organization where one is named."""
-    async with connected() as runtime, runtime.database.system() as session:
+    """Create a user, as an owner of an organization if one is given."""
+    async with open_runtime() as runtime, runtime.database.system() as session:
         user = await identity.create_user(
             session, email=email, password=password, superadmin=superadmin, organization_id=organization_id
         )
-    answer({"id": str(user.id), "email": user.email}, as_json=as_json)
+    print_result({"id": str(user.id), "email": user.email}, as_json=as_json)
 
 
 @click.group("oauth-clients")
@@ -109,13 +111,15 @@ def oauth_clients() -> None:
 @oauth_clients.command("create")
 @click.option("--name", required=True)
 @click.option("--redirect-uri", "redirect_uris", multiple=True, required=True)
-@click.option("--public", is_flag=True, help="It runs where a secret cannot be kept: it gets none, and must use PKCE.")
+@click.option(
+    "--public", is_flag=True, help="For an application that cannot keep a secret: it gets none, and must use PKCE."
+)
 @as_json
-@asynchronous
+@run_async
 async def create_oauth_client(name: str, redirect_uris: tuple[str, ...], public: bool, as_json: bool) -> None:
     """Register an application; its secret is shown once."""
-    async with connected() as runtime:
+    async with open_runtime() as runtime:
         client, secret = await clients.register_client(
             runtime.database, name=name, redirect_uris=redirect_uris, public=public
         )
-    answer({"client_id": client.client_id, "client_secret": secret}, as_json=as_json)
+    print_result({"client_id": client.client_id, "client_secret": secret}, as_json=as_json)

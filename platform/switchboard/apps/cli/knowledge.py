@@ -1,4 +1,4 @@
-"""`knowledge`: the vectors behind knowledge bases."""
+"""`knowledge`: the vectors of knowledge bases."""
 
 from uuid import UUID
 
@@ -6,7 +6,7 @@ import click
 from pydantic import JsonValue
 from sqlmodel import col, select
 
-from switchboard.apps.cli.session import Failure, answer, as_json, asynchronous, connected
+from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.knowledge_bases.reindex import ReindexResult, reindex_knowledge_bases
@@ -21,12 +21,14 @@ def knowledge() -> None:
 @knowledge.command("reindex")
 @click.option("--org", "organization_id", type=UUID, help="One organization only.")
 @as_json
-@asynchronous
+@run_async
 async def reindex_command(organization_id: UUID | None, as_json: bool) -> None:
-    """Make all vectors anew from the stored texts, by each organization's first embedding model; searches go on meanwhile."""
+    """Rebuild all vectors from the stored text with each organization's first embedding model; searches continue
+    meanwhile.
+    """
     listed: list[JsonValue] = []
     well = True
-    async with connected() as runtime:
+    async with open_runtime() as runtime:
         for one in await _organizations(runtime, organization_id):
             try:
                 results = await reindex_knowledge_bases(runtime, one)
@@ -38,13 +40,13 @@ async def reindex_command(organization_id: UUID | None, as_json: bool) -> None:
                 if not as_json:
                     click.echo(_line(result), err=result.error is not None)
     if as_json:
-        answer({"knowledge_bases": listed}, as_json=True)
+        print_result({"knowledge_bases": listed}, as_json=True)
     if not well:
         raise SystemExit(1)
 
 
 async def _organizations(runtime: Runtime, organization_id: UUID | None) -> list[UUID]:
-    """The one that is named, or all."""
+    """Return one organization, or all."""
     rows = select(Organization.id).order_by(col(Organization.created_at))
     async with runtime.database.system() as session:
         found = list(

@@ -1,4 +1,4 @@
-"""Everything in the foreground: what `make run` starts, and in which order."""
+"""`run`: start everything in the foreground, in order, for `make run`."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ import click
 
 from switchboard.apps.cli.demo import EMAIL, Demo, seed
 from switchboard.apps.embedded import DataDirectory, EmbeddedServers
-from switchboard.apps.embedded.supervisor import Child, Crashing, supervise
+from switchboard.apps.embedded.supervisor import Child, CrashLoop, supervise
 from switchboard.apps.server import app
 from switchboard.apps.server.http_server import stop_on_signals
 from switchboard.foundation.settings import PREFIX, Settings
@@ -27,7 +27,7 @@ MAKE_SECONDS = 0.5
 
 
 class Launch:
-    """One run: servers, migrations, the demo organization, API and worker, until a signal."""
+    """One run: servers, migrations, the demo organization, API, and worker, until a signal."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -36,7 +36,7 @@ class Launch:
         self._redis_url = settings.redis_url or self._directory.redis_url
 
     async def run(self) -> int:
-        """Exit status: 0 when stopped by a signal, 1 when a process cannot be kept running."""
+        """Run until stopped; return exit status 0 after a signal, or 1 if a process cannot be kept running."""
         self._directory.claim()
         stop = stop_on_signals()
         async with AsyncExitStack() as stack:
@@ -44,14 +44,16 @@ class Launch:
             servers = EmbeddedServers(self._directory, postgres=own.database_url is None, redis=own.redis_url is None)
             await stack.enter_async_context(servers)
             await upgrade(self._database_url)
-            async with app.runtime(self._settings, database_url=self._database_url, redis_url=self._redis_url) as parts:
+            async with app.open_process_runtime(
+                self._settings, database_url=self._database_url, redis_url=self._redis_url
+            ) as parts:
                 demo = await seed(parts)
             environment = {f"{PREFIX}DATABASE_URL": self._database_url, f"{PREFIX}REDIS_URL": self._redis_url}
             stack.callback(self._directory.dev_file.unlink, missing_ok=True)
             tasks = [asyncio.create_task(self._announce(demo)), asyncio.create_task(_heed_make(stop))]
             try:
                 await supervise([Child("serve", environment), Child("worker", environment)], stop)
-            except Crashing as error:
+            except CrashLoop as error:
                 click.echo(f"switchboard: {error}", err=True)
                 return 1
             finally:
@@ -61,7 +63,7 @@ class Launch:
         return 0
 
     async def _announce(self, demo: Demo) -> None:
-        """Once it can serve, write `dev.json` and say what to do next."""
+        """Write `dev.json` once the server is ready, and print what to do next."""
         async with asyncio.timeout(READY_SECONDS):
             while not await asyncio.to_thread(self._is_ready):  # noqa: ASYNC110 - another process becomes ready, there is no event to wait for
                 await asyncio.sleep(POLL_SECONDS)
@@ -89,7 +91,9 @@ class Launch:
 
 
 async def _heed_make(stop: asyncio.Event) -> None:
-    """Stop when `make`, our parent, was sent SIGINT alone: it then waits for us, with that signal blocked, and never passes it on."""
+    """Stop when the parent `make` was sent SIGINT alone: make then waits for us with that signal blocked, and never
+    forwards it.
+    """
     parent = Path(f"/proc/{os.getppid()}")
     try:
         if (parent / "comm").read_text().strip() != "make":

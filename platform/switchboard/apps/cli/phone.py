@@ -1,4 +1,4 @@
-"""`phone dial` and `phone text`: somebody rings or texts one of our numbers over a carrier that can play the people."""
+"""`phone dial` and `phone text`: a simulated person calls or texts one of our numbers."""
 
 import asyncio
 import sys
@@ -11,7 +11,7 @@ import click
 from pydantic import JsonValue
 from sqlmodel import col
 
-from switchboard.apps.cli.session import Failure, answer, as_json, asynchronous, connected
+from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
 from switchboard.plugin_sdk import (
     CallbackUrls,
     CallProgress,
@@ -36,7 +36,7 @@ POLL_SECONDS = 0.1
 
 
 class RealCarrier(Failure):
-    """The number is with a carrier that cannot play the people."""
+    """The number is with a carrier that cannot simulate people."""
 
 
 @click.group()
@@ -45,20 +45,25 @@ def phone() -> None:
 
 
 @phone.command("dial")
-@click.option("--from", "from_number", required=True, help="The person's number.")
-@click.option("--to", "to_number", required=True, help="One of our numbers.")
-@click.option("--say", "texts", multiple=True, help="A line to say; the next when the agent has stopped talking.")
+@click.option("--from", "from_number", required=True, help="Phone number of the simulated person.")
+@click.option("--to", "to_number", required=True, help="One of our phone numbers.")
+@click.option(
+    "--say", "texts", multiple=True, help="A line to say; the next one follows when the agent has stopped talking."
+)
 @click.option(
     "--wav", "files", multiple=True, type=click.Path(path_type=Path), help="A recorded line, after those of --say."
 )
 @as_json
-@asynchronous
+@run_async
 async def dial(
     from_number: str, to_number: str, texts: tuple[str, ...], files: tuple[Path, ...], as_json: bool
 ) -> None:
-    """Ring one of our numbers, say each line, and hang up after the last answer."""
+    """Call one of our numbers, say each line, and hang up after the last answer."""
     lines = [*(SpokenLine(text=text) for text in texts), *(SpokenLine(wav=path) for path in files)]
-    async with connected() as runtime, simulated_carrier(runtime, to_number) as (carrier, callbacks, organization_id):
+    async with (
+        open_runtime() as runtime,
+        use_simulated_carrier(runtime, to_number) as (carrier, callbacks, organization_id),
+    ):
         try:
             simulated = await carrier.simulate_call(
                 from_number=from_number, to_number=to_number, lines=lines, callbacks=callbacks, progress=_show_progress
@@ -67,7 +72,7 @@ async def dial(
             raise Failure(error.message) from error
         if not simulated.answered:
             raise Failure(f"the call was not answered: {simulated.refused_reason}")
-        call = await settled_call(runtime, organization_id, simulated.carrier_call_id)
+        call = await wait_for_settled_call(runtime, organization_id, simulated.carrier_call_id)
         async with runtime.database.tenant(organization_id) as session:
             transcript = [TranscriptEntryOut.of(line) for line in await calls.get_transcript(session, call.id)]
     entries: list[JsonValue] = [entry.model_dump() for entry in transcript]
@@ -78,7 +83,7 @@ async def dial(
         "first_reply_ms": simulated.first_reply_ms,
     }
     if as_json:
-        answer(result, as_json=True)
+        print_result(result, as_json=True)
         return
     for entry in transcript:
         click.echo(f"{entry.timestamp_ms / 1000:7.2f}  {entry.role:5}  {entry.content}")
@@ -88,14 +93,17 @@ async def dial(
 
 
 @phone.command("text")
-@click.option("--from", "from_number", required=True, help="The person's number.")
-@click.option("--to", "to_number", required=True, help="One of our numbers.")
-@click.option("--body", required=True, help="What the text says.")
+@click.option("--from", "from_number", required=True, help="Phone number of the simulated person.")
+@click.option("--to", "to_number", required=True, help="One of our phone numbers.")
+@click.option("--body", required=True, help="Body of the message.")
 @as_json
-@asynchronous
+@run_async
 async def text(from_number: str, to_number: str, body: str, as_json: bool) -> None:
-    """Text one of our numbers, and show what is answered within ten seconds (without --json)."""
-    async with connected() as runtime, simulated_carrier(runtime, to_number) as (carrier, callbacks, organization_id):
+    """Send a text message to one of our numbers, and show the reply within ten seconds (without --json)."""
+    async with (
+        open_runtime() as runtime,
+        use_simulated_carrier(runtime, to_number) as (carrier, callbacks, organization_id),
+    ):
         try:
             carrier_text_id = await carrier.simulate_text_message(
                 from_number=from_number, to_number=to_number, body=body, callbacks=callbacks
@@ -107,17 +115,17 @@ async def text(from_number: str, to_number: str, body: str, as_json: bool) -> No
                 await session.exec(sms.list_messages(session).where(col(SmsMessage.carrier_text_id) == carrier_text_id))
             ).one()
         if as_json:
-            answer({"message_id": str(message.id)}, as_json=True)
+            print_result({"message_id": str(message.id)}, as_json=True)
             return
-        reply = await answer_to(runtime, message)
+        reply = await wait_for_reply(runtime, message)
     click.echo(f"message {message.id}: {reply.body if reply else 'no answer within ten seconds'}")
 
 
 @asynccontextmanager
-async def simulated_carrier(
+async def use_simulated_carrier(
     runtime: Runtime, to_number: str
 ) -> AsyncIterator[tuple[SimulatedCarrier, CallbackUrls, UUID]]:
-    """The carrier of one of our numbers, where it can play the people. Raises `Failure`."""
+    """Return the carrier of one of our numbers if it can simulate people. Raises `Failure`."""
     async with runtime.database.system() as session:
         number = await find_number_owner(session, to_number)
     if number is None:
@@ -125,22 +133,22 @@ async def simulated_carrier(
     try:
         async with runtime.providers.use(number.organization_id, TelephonyProvider, number.carrier) as carrier:
             if not isinstance(carrier, SimulatedCarrier):
-                raise RealCarrier(f"{number.carrier} is a real carrier: ring {to_number} with a telephone")
+                raise RealCarrier(f"{number.carrier} is a real carrier: call {to_number} with a telephone")
             yield carrier, build_callback_urls(runtime, number.organization_id, number.carrier), number.organization_id
     except ProviderError as error:
         raise Failure(error.message) from error
 
 
-async def settled_call(runtime: Runtime, organization_id: UUID, carrier_call_id: str) -> Call:
-    """The call, once it has been written down to its end. Raises `Failure` where that takes too long."""
+async def wait_for_settled_call(runtime: Runtime, organization_id: UUID, carrier_call_id: str) -> Call:
+    """Wait until the call has been saved to its end. Raises `Failure` on a timeout."""
     try:
         return await wait_until_settled(runtime.database, organization_id, carrier_call_id, seconds=SETTLE_SECONDS)
     except TimeoutError:
-        raise Failure("the platform has not written the call down; look at its log") from None
+        raise Failure("the platform has not saved the call; look at its log") from None
 
 
-async def answer_to(runtime: Runtime, message: SmsMessage) -> SmsMessage | None:
-    """The first text that is sent back, None where none comes in time."""
+async def wait_for_reply(runtime: Runtime, message: SmsMessage) -> SmsMessage | None:
+    """Return the first message that is sent back; None if none comes in time."""
     with suppress(TimeoutError):
         async with asyncio.timeout(ANSWER_SECONDS):
             while True:

@@ -1,11 +1,11 @@
-"""`plugins`."""
+"""`plugins`: installed plugins, and new ones."""
 
 from pathlib import Path
 
 import click
 from pydantic import JsonValue
 
-from switchboard.apps.cli.session import Failure, answer, as_json
+from switchboard.apps.cli.session import Failure, as_json, print_result
 from switchboard.foundation.observability import logs
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.plugin_sdk.scaffold import create_plugin
@@ -13,14 +13,14 @@ from switchboard.plugin_sdk.scaffold import create_plugin
 
 @click.group()
 def plugins() -> None:
-    """What is installed."""
+    """Installed plugins."""
 
 
 @plugins.command("new")
 @click.argument("name")
 @click.argument("folder", type=click.Path(path_type=Path), required=False)
 def new(name: str, folder: Path | None) -> None:
-    """Begin a plugin of your own: a distribution that installs, speaks, and passes its contract."""
+    """Create a plugin: a distribution that installs and passes its contract."""
     try:
         made = create_plugin(name, folder or Path())
     except (ValueError, FileExistsError) as error:
@@ -31,8 +31,8 @@ def new(name: str, folder: Path | None) -> None:
 @plugins.command("list")
 @as_json
 def list_plugins(as_json: bool) -> None:
-    """List each plugin with its version and what it provides; what of it is broken, and why."""
-    logs.configure("CRITICAL")
+    """List each plugin with its version and what it provides, or why it is broken."""
+    logs.configure_logging("CRITICAL")
     registry = Registry.discover()
     if as_json:
         listed: list[JsonValue] = [
@@ -45,7 +45,7 @@ def list_plugins(as_json: bool) -> None:
             }
             for plugin in registry.plugins
         ]
-        answer({"plugins": listed}, as_json=True)
+        print_result({"plugins": listed}, as_json=True)
         return
     for plugin in registry.plugins:
         click.echo(f"{plugin.name} ({plugin.distribution} {plugin.version})")

@@ -7,22 +7,22 @@ import click
 import uvloop
 
 from switchboard.apps.cli.launch import Launch
-from switchboard.apps.cli.session import Failure, urls
+from switchboard.apps.cli.session import Failure, get_server_urls
 from switchboard.apps.server import app
 from switchboard.apps.server.http_server import CannotListen, raise_file_limit, stop_on_signals
-from switchboard.apps.server.http_server import serve as serve_http
-from switchboard.apps.worker.worker import work
+from switchboard.apps.server.http_server import serve_http
+from switchboard.apps.worker.worker import run_worker
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.foundation.observability import logs, metrics
-from switchboard.foundation.settings import Settings, load
+from switchboard.foundation.settings import Settings, load_settings
 from switchboard.migrations import upgrade
 
 
 @click.command()
 def run() -> None:
-    """Start everything in the foreground: servers, API, media, worker. What `make run` does."""
-    settings = load()
-    logs.configure(settings.log_level)
+    """Start everything in the foreground: servers, API, media, worker; used by `make run`."""
+    settings = load_settings()
+    logs.configure_logging(settings.log_level)
     sys.exit(uvloop.run(Launch(settings).run()))
 
 
@@ -37,7 +37,7 @@ def serve() -> None:
 
 @click.command()
 def worker() -> None:
-    """Do the work behind: dialling, deliveries, analysis, sweeps."""
+    """Run background work: dialing, deliveries, analysis, reconcilers."""
     try:
         uvloop.run(_work())
     except CannotListen as error:
@@ -46,43 +46,43 @@ def worker() -> None:
 
 @click.command()
 def migrate() -> None:
-    """Bring the database up to date."""
-    settings = load()
-    logs.configure(settings.log_level)
-    asyncio.run(upgrade(urls(settings)[0]))
+    """Upgrade the database."""
+    settings = load_settings()
+    logs.configure_logging(settings.log_level)
+    asyncio.run(upgrade(get_server_urls(settings)[0]))
     click.echo("The database is up to date.")
 
 
 async def _serve() -> None:
-    settings = load()
-    logs.configure(settings.log_level)
+    settings = load_settings()
+    logs.configure_logging(settings.log_level)
     stop = stop_on_signals()
-    database_url, redis_url = urls(settings)
+    database_url, redis_url = get_server_urls(settings)
     raise_file_limit()
-    async with app.runtime(settings, database_url=database_url, redis_url=redis_url) as parts:
+    async with app.open_process_runtime(settings, database_url=database_url, redis_url=redis_url) as parts:
 
         async def drain() -> None:
             await parts.engine.drain(EndedReason.SHUTDOWN)
 
-        application = app.asgi(app.create_app(parts), parts)
+        application = app.build_asgi_app(app.create_app(parts), parts)
         await serve_http(application, host=settings.host, port=settings.port, stop=stop, drain=drain)
 
 
 async def _work() -> None:
-    settings = load()
-    logs.configure(settings.log_level)
+    settings = load_settings()
+    logs.configure_logging(settings.log_level)
     stop = stop_on_signals()
-    database_url, redis_url = urls(settings)
+    database_url, redis_url = get_server_urls(settings)
     raise_file_limit()
     if settings.worker_port:
         _show_metrics(settings)
-    async with app.runtime(settings, database_url=database_url, redis_url=redis_url) as parts:
-        await work(parts, stop)
+    async with app.open_process_runtime(settings, database_url=database_url, redis_url=redis_url) as parts:
+        await run_worker(parts, stop)
 
 
 def _show_metrics(settings: Settings) -> None:
     try:
-        metrics.listen(settings.host, settings.worker_port)
+        metrics.serve_metrics(settings.host, settings.worker_port)
     except OSError as error:
         raise CannotListen(
             f"cannot listen on {settings.host}:{settings.worker_port}: {error.strerror}; set SWITCHBOARD_WORKER_PORT"

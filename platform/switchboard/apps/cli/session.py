@@ -1,4 +1,4 @@
-"""What commands share: settings, a runtime, and how they answer."""
+"""Shared by commands: settings, a runtime, and output."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.server import app
 from switchboard.foundation.observability import logs
-from switchboard.foundation.settings import Settings, load
+from switchboard.foundation.settings import Settings, load_settings
 from switchboard.resources.identity.service import IdentityError
 from switchboard.runtime import Runtime
 
@@ -25,22 +25,22 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON o
 
 
 class Failure(Exception):
-    """A command cannot do what it was asked; the message is one line."""
+    """A command failed; the message is one line."""
 
 
-def urls(settings: Settings) -> tuple[str, str]:
-    """The database's and Redis' addresses: the operator's own, or the embedded ones'."""
+def get_server_urls(settings: Settings) -> tuple[str, str]:
+    """Return the addresses of database and Redis: the operator's own, or the embedded ones."""
     directory = DataDirectory(settings.data_dir)
     return settings.database_url or directory.database_url, settings.redis_url or directory.redis_url
 
 
 @asynccontextmanager
-async def connected(*, log_level: str = "ERROR") -> AsyncIterator[Runtime]:
-    """A runtime for a command. Raises `Failure` where the servers are away."""
-    settings = load()
-    logs.configure(log_level)
-    database_url, redis_url = urls(settings)
-    async with app.runtime(settings, database_url=database_url, redis_url=redis_url) as runtime:
+async def open_runtime(*, log_level: str = "ERROR") -> AsyncIterator[Runtime]:
+    """Open a runtime for a command. Raises `Failure` if the servers are away."""
+    settings = load_settings()
+    logs.configure_logging(log_level)
+    database_url, redis_url = get_server_urls(settings)
+    async with app.open_process_runtime(settings, database_url=database_url, redis_url=redis_url) as runtime:
         try:
             yield runtime
         except (OSError, RedisError) as error:
@@ -54,8 +54,8 @@ async def connected(*, log_level: str = "ERROR") -> AsyncIterator[Runtime]:
             raise Failure(str(error)) from error
 
 
-def asynchronous(command: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:
-    """Let a command be a coroutine."""
+def run_async(command: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:
+    """Run a coroutine as a command."""
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -64,8 +64,8 @@ def asynchronous(command: Callable[P, Coroutine[None, None, None]]) -> Callable[
     return run
 
 
-def answer(result: Mapping[str, JsonValue], *, as_json: bool) -> None:
-    """Print a result: as one JSON object, or a line for each part."""
+def print_result(result: Mapping[str, JsonValue], *, as_json: bool) -> None:
+    """Print a result: as one JSON object, or one line per part."""
     if as_json:
         click.echo(json.dumps(result))
         return

@@ -10,7 +10,7 @@ import click
 from pydantic import JsonValue, ValidationError
 from sqlmodel import col, or_, select
 
-from switchboard.apps.cli.session import Failure, answer, as_json, asynchronous, connected
+from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
 from switchboard.foundation.web.errors import InsufficientBalance, InvalidState, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.agents import service as agents
@@ -26,7 +26,7 @@ POLL_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One `[[simulation]]`: `agent` is an id or a name."""
+    """One `[[simulation]]` table: `agent` is an id or a name."""
 
     agent: str
     data: SimulationCreate
@@ -34,13 +34,18 @@ class Case:
 
 @click.command("simulate")
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--org", "organization_id", type=UUID, help="Whose agents; needed where there are several organizations.")
+@click.option(
+    "--org",
+    "organization_id",
+    type=UUID,
+    help="Organization of the agents; required if there are several organizations.",
+)
 @as_json
-@asynchronous
+@run_async
 async def simulate(file: Path, organization_id: UUID | None, as_json: bool) -> None:
-    """Run the simulations of a TOML file: exit status 0 if all pass, 1 if any does not, 2 for a file that cannot be used."""
-    cases = read(file)
-    async with connected() as runtime:
+    """Run the simulations of a TOML file: exit status 0 if all pass, 1 if any fails, 2 for an invalid file."""
+    cases = read_suite(file)
+    async with open_runtime() as runtime:
         organization = organization_id or await _only_organization(runtime)
         chosen = [(case, await _agent(runtime, organization, case.agent)) for case in cases]
         results = []
@@ -52,24 +57,22 @@ async def simulate(file: Path, organization_id: UUID | None, as_json: bool) -> N
     passed = sum(result.status == "passed" for result in results)
     if as_json:
         shown: list[JsonValue] = [result.model_dump(mode="json") for result in results]
-        answer({"passed": passed, "total": len(results), "simulations": shown}, as_json=True)
+        print_result({"passed": passed, "total": len(results), "simulations": shown}, as_json=True)
     else:
         click.echo(f"{passed} of {len(results)} passed")
     if passed < len(results):
         raise SystemExit(1)
 
 
-def read(file: Path) -> list[Case]:
-    """A suite. Raises `click.UsageError` naming what is wrong and where."""
+def read_suite(file: Path) -> list[Case]:
+    """Read a suite. Raises `click.UsageError` that names the error and its place."""
     try:
         content = tomllib.loads(file.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise click.UsageError(f"{file}: {error}") from error
     tables = content.pop("simulation", None)
     if content:
-        raise click.UsageError(
-            f"{file}: {next(iter(content))}: there is no such key; simulations are [[simulation]] tables"
-        )
+        raise click.UsageError(f"{file}: {next(iter(content))}: unknown key; simulations are [[simulation]] tables")
     if not isinstance(tables, list) or not tables:
         raise click.UsageError(f"{file}: there is no [[simulation]]")
     return [_case(f"{file}: simulation {number}", table) for number, table in enumerate(tables, 1)]
@@ -96,7 +99,7 @@ async def _only_organization(runtime: Runtime) -> UUID:
         found = (await session.exec(select(Organization.id).limit(2))).all()
     if len(found) != 1:
         raise click.UsageError(
-            "there are several organizations: say which by --org" if found else "there is no organization yet"
+            "there are several organizations: choose one with --org" if found else "there is no organization yet"
         )
     return found[0]
 
@@ -107,13 +110,15 @@ async def _agent(runtime: Runtime, organization_id: UUID, name: str) -> Agent:
         found = (await session.exec(rows)).all()
     if len(found) != 1:
         raise click.UsageError(
-            f"agent {name}: there are several of that name: give its id" if found else f"agent {name}: there is none"
+            f"agent {name}: several agents have this name: use the id"
+            if found
+            else f"agent {name}: there is no such agent"
         )
     return found[0]
 
 
 async def _run(runtime: Runtime, agent: Agent, data: SimulationCreate) -> SimulationOut:
-    """Run it here, unless a worker is faster. Mode `text` needs no platform that is up."""
+    """Run a simulation here, unless a worker is faster. Mode `text` needs no running server."""
     async with runtime.database.tenant(agent.organization_id) as session:
         try:
             made = await simulations.create_simulation(session, runtime.registry, agent.id, data)

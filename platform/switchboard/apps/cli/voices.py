@@ -1,4 +1,4 @@
-"""`voices`: what `tts_voice_id` may be."""
+"""`voices`: possible values of `tts_voice_id`."""
 
 from uuid import UUID
 
@@ -6,7 +6,7 @@ import click
 from pydantic import JsonValue
 from sqlmodel import col, select
 
-from switchboard.apps.cli.session import Failure, answer, as_json, asynchronous, connected
+from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
 from switchboard.engine.providers.service import list_provider_names
 from switchboard.plugin_sdk import ProviderError, TextToSpeechProvider
 from switchboard.plugin_sdk.registry import Capability
@@ -17,14 +17,14 @@ Row = dict[str, JsonValue]
 
 
 @click.command()
-@click.option("--org", "organization_id", type=UUID, help="One organization's alone.")
+@click.option("--org", "organization_id", type=UUID, help="One organization only.")
 @as_json
-@asynchronous
+@run_async
 async def voices(organization_id: UUID | None, as_json: bool) -> None:
-    """List the voices of the text-to-speech providers. Exit status 1 where one cannot be asked."""
+    """List the voices of the text-to-speech providers. Exit status 1 if one does not answer."""
     found: list[JsonValue] = []
     faults: list[JsonValue] = []
-    async with connected() as runtime:
+    async with open_runtime() as runtime:
         for organization in await _organizations(runtime, organization_id):
             async with runtime.database.tenant(organization.id) as session:
                 names = await list_provider_names(session, Capability.TEXT_TO_SPEECH)
@@ -39,7 +39,7 @@ async def voices(organization_id: UUID | None, as_json: bool) -> None:
                 if not as_json:
                     _show(f"{organization.name}: {name}", rows)
     if as_json:
-        answer({"voices": found, "faults": faults}, as_json=True)
+        print_result({"voices": found, "faults": faults}, as_json=True)
     for fault in faults:
         click.echo(f"switchboard: {fault['provider']}: {fault['message']}" if isinstance(fault, dict) else "", err=True)
     if faults:

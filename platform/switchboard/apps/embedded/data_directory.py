@@ -1,4 +1,4 @@
-"""Everything that the embedded default keeps, and who may use it at a time."""
+"""The data directory of the embedded default, and the lock that one process holds."""
 
 import fcntl
 import hashlib
@@ -6,23 +6,23 @@ import os
 import tempfile
 from pathlib import Path
 
-# sockaddr_un holds 107 bytes; the longest socket name is PostgreSQL's.
+# sockaddr_un holds 107 bytes; PostgreSQL has the longest socket name.
 MAX_SOCKET_PATH = 107 - len("/.s.PGSQL.5432")
 
 
 class DirectoryInUse(Exception):
-    """Another instance uses the data directory; the message is one line for the operator."""
+    """Another process uses the data directory; the message is one line for the operator."""
 
 
 class DataDirectory:
-    """A data directory: its places, and a lock that is held as long as the process lives."""
+    """A data directory: its paths, and a lock for the lifetime of the process."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.resolve()
         self._lock: int | None = None
 
     def claim(self) -> None:
-        """Make the directory (readable by its owner alone) and take it. Raises `DirectoryInUse`."""
+        """Create the directory (readable only by its owner) and lock it. Raises `DirectoryInUse`."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -38,14 +38,16 @@ class DataDirectory:
         self._lock = lock
 
     def release(self) -> None:
-        """Let others take it."""
+        """Release the lock."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     @property
     def sockets(self) -> Path:
-        """Where the servers' sockets are: inside, or under the temporary directory where the path would be too long for a socket."""
+        """Folder of the servers' sockets: inside, or under the temporary directory if the path would be too long for
+        a socket.
+        """
         inside = self.path / "run"
         if len(os.fsencode(inside)) <= MAX_SOCKET_PATH:
             return inside
@@ -54,20 +56,20 @@ class DataDirectory:
 
     @property
     def database_url(self) -> str:
-        """The embedded PostgreSQL."""
+        """Address of the embedded PostgreSQL."""
         return f"postgresql://switchboard@/switchboard?host={self.sockets}"
 
     @property
     def redis_url(self) -> str:
-        """The embedded Redis."""
+        """Address of the embedded Redis."""
         return f"unix://{self.sockets / 'redis.sock'}"
 
     @property
     def dev_file(self) -> Path:
-        """`dev.json`: there while `make run` is ready to serve."""
+        """Path of `dev.json`, which exists while `make run` is ready to serve."""
         return self.path / "dev.json"
 
     @property
     def logs(self) -> Path:
-        """The servers' own logs."""
+        """Folder of the servers' logs."""
         return self.path / "logs"

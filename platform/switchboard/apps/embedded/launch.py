@@ -1,8 +1,9 @@
-"""Runs a server as a child that dies with us: `python launch.py <parent pid> <signal> COMMAND…`.
+"""Run a server as a child that dies with its parent: `python launch.py <parent pid> <signal> COMMAND…`.
 
-A program of its own, because what it does must happen in the child: PostgreSQL refuses to run as root, so root's child first enters a user
-namespace in which it is an ordinary user (and outside still root, so that it reaches the data directory wherever it is, and no directory's
-rights need to be opened). Where namespaces are forbidden it becomes `nobody`, to whom the server's own directory was given.
+A program of its own, because its steps must happen in the child. PostgreSQL refuses to run as root, so the child of
+root first enters a user namespace in which it is an ordinary user; outside it is still root, so it reaches the data
+directory without changed permissions. Where namespaces are forbidden, it becomes `nobody`, which was given the server's
+own directory.
 """
 
 import ctypes
@@ -32,7 +33,7 @@ def _become_nobody() -> None:
 
 
 def main() -> None:
-    """Leave root behind, promise to die with the parent, become the command."""
+    """Drop root, arrange to die with the parent, and become the command."""
     parent, death_signal, command = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     os.setsid()
     if sys.platform == "linux":

@@ -1,4 +1,4 @@
-"""Starting and stopping the embedded servers."""
+"""Start and stop the embedded servers."""
 
 import asyncio
 import contextlib
@@ -37,14 +37,14 @@ SETTINGS = {
 
 
 class EmbeddedError(Exception):
-    """A server cannot be started; the message says what to do."""
+    """A server cannot be started; the message tells the operator what to do."""
 
 
 class EmbeddedServers:
     """PostgreSQL and Redis of one data directory, from entering the context to leaving it."""
 
     def __init__(self, directory: DataDirectory, *, postgres: bool = True, redis: bool = True) -> None:
-        """`postgres` and `redis` say which of them are wanted: not the one of which the operator has a server."""
+        """`postgres` and `redis` select the servers to start; the operator may have one of them elsewhere."""
         self._directory = directory
         self._starts = [
             start for wanted, start in ((postgres, self._start_postgres), (redis, self._start_redis)) if wanted
@@ -52,7 +52,7 @@ class EmbeddedServers:
         self._processes: list[tuple[str, asyncio.subprocess.Process, signal.Signals]] = []
 
     async def __aenter__(self) -> Self:
-        """Start both, wait until both answer. Raises `EmbeddedError`."""
+        """Start both, and wait until both respond. Raises `EmbeddedError`."""
         for path in (self._directory.sockets, self._directory.logs):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
@@ -68,7 +68,7 @@ class EmbeddedServers:
         await self.stop()
 
     async def stop(self) -> None:
-        """Stop both, PostgreSQL last; harmless when done twice."""
+        """Stop both, PostgreSQL last; harmless when repeated."""
         processes, self._processes = self._processes[::-1], []
         for name, process, stop_signal in sorted(processes, key=lambda entry: entry[0] == "postgres"):
             if process.returncode is None:
@@ -86,7 +86,7 @@ class EmbeddedServers:
         if not (data / "PG_VERSION").exists():
             await self._init_database(binaries, data)
         await _stop_orphans(data, stop_signal=signal.SIGQUIT)
-        # With none of its processes left its lock files mean nothing, though a dead one that nobody has reaped would still keep them alive.
+        # Without any of its processes the lock files are stale, although an unreaped zombie would keep them valid.
         for lock in (data / "postmaster.pid", self._directory.sockets / ".s.PGSQL.5432.lock"):
             lock.unlink(missing_ok=True)
         options = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
@@ -95,7 +95,7 @@ class EmbeddedServers:
         await self._await("postgres", process, self._postgres_answers)
 
     async def _init_database(self, binaries: Path, data: Path) -> None:
-        # Made beside its place and moved there whole, so that a start that was cut short leaves nothing half made.
+        # Create it beside its place and rename it, so that an interrupted start leaves nothing half-made.
         fresh = data.with_name("postgres.new")
         if fresh.exists():
             shutil.rmtree(fresh)
@@ -114,7 +114,7 @@ class EmbeddedServers:
         ]
         process = await self._launch("initdb", command, stop_signal=signal.SIGTERM, death_signal=signal.SIGKILL)
         if await process.wait() != 0:
-            raise EmbeddedError(f"PostgreSQL's data directory cannot be made: {self._last_line('initdb')}")
+            raise EmbeddedError(f"PostgreSQL's data directory cannot be created: {self._last_line('initdb')}")
         fresh.rename(data)
 
     async def _start_redis(self) -> None:
@@ -184,7 +184,7 @@ class EmbeddedServers:
 
     def _last_line(self, name: str) -> str:
         lines = (self._directory.logs / f"{name}.log").read_text(errors="replace").strip().splitlines()
-        return lines[-1] if lines else "it said nothing"
+        return lines[-1] if lines else "no output"
 
 
 def _postgres_binaries() -> Path:
@@ -196,7 +196,7 @@ def _postgres_binaries() -> Path:
     )
     if not folders:
         raise EmbeddedError(
-            "the embedded PostgreSQL is not there for this machine; set SWITCHBOARD_DATABASE_URL to a server of your own"
+            "there is no embedded PostgreSQL for this machine; set SWITCHBOARD_DATABASE_URL to a server of your own"
         )
     return folders[-1]
 
@@ -219,14 +219,16 @@ def _redis_binary() -> str:
 
 
 def _give_to_nobody(directory: Path) -> None:
-    """For the one case in which `launch` has to become `nobody`: root without user namespaces."""
+    """Give the directory to `nobody`, for the one case in which `launch` becomes `nobody`: root without user
+    namespaces.
+    """
     if os.geteuid() == 0 and not Path("/proc/self/ns/user").exists():
         nobody = pwd.getpwnam("nobody")
         os.chown(directory, nobody.pw_uid, nobody.pw_gid)
 
 
 async def _stop_orphans(folder: Path, *, stop_signal: signal.Signals) -> None:
-    """A server whose supervisor was killed may still be on its way out: never two in one folder, in which each of them works."""
+    """Stop a server whose supervisor was killed: two servers in one folder would both write."""
     for pid in _processes_in(folder):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, stop_signal)

@@ -1,4 +1,4 @@
-"""Child processes kept running: one that dies is started again, all are stopped together."""
+"""Supervise child processes: restart one that dies, and stop all together."""
 
 import asyncio
 import os
@@ -14,12 +14,12 @@ BACKOFF_SECONDS = (0.5, 2.0, 5.0)
 HEALTHY_SECONDS = 30.0
 
 
-class Crashing(Exception):
-    """A child dies again and again right after its start; the message names it."""
+class CrashLoop(Exception):
+    """A child keeps dying right after its start; the message names it."""
 
 
 class Child:
-    """One role, as a child process in a session of its own, so that a terminal's Ctrl-C reaches the supervisor alone."""
+    """One role, as a child process in a session of its own, so that a terminal's Ctrl-C reaches only the supervisor."""
 
     def __init__(self, role: str, environment: Mapping[str, str]) -> None:
         self.role = role
@@ -28,7 +28,7 @@ class Child:
         self._stopping = False
 
     async def keep(self) -> None:
-        """Run it, again when it dies. Raises `Crashing` when it does so at once several times."""
+        """Run the child, and restart it when it dies. Raises `Crashing` after several immediate deaths."""
         loop = asyncio.get_running_loop()
         failures = 0
         while not self._stopping:
@@ -38,9 +38,9 @@ class Child:
                 return
             failures = 0 if loop.time() - began > HEALTHY_SECONDS else failures + 1
             if failures > len(BACKOFF_SECONDS):
-                raise Crashing(f"{self.role} dies right after its start (exit status {status})")
+                raise CrashLoop(f"{self.role} dies right after its start (exit status {status})")
             patience = BACKOFF_SECONDS[max(0, failures - 1)]
-            logger.error("a process died and is started again", role=self.role, status=status, seconds=patience)
+            logger.error("a process died and is restarted", role=self.role, status=status, seconds=patience)
             await asyncio.sleep(patience)
 
     async def _run(self) -> int:
@@ -51,7 +51,7 @@ class Child:
         return await self._process.wait()
 
     async def stop(self) -> None:
-        """Stop it for good: asked first, killed when it does not."""
+        """Stop the child for good: terminate it, and kill it if it does not stop."""
         self._stopping = True
         process = self._process
         if process is None or process.returncode is not None:
@@ -67,7 +67,7 @@ class Child:
 
 
 async def supervise(children: Sequence[Child], stop: asyncio.Event) -> None:
-    """Keep children running until told to stop, then stop them all. Raises `Crashing`."""
+    """Keep children running until `stop` is set, then stop them all. Raises `Crashing`."""
     keeping = [asyncio.create_task(child.keep()) for child in children]
     stopping = asyncio.create_task(stop.wait())
     try:

@@ -1,4 +1,4 @@
-"""The application: the one list of blueprints, and the one place where a process's parts are put together."""
+"""The application: the list of blueprints, and the composition of a process's parts."""
 
 import asyncio
 import secrets
@@ -62,28 +62,28 @@ from switchboard.runtime import EXTENSION, Runtime
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
 
-# The API reference lists the resources in this order.
+# In the order of the API reference.
 BLUEPRINTS = (
     agents, calls, browser_calls, campaigns, contacts, do_not_call, phone_numbers, sms, webhooks, billing, usage, analytics, automations,
     integrations, knowledge_bases, simulations, carriers, oauth, dashboard, reference, health,
 )  # fmt: skip
-# By the beginning of the path.
+# By path prefix.
 SOCKETS = {MEDIA: serve_media_socket, LIVE: serve_monitor_socket, BROWSER: browser_phone_socket}
-# Told of each event in the transaction that publishes it.
-LISTENERS = (follow_campaign,)
-# What `Authorization: Bearer` may carry, by its prefix.
+# Called for each event, in the transaction that publishes it.
+TRANSACTIONAL_HANDLERS = (follow_campaign,)
+# Kinds of credentials in `Authorization: Bearer`, by prefix.
 CREDENTIALS = {API_KEY: find_api_key, ACCESS_TOKEN: find_access_token}
 
 
 @asynccontextmanager
-async def runtime(
+async def open_process_runtime(
     settings: Settings, *, database_url: str, redis_url: str, registry: Registry | None = None
 ) -> AsyncIterator[Runtime]:
-    """A process's parts, connected when first used, let go of at the end."""
+    """Build a process's parts, and close them at the end. Connections open on first use."""
     redis = Redis.from_url(redis_url)
     queue = Queue(redis)
-    database = Database(database_url, info={"queue": queue, "listeners": LISTENERS})
-    ring = keyring.load_or_create([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
+    database = Database(database_url, info={"queue": queue, "listeners": TRANSACTIONAL_HANDLERS})
+    ring = keyring.load_keyring([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
     plugins = registry or Registry.discover(trace=settings.trace_plugins)
     providers = Providers(database, plugins, ring, data_dir=settings.data_dir)
     parts = Runtime(
@@ -112,7 +112,7 @@ async def runtime(
 
 
 def create_app(parts: Runtime) -> Quart:
-    """The HTTP application of a process. Its live calls are started and ended with it."""
+    """Create the HTTP application of a process. Its engine starts and stops with it."""
     app = Quart("switchboard")
     app.config["MAX_CONTENT_LENGTH"] = app.config["MAX_FORM_MEMORY_SIZE"] = MAX_BODY_BYTES
     app.extensions[EXTENSION] = parts
@@ -127,8 +127,10 @@ def create_app(parts: Runtime) -> Quart:
     return app
 
 
-def asgi(app: Quart, parts: Runtime) -> "ASGIFramework":
-    """The application with its sockets, for any ASGI server. Behind proxies it knows the address of who is before them."""
+def build_asgi_app(app: Quart, parts: Runtime) -> "ASGIFramework":
+    """Return the application with its WebSockets, for any ASGI server. Behind trusted proxies it sees the client's
+    address.
+    """
     hops = parts.settings.trusted_proxies
     return route_websockets(ProxyFixMiddleware(app, mode="legacy", trusted_hops=hops) if hops else app, parts, SOCKETS)
 

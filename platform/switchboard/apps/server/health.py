@@ -1,4 +1,4 @@
-"""`/healthz`: the process lives. `/readyz`: it can serve. `/metrics`: for Prometheus."""
+"""Health endpoints: `/healthz` (the process runs), `/readyz` (it can serve), and `/metrics` for Prometheus."""
 
 from contextlib import suppress
 
@@ -15,13 +15,13 @@ blueprint = Blueprint("health", __name__)
 
 @blueprint.get("/healthz")
 async def healthz() -> dict[str, str]:
-    """The process answers."""
+    """Report that the process responds."""
     return {"status": "ok"}
 
 
 @blueprint.get("/readyz")
 async def readyz() -> tuple[dict[str, str], int]:
-    """Database and Redis answer; 503 names the one that does not."""
+    """Report whether database and Redis respond; a 503 names the one that does not."""
     parts = {"database": await _database(), "redis": await _redis()}
     ready = set(parts.values()) == {"ok"}
     return {"status": "ok" if ready else "unavailable", **parts}, 200 if ready else 503
@@ -29,10 +29,10 @@ async def readyz() -> tuple[dict[str, str], int]:
 
 @blueprint.get("/metrics")
 async def show_metrics() -> Response:
-    """This process's metrics, and how long deliveries wait."""
+    """Serve this process's metrics, and the age of the delivery queue."""
     with suppress(SQLAlchemyError, OSError):
         metrics.delivery_queue_age.set(await system_queries.measure_queue_age(current_runtime().database))
-    return Response(metrics.render(), content_type="text/plain; version=0.0.4; charset=utf-8")
+    return Response(metrics.render_metrics(), content_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 async def _database() -> str:

@@ -1,4 +1,4 @@
-"""One HTTP server in this process: hypercorn on asyncio, stopped by an event."""
+"""The HTTP server of a process: hypercorn on asyncio, stopped by an event."""
 
 import asyncio
 import logging
@@ -19,17 +19,17 @@ GRACE_SECONDS = 15.0
 
 
 class CannotListen(Exception):
-    """The address is taken or not ours; the message is one line."""
+    """The address is taken or not available; the message is one line."""
 
 
 def raise_file_limit() -> None:
-    """Let the process open as many sockets as it may: the usual soft limit of 1024 is soon reached by calls and deliveries."""
+    """Raise the limit of open files to the maximum: calls and deliveries soon reach the usual soft limit of 1024."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def stop_on_signals() -> asyncio.Event:
-    """An event that SIGINT and SIGTERM set."""
+    """Return an event that SIGINT and SIGTERM set."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -37,10 +37,10 @@ def stop_on_signals() -> asyncio.Event:
     return stop
 
 
-async def serve(
+async def serve_http(
     application: "ASGIFramework", *, host: str, port: int, stop: asyncio.Event, drain: Callable[[], Awaitable[None]]
 ) -> None:
-    """Serve until told to stop; then live calls are told (`drain`), requests finish, sockets close. Raises `CannotListen`."""
+    """Serve until `stop` is set; then drain live calls, finish requests, and close sockets. Raises `CannotListen`."""
     config = Config()
     config.bind = [f"{host}:{port}"]
     config.graceful_timeout = GRACE_SECONDS
@@ -52,7 +52,7 @@ async def serve(
 
     async def trigger() -> None:
         await stop.wait()
-        logger.info("stopping: live calls are told, requests finish")
+        logger.info("stopping: live calls drain, requests finish")
         await drain()
 
     try:

@@ -1,1 +1,1 @@
-"""The operator's organization files: read, checked, compared, applied."""
+"""Tenant files: the operator's organization files, read, validated, compared, and applied."""

@@ -19,13 +19,15 @@ class _Discard(Exception):
     """Raised to roll a comparison's transaction back."""
 
 
-async def apply(database: Database, registry: Registry, keyring: KeyRing, file: TenantFile) -> tuple[UUID, list[str]]:
+async def apply_tenant_file(
+    database: Database, registry: Registry, keyring: KeyRing, file: TenantFile
+) -> tuple[UUID, list[str]]:
     """Apply a valid file in one transaction; return the organization's id and a description of each change."""
     async with database.system() as session:
         return await _apply(session, registry, keyring, file)
 
 
-async def compare(database: Database, registry: Registry, keyring: KeyRing, file: TenantFile) -> list[str]:
+async def compare_tenant_file(database: Database, registry: Registry, keyring: KeyRing, file: TenantFile) -> list[str]:
     """Return a description of each change that `apply` would make, without making any."""
     changes: list[str] = []
     with suppress(_Discard):

@@ -1,4 +1,4 @@
-"""The providers of an organization for which nobody has chosen any: those that need no account."""
+"""Default providers of an organization without any: those that need no account."""
 
 from switchboard.engine.providers.configuration import ProviderSpec
 from switchboard.plugin_sdk.registry import Capability, Registry
@@ -13,8 +13,8 @@ EMBEDDED = {
 }
 
 
-def embedded_providers(registry: Registry) -> list[ProviderSpec]:
-    """Those of the embedded default that are installed."""
+def list_embedded_providers(registry: Registry) -> list[ProviderSpec]:
+    """List the installed providers of the embedded default."""
     return [
         ProviderSpec(capability, name, {})
         for capability, name in EMBEDDED.items()

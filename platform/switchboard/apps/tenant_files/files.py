@@ -1,4 +1,4 @@
-"""One TOML file an organization: what it says, and each fault of it with its line and key."""
+"""Tenant files: one TOML file per organization, with the line and key of each error."""
 
 import os
 import tomllib
@@ -10,7 +10,7 @@ from zoneinfo import available_timezones
 
 from pydantic import JsonValue, SecretStr, ValidationError
 
-from switchboard.apps.tenant_files.lines import line_numbers, line_of
+from switchboard.apps.tenant_files.lines import find_line, find_line_numbers
 from switchboard.engine.providers.configuration import ProviderSpec, UnknownProvider, require_provider_class
 from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Registry, parse_settings
 from switchboard.resources.identity.policy import Policy
@@ -19,8 +19,8 @@ OWN_KEYS = ("name", "timezone")
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """Something that is wrong with a file."""
+class FileError:
+    """An error in a file."""
 
     path: Path
     line: int
@@ -33,23 +33,23 @@ class Fault:
 
 @dataclass(slots=True)
 class TenantFile:
-    """A file as it was read; what has faults is left out."""
+    """A parsed file; invalid parts are left out."""
 
     path: Path
     name: str = ""
     timezone: str = "UTC"
     policy: Policy = field(default_factory=Policy)
     providers: list[ProviderSpec] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[FileError] = field(default_factory=list)
 
     @property
     def slug(self) -> str:
-        """What the organization is known by: the file's name."""
+        """The organization's slug: the file's name."""
         return self.path.stem
 
 
 def read_folder(folder: Path, registry: Registry, environment: Mapping[str, str] = os.environ) -> list[TenantFile]:
-    """Every `*.toml` of a folder, in the order of their names."""
+    """Read every `*.toml` of a folder, in the order of their names."""
     return [read_file(path, registry, environment) for path in sorted(folder.glob("*.toml"))]
 
 
@@ -68,12 +68,12 @@ class _Reader:
     def read(self) -> TenantFile:
         try:
             text = self._file.path.read_text()
-            self._lines = line_numbers(text)
+            self._lines = find_line_numbers(text)
             content = tomllib.loads(text)
         except (OSError, UnicodeDecodeError) as error:
             return self._fault("file", str(error))
         except tomllib.TOMLDecodeError as error:
-            self._file.faults.append(Fault(self._file.path, getattr(error, "lineno", 1), "syntax", str(error)))
+            self._file.faults.append(FileError(self._file.path, getattr(error, "lineno", 1), "syntax", str(error)))
             return self._file
         self._read_organization(content)
         for capability in Capability:
@@ -110,7 +110,7 @@ class _Reader:
             self._fault(key, 'a provider needs `provider = "name"`')
             return
         if any((wanted.capability, wanted.name) == (capability, name) for wanted in self._file.providers):
-            self._fault(f"{key}.provider", f"{name} stands here twice")
+            self._fault(f"{key}.provider", f"{name} is listed twice")
             return
         before = len(self._file.faults)
         settings = {setting: self._resolved(f"{key}.{setting}", value) for setting, value in table.items()}
@@ -150,5 +150,5 @@ class _Reader:
             return ""
 
     def _fault(self, key: str, message: str) -> TenantFile:
-        self._file.faults.append(Fault(self._file.path, line_of(self._lines, key), key, message))
+        self._file.faults.append(FileError(self._file.path, find_line(self._lines, key), key, message))
         return self._file

@@ -1,4 +1,4 @@
-"""Where in a TOML file a key stands, because the parser does not say."""
+"""Line numbers of keys in a TOML file, which the parser does not report."""
 
 import re
 
@@ -6,8 +6,8 @@ HEADER = re.compile(r"^\s*(\[\[?)\s*([^\]]+?)\s*\]\]?")
 KEY = re.compile(r"""^\s*((?:"[^"]*"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[\w-]+))*)\s*=""")
 
 
-def line_numbers(text: str) -> dict[str, int]:
-    """The line of each key and table by its dotted path, tables of a list by their index: `llm.0.api_key`."""
+def find_line_numbers(text: str) -> dict[str, int]:
+    """Return the line of each key and table by its dotted path, with tables of a list by index: `llm.0.api_key`."""
     found: dict[str, int] = {}
     counts: dict[str, int] = {}
     prefix = ""
@@ -25,8 +25,8 @@ def line_numbers(text: str) -> dict[str, int]:
     return found
 
 
-def line_of(found: dict[str, int], path: str) -> int:
-    """The line of a path, or of the nearest table around it; 1 where there is none."""
+def find_line(found: dict[str, int], path: str) -> int:
+    """Return the line of a path, or of the nearest table around it; 1 without any."""
     while path:
         if path in found:
             return found[path]

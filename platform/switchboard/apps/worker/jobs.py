@@ -15,32 +15,34 @@ DIFFERENCES = 100
 
 
 async def notify_event_watchers(runtime: Runtime) -> None:
-    """Tell plugins of what was published, oldest first; told again after a crash in between. No transaction is held meanwhile."""
+    """Notify plugins of published events, oldest first, and again after a crash in between. No transaction is open
+    meanwhile.
+    """
     while True:
         async with runtime.database.system() as session:
-            events = await system_queries.claim_unwatched(session)
+            events = await system_queries.claim_unnotified_events(session)
         if not events:
             return
         for event in events:
             await runtime.registry.publish(event)
             async with runtime.database.system() as session:
-                await system_queries.watched(session, event.id)
+                await system_queries.mark_notified(session, event.id)
 
 
 async def compact_row_counts(runtime: Runtime) -> None:
-    """Keep the sums short that lists' totals are made of."""
+    """Compact the row counts of lists."""
     async with runtime.database.system() as session:
         await row_counts.compact_row_counts(session, most=DIFFERENCES)
 
 
 async def delete_old_idempotent_responses(runtime: Runtime) -> None:
-    """Delete the answers kept for idempotency that are older than a day."""
+    """Delete the idempotent responses that are older than a day."""
     async with runtime.database.system() as session:
         await forget_old(session)
 
 
 async def delete_expired_grants(runtime: Runtime) -> None:
-    """Delete what applications were granted and can no longer use."""
+    """Delete the OAuth grants that can no longer be used."""
     async with runtime.database.system() as session:
         await delete_grants(session)
 
@@ -56,4 +58,4 @@ async def delete_old_events(runtime: Runtime) -> None:
     deleted = BATCH
     while deleted == BATCH:
         async with runtime.database.system() as session:
-            deleted = await system_queries.forget_events(session, age=EVENTS_KEPT, most=BATCH)
+            deleted = await system_queries.delete_finished_events(session, age=EVENTS_KEPT, most=BATCH)

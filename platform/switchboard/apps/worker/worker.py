@@ -1,4 +1,4 @@
-"""The worker process: the one list of jobs, and what the clock starts."""
+"""The worker process: the list of jobs, and their schedule."""
 
 import asyncio
 
@@ -52,8 +52,8 @@ CLOCK = (
 )
 
 
-def reconcilers(settings: Settings) -> tuple[Reconciler, ...]:
-    """Return the reconcilers: they find work whose wake-up was lost or whose worker died."""
+def build_reconcilers(settings: Settings) -> tuple[Reconciler, ...]:
+    """Return the reconcilers, which find work whose wake-up was lost or whose worker died."""
     return (
         Reconciler(reconcile_calls, 2),
         Reconciler(reconcile_texts, 2),
@@ -66,13 +66,14 @@ def reconcilers(settings: Settings) -> tuple[Reconciler, ...]:
     )
 
 
-async def work(runtime: Runtime, stop: asyncio.Event) -> None:
-    """Run jobs, deliver events and take automations' runs on until told to stop."""
+async def run_worker(runtime: Runtime, stop: asyncio.Event) -> None:
+    """Run jobs, deliver events, and advance automation runs until `stop` is set."""
     worker = runtime.queue.worker(jobs=JOBS, clock=CLOCK, context=runtime)
     running = asyncio.create_task(worker.start())
     loops = [asyncio.create_task(pump.run(stop)) for pump in (DeliveryWorker(runtime), RunWorker(runtime))]
     loops += [
-        asyncio.create_task(run_reconciler(reconciler, runtime, stop)) for reconciler in reconcilers(runtime.settings)
+        asyncio.create_task(run_reconciler(reconciler, runtime, stop))
+        for reconciler in build_reconcilers(runtime.settings)
     ]
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait((running, *loops, stopping), return_when=asyncio.FIRST_COMPLETED)

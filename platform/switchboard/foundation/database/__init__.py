@@ -1,4 +1,4 @@
-"""PostgreSQL: transactions bound to one organization, and the columns that tables share. Knows no table."""
+"""PostgreSQL access: typed transactions under two roles, and the columns that tables share. Knows no table."""
 
 from switchboard.foundation.database.columns import TenantTable, json_column, new_id, now
 from switchboard.foundation.database.session import Database, SystemSession, TenantSession, after_commit

@@ -1,4 +1,4 @@
-"""Columns and values that every table shares."""
+"""Columns and default values that every table shares."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -22,18 +22,20 @@ SQLModel.metadata = MetaData(
 
 
 def new_id() -> UUID:
-    """A UUIDv7: sorts by the time it was made, which keeps indexes and lists in order."""
+    """Return a UUIDv7, which sorts by creation time and so keeps indexes and lists in order."""
     return uuid7()
 
 
 def now() -> datetime:
-    """The time, in UTC, to the millisecond that the API shows."""
+    """Return the current time in UTC, truncated to the milliseconds that the API shows."""
     moment = datetime.now(UTC)
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
 def json_column(empty: Callable[[], object] | None = dict) -> Any:
-    """A JSONB column that starts as `empty()`, or as SQL's NULL. Assign a new value to change it: changes inside are not seen."""
+    """Define a JSONB column that defaults to `empty()`, or to SQL NULL. Assign a new value to change it: in-place
+    changes are not detected.
+    """
     kind = JSONB(none_as_null=True)
     return (
         Field(default=None, sa_type=kind, nullable=True)
@@ -43,7 +45,7 @@ def json_column(empty: Callable[[], object] | None = dict) -> Any:
 
 
 class TenantTable(SQLModel):
-    """What each table of an organization's own rows starts with. Row-level security is forced on it by its migration."""
+    """Base of the tables that hold an organization's rows. Its migration forces row-level security on each."""
 
     id: UUID = Field(default_factory=new_id, primary_key=True)
     organization_id: UUID = Field(foreign_key="organization.id", ondelete="CASCADE")

@@ -1,8 +1,9 @@
 """Transactions, each bound to one organization by row-level security.
 
-The login of `DATABASE_URL` owns the tables and runs migrations. Every transaction of the application first takes on one of two roles that
-own nothing: `switchboard_tenant`, which sees one organization's rows, or `switchboard_system`, which crosses organizations and may do only
-what the migrations granted it. A query that forgets its filter returns nothing of anyone else's.
+The login of `DATABASE_URL` owns the tables and runs migrations. Each transaction of the application starts by taking
+one of two roles that own nothing: `switchboard_tenant` sees one organization's rows, and `switchboard_system` crosses
+organizations with the few privileges that the migrations granted. A query without a filter returns nothing of another
+organization (docs/decisions/0002-row-level-security-and-roles.md).
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -31,7 +32,7 @@ RowT = TypeVar("RowT", bound=TenantOwned)
 
 
 class RoleSession(Session):
-    """The synchronous session beneath: each of its transactions begins by taking on its role and organization."""
+    """The underlying synchronous session: each of its transactions starts by setting its role and organization."""
 
 
 @event.listens_for(RoleSession, "after_begin")
@@ -47,7 +48,7 @@ class SystemSession(AsyncSession):
 
     @asynccontextmanager
     async def narrow(self, organization_id: UUID) -> AsyncIterator["TenantSession"]:
-        """Continue this transaction as one organization's, under the tenant role; the rights do not widen again.
+        """Continue this transaction as one organization's, under the tenant role. The system role is not restored.
 
         For an effect that spans both and must be atomic, such as creating an organization with its first rows.
         """

@@ -1,1 +1,1 @@
-"""What happened, written down in the transaction of the fact itself."""
+"""Events: published in the transaction of the fact, through an outbox."""

@@ -1,4 +1,6 @@
-"""Every event by name: its data and, as the class's docstring, when it fires. Documentation, OpenAPI and triggers are made from it."""
+"""The event catalog: the data of each event, and when it fires (the class's docstring). Documentation, OpenAPI, and
+triggers are generated from it.
+"""
 
 from functools import cache
 from typing import ClassVar, Literal
@@ -16,12 +18,12 @@ class EventData(BaseModel):
     event: ClassVar[str]
 
     def concerned_agent(self) -> UUID | None:
-        """The agent whose own webhook is told of it."""
+        """Return the agent whose own webhook receives the event."""
         return None
 
 
 class CallEvent(EventData):
-    """What the six call events carry. `metadata` is the call's own, an addition to the specification."""
+    """Data of the six call events. `metadata` is the call's own, an addition to the specification."""
 
     call_id: UUID
     agent_id: UUID | None
@@ -78,7 +80,7 @@ class CallTranscriptReady(CallEvent):
 
 
 class TextEvent(EventData):
-    """What both text events carry. `contact_name` is null where the other side is no contact."""
+    """Data of both text message events. `contact_name` is null if the other party is not a contact."""
 
     message_id: UUID
     conversation_id: UUID
@@ -98,13 +100,13 @@ class SmsReceived(TextEvent):
 
 
 class SmsSent(TextEvent):
-    """An outbound SMS was sent: the carrier has taken it."""
+    """An outbound SMS was sent: the carrier has accepted it."""
 
     event = "sms.sent"
 
 
 class SimulationCriterion(BaseModel):
-    """One thing that a simulation looked for."""
+    """Result of one assertion of a simulation."""
 
     name: str
     passed: bool
@@ -139,7 +141,7 @@ CATALOG: dict[str, type[EventData]] = {kind.event: kind for kind in KINDS}
 
 
 @cache
-def delivery_model(kind: type[EventData]) -> type[BaseModel]:
-    """The body of a delivery of an event: `event`, `data`, `timestamp`."""
+def build_delivery_model(kind: type[EventData]) -> type[BaseModel]:
+    """Build the model of a delivery's body: `event`, `data`, `timestamp`."""
     name = "".join(part.title() for part in kind.event.split(".")) + "Delivery"
     return create_model(name, event=(Literal[kind.event], ...), data=(kind, ...), timestamp=(Moment, ...))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""An event's name in a request's field."""
+"""Field type of an event name in requests."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from switchboard.foundation.events.catalog import CATALOG
 
 def _known(name: str) -> str:
     if name not in CATALOG:
-        raise ValueError(f"{name} is not an event; there are {', '.join(CATALOG)}")
+        raise ValueError(f"{name} is not an event; the events are {', '.join(CATALOG)}")
     return name
 
 

@@ -1,4 +1,4 @@
-"""The outbox, who is to be told of what is in it, and each telling."""
+"""Tables of the outbox: events, targets, deliveries, and attempts."""
 
 from datetime import datetime
 from typing import Any
@@ -13,10 +13,10 @@ from switchboard.foundation.web.row_counts import RowCounter
 
 
 class Event(TenantTable, table=True):
-    """A fact that was published. `watch_due_at` is when the plugins that watch events are told next; None once they have been.
+    """A published event. `watch_due_at` is when plugins are next notified; None once they have been.
 
-    `triggered` are the triggers that were set for it when it was published; `trigger_due_at` is None once they have been pulled. `depth` is how
-    many automations' doings led to it, one after the other: 0 for what people and clients did.
+    `triggered` are the triggers set for the event when it was published; `trigger_due_at` is None once they have been
+    evaluated. `depth`: length of the automation chain that caused the event, 0 for users and API clients.
     """
 
     __tablename__ = "event"
@@ -36,7 +36,7 @@ class Event(TenantTable, table=True):
 
 
 class EventTrigger(TenantTable, table=True):
-    """Something that starts when an event of this name is published; the id is its owner's (an automation's)."""
+    """A trigger for events of this name; its id is the owner's (an automation's)."""
 
     __tablename__ = "event_trigger"
     __table_args__ = (Index(None, "organization_id", "event"),)
@@ -45,11 +45,11 @@ class EventTrigger(TenantTable, table=True):
 
 
 class EventTarget(TenantTable, table=True):
-    """An address that is told of an organization's events.
+    """An address that receives an organization's events.
 
-    Three kinds: an `endpoint` of its own, an `agent`'s webhook (told of what concerns that agent; the id is the agent's) and the
-    `integration`'s (the id is the organization's). No `events` means every one. Secrets are the key ring's ciphertext (`secret_label`).
-    `consecutive_failures` counts deliveries that ended failed since the last success.
+    Three kinds: a webhook `endpoint`, an `agent`'s webhook (for events that concern the agent; the id is the agent's),
+    and the `integration`'s (the id is the organization's). No `events` means all. Secrets are encrypted by the keyring
+    (`secret_label`). `consecutive_failures` counts deliveries that ended `failed` since the last success.
     """
 
     __tablename__ = "event_target"
@@ -72,10 +72,12 @@ class EventTarget(TenantTable, table=True):
 
 
 class Delivery(TenantTable, table=True):
-    """One event on its way to one target, and the entry of the queue at once; the id is the `X-Webhook-Delivery-Id`.
+    """A delivery of one event to one target, and at the same time its queue entry; the id is the
+    `X-Webhook-Delivery-Id`.
 
-    `body` is what is sent, to the byte. `next_attempt_at` is what the schedule says; `due_at` is when the next worker may take the row, which
-    is the end of the lease while one has it. `lease_token` fences: only who holds it may write a result. The target may be gone.
+    `body` holds the exact bytes to send. `next_attempt_at` follows the retry schedule; `due_at` is when the next worker
+    may claim the row: the end of the lease while one holds it. `lease_token` is a fencing token: only its holder may
+    record a result. The target may have been deleted.
     """
 
     __tablename__ = "delivery"
@@ -104,7 +106,7 @@ class Delivery(TenantTable, table=True):
 
 
 class DeliveryAttempt(SQLModel, table=True):
-    """One request of a delivery. `error` is a sentence fit for the organization's eyes, None for a success."""
+    """One request of a delivery. `error` is a sentence for the organization, None for a success."""
 
     __tablename__ = "delivery_attempt"
     __table_args__ = (

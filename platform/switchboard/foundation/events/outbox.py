@@ -1,4 +1,6 @@
-"""Publishing: the fact, its event and its deliveries are one transaction. Nothing is told before commit, nothing committed is forgotten."""
+"""Publish events: a fact, its event, and its deliveries are one transaction. Nothing is sent before the commit, and
+nothing committed is lost.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
@@ -8,19 +10,22 @@ from uuid import UUID
 from sqlmodel import col, or_
 
 from switchboard.foundation.database import TenantSession, new_id, now
-from switchboard.foundation.events.catalog import EventData, delivery_model
+from switchboard.foundation.events.catalog import EventData, build_delivery_model
 from switchboard.foundation.events.models import Delivery, Event, EventTarget
-from switchboard.foundation.events.triggers import triggered_by
+from switchboard.foundation.events.triggers import list_triggers
 from switchboard.foundation.jobs import wake
 
-Listener: TypeAlias = Callable[[TenantSession, EventData], Awaitable[None]]
-"""A part of the platform above whatever publishes, told in the same transaction. The application gives them to its database's sessions."""
+TransactionalHandler: TypeAlias = Callable[[TenantSession, EventData], Awaitable[None]]
+"""A handler above the publisher's layer that runs in the same transaction. The application passes the handlers to
+its database's sessions.
+"""
 
 
 async def publish(session: TenantSession, data: EventData, *, depth: int = 0) -> None:
-    """Write an event down beside its fact, a delivery for each target that wants it, and tell the listeners.
+    """Record an event with its fact, create a delivery for each subscribed target, and call the transactional
+    handlers.
 
-    The session must be the organization's own. `depth` is how many automations' doings led to the fact.
+    `depth`: length of the automation chain that caused the fact.
     """
     moment = now()
     organization_id = session.organization_id
@@ -32,7 +37,7 @@ async def publish(session: TenantSession, data: EventData, *, depth: int = 0) ->
         occurred_at=moment,
         depth=depth,
     )
-    event.triggered = await triggered_by(session, data.event)
+    event.triggered = await list_triggers(session, data.event)
     session.add(event)
     wake(session, "notify_event_watchers")
     if event.triggered:
@@ -40,23 +45,29 @@ async def publish(session: TenantSession, data: EventData, *, depth: int = 0) ->
         wake(session, "evaluate_triggers", organization_id=str(organization_id), event_id=str(event.id))
     targets = await _subscribed(session, data)
     if targets:
-        body = frozen_body(data, moment)
+        body = serialize_body(data, moment)
         for target in targets:
             enqueue(session, target, data.event, body)
-    listeners: Sequence[Listener] = session.info.get("listeners", ())
+    listeners: Sequence[TransactionalHandler] = session.info.get("listeners", ())
     for listener in listeners:
         await listener(session, data)
 
 
-def frozen_body(data: EventData, moment: datetime) -> str:
-    """The body of every delivery of an event (specification, "Delivery body"): made once, sent as it is each time."""
-    return delivery_model(type(data)).model_construct(event=data.event, data=data, timestamp=moment).model_dump_json()
+def serialize_body(data: EventData, moment: datetime) -> str:
+    """Serialize the body of every delivery of an event, once; each attempt sends the same bytes
+    (docs/decisions/0010-webhook-deliveries.md).
+    """
+    return (
+        build_delivery_model(type(data))
+        .model_construct(event=data.event, data=data, timestamp=moment)
+        .model_dump_json()
+    )
 
 
 def enqueue(
     session: TenantSession, target: EventTarget, event_type: str, body: str, *, replayed_from_id: UUID | None = None
 ) -> Delivery:
-    """Have something delivered to a target once the session has been committed."""
+    """Create a delivery to one target, sent once the transaction commits."""
     delivery = Delivery(
         id=new_id(),
         organization_id=target.organization_id,

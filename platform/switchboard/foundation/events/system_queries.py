@@ -1,4 +1,4 @@
-"""The outbox across organizations: which events have plugins not been told of? Run under the system role."""
+"""Queries about the outbox that cross organizations."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -11,12 +11,14 @@ from switchboard.plugin_sdk import PublishedEvent
 
 BATCH = 10
 TRIGGER_BATCH = 100
-# Longer than a batch can take: a plugin is given ten seconds an event.
+# Longer than a batch can take: a plugin has ten seconds per event.
 LEASE = timedelta(seconds=110)
 
 
-async def claim_unwatched(session: SystemSession) -> list[PublishedEvent]:
-    """Take events that plugins have not been told of, oldest first, of every organization; due again when the lease ends."""
+async def claim_unnotified_events(session: SystemSession) -> list[PublishedEvent]:
+    """Claim events of all organizations that plugins have not been notified of, oldest first; they are due again
+    when the lease ends.
+    """
     rows = await session.exec(
         select(Event)
         .where(col(Event.watch_due_at) <= now())
@@ -31,19 +33,19 @@ async def claim_unwatched(session: SystemSession) -> list[PublishedEvent]:
     return events
 
 
-async def watched(session: SystemSession, event_id: UUID) -> None:
-    """Plugins have been told of an event."""
+async def mark_notified(session: SystemSession, event_id: UUID) -> None:
+    """Record that plugins have been notified of an event."""
     await session.exec(update(Event).where(col(Event.id) == event_id).values(watch_due_at=None))
 
 
-async def untriggered(session: SystemSession) -> list[tuple[UUID, UUID]]:
-    """Organization and id of each event whose triggers nobody has pulled yet, oldest first."""
+async def list_untriggered_events(session: SystemSession) -> list[tuple[UUID, UUID]]:
+    """List the organization and id of events whose triggers have not been evaluated, oldest first."""
     rows = select(Event.organization_id, Event.id).where(col(Event.trigger_due_at) < now())
     return list((await session.exec(rows.order_by(col(Event.trigger_due_at)).limit(TRIGGER_BATCH))).all())
 
 
-async def forget_events(session: SystemSession, *, age: timedelta, most: int) -> int:
-    """Delete up to `most` events that are this old and that nothing is owed to any more; how many there were."""
+async def delete_finished_events(session: SystemSession, *, age: timedelta, most: int) -> int:
+    """Delete up to `most` events of this age whose notifications and triggers are done; return how many."""
     settled = col(Event.watch_due_at).is_(None), col(Event.trigger_due_at).is_(None)
     old = select(Event.id).where(col(Event.created_at) < now() - age, *settled).order_by(col(Event.id)).limit(most)
     return (await session.exec(delete(Event).where(col(Event.id).in_(old)))).rowcount

@@ -1,4 +1,4 @@
-"""The targets that belong to something else: an agent's webhook, the integration's."""
+"""Event targets that belong to another resource: an agent's webhook, and the integration's."""
 
 from typing import Literal
 from uuid import UUID
@@ -13,8 +13,10 @@ from switchboard.foundation.keyring import KeyRing
 OWNERLESS = "the receiver was deleted"
 
 
-async def owned_target(session: TenantSession, kind: Literal["agent", "integration"], target_id: UUID) -> EventTarget:
-    """The target of its owner, locked; made without an address where there is none yet."""
+async def get_or_create_target(
+    session: TenantSession, kind: Literal["agent", "integration"], target_id: UUID
+) -> EventTarget:
+    """Return the target of its owner, locked; created without an address if needed."""
     organization_id = session.organization_id
     moment = now()
     fresh: dict[str, object] = {
@@ -34,20 +36,20 @@ async def owned_target(session: TenantSession, kind: Literal["agent", "integrati
     return (await session.exec(rows.with_for_update())).one()
 
 
-async def kept_secret(
+async def decrypt_secret(
     session: TenantSession, kind: Literal["agent", "integration"], target_id: UUID, keyring: KeyRing
 ) -> str | None:
-    """The secret that signs what its owner is sent, None where there is none."""
+    """Decrypt the secret that signs requests to a target; None without one."""
     organization_id = session.organization_id
     rows = select(EventTarget.secret).where(
         col(EventTarget.organization_id) == organization_id, col(EventTarget.id) == target_id
     )
     secret = (await session.exec(rows)).one_or_none()
-    return keyring.decrypt(secret, secret_label(kind, target_id, organization_id)) if secret else None
+    return keyring.decrypt(secret, get_secret_label(kind, target_id, organization_id)) if secret else None
 
 
 async def remove_target(session: TenantSession, target_id: UUID) -> None:
-    """Forget a target; what was on its way to it has failed. Its deliveries stay to be looked up."""
+    """Delete a target; its pending deliveries fail. Its deliveries remain visible."""
     organization_id = session.organization_id
     rows = select(EventTarget).where(
         col(EventTarget.organization_id) == organization_id, col(EventTarget.id) == target_id
@@ -68,6 +70,6 @@ async def remove_target(session: TenantSession, target_id: UUID) -> None:
     )
 
 
-def secret_label(kind: str, target_id: UUID, organization_id: UUID) -> str:
-    """What a target's encrypted secrets are bound to."""
+def get_secret_label(kind: str, target_id: UUID, organization_id: UUID) -> str:
+    """Return the encryption label of a target's secrets."""
     return f"{kind}|webhook_secret|{target_id}|{organization_id}"

@@ -1,4 +1,4 @@
-"""What starts when an event is published, and how deep in such doings a transaction is. Whoever has a trigger writes its own row."""
+"""Event triggers, and the automation depth of a transaction. Each owner of a trigger writes its own row."""
 
 from uuid import UUID
 
@@ -9,7 +9,7 @@ from switchboard.foundation.events.models import EventTrigger
 
 
 async def set_trigger(session: TenantSession, trigger_id: UUID, event: str | None) -> None:
-    """Have events of this name pull the trigger from now on, and no others; None for none any more."""
+    """Set the event that a trigger reacts to; None removes the trigger."""
     organization_id = session.organization_id
     await session.exec(
         delete(EventTrigger).where(
@@ -20,18 +20,18 @@ async def set_trigger(session: TenantSession, trigger_id: UUID, event: str | Non
         session.add(EventTrigger(id=trigger_id, organization_id=organization_id, event=event))
 
 
-async def triggered_by(session: TenantSession, event: str) -> list[UUID]:
-    """The triggers that an event of this name pulls."""
+async def list_triggers(session: TenantSession, event: str) -> list[UUID]:
+    """Return the triggers for events of this name."""
     rows = select(EventTrigger.id).where(session.owns(EventTrigger), col(EventTrigger.event) == event)
     return list((await session.exec(rows)).all())
 
 
-def act_at_depth(session: TenantSession, depth: int) -> None:
-    """Say that what this transaction writes is the doing of so many automations, one after the other."""
+def set_cause_depth(session: TenantSession, depth: int) -> None:
+    """Set the automation depth of the current transaction."""
     session.info["cause_depth"] = depth
 
 
-def cause_depth(session: TenantSession) -> int:
-    """How deep what the transaction writes is; rows whose events come later keep it, and publish with it."""
+def get_cause_depth(session: TenantSession) -> int:
+    """Return the automation depth of the transaction; rows that publish events later store it."""
     depth: int = session.info.get("cause_depth", 0)
     return depth

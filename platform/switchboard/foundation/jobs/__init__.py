@@ -1,4 +1,4 @@
-"""Wake-ups and the clock over SAQ, sweeps beside it. Redis holds only what may be lost."""
+"""Background jobs: wake-ups and cron jobs over SAQ, and reconcilers. Redis holds only what may be lost."""
 
 from switchboard.foundation.jobs.reconcilers import Reconciler, run_reconciler
 from switchboard.foundation.jobs.wakeups import CronJob, Job, Queue, wake

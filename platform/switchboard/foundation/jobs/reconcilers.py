@@ -1,7 +1,8 @@
-"""What each worker looks after every few seconds, by itself.
+"""Reconcilers: jobs that each worker runs every few seconds by itself.
 
-Not by the queue's clock: a worker killed within such a job would keep the others from it until the queue takes it for lost, minutes later, and
-without Redis nobody would look at all. Several workers may sweep at once, so a sweep claims or locks what it looks after.
+They do not use the queue's cron: a worker killed within such a job would block the others until the queue declares it
+lost, minutes later, and without Redis nothing would run at all. Several workers may reconcile at once, so each
+reconciler claims or locks its rows.
 """
 
 import asyncio
@@ -16,17 +17,17 @@ logger = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Reconciler:
-    """A job and how many seconds to wait between two runs of it."""
+    """A job and the seconds to wait between two runs."""
 
     job: Job
     seconds: float
 
 
 async def run_reconciler(sweep: Reconciler, context: object, stop: asyncio.Event) -> None:
-    """Run a sweep again and again until told to stop, which it need not come to its end for. One that fails is logged, and run again."""
+    """Repeat until `stop` is set; a run in progress is cancelled. A failed run is logged, and the next one follows."""
     stopping = asyncio.create_task(stop.wait())
     while not stopping.done():
-        # A task of its own, because whatever goes wrong in it must end neither the worker nor the next run.
+        # A task of its own: an error in it must end neither the worker nor the next run.
         running = asyncio.create_task(_run(sweep, context))
         await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
         running.cancel()

@@ -1,4 +1,6 @@
-"""Wake-ups over SAQ on Redis. They make due work start at once; what is due is a row, so a lost wake-up costs seconds, never work."""
+"""Wake-ups over SAQ on Redis. They start due work at once. Due work is a row, so a lost wake-up costs seconds, never
+work.
+"""
 
 import asyncio
 import math
@@ -23,7 +25,9 @@ from switchboard.foundation.database import after_commit
 logger = structlog.get_logger()
 
 Job: TypeAlias = Callable[..., Awaitable[None]]
-"""A job: `async def dial_call(context, *, call_id: str)`. Its name is what `wake` says; it may run twice, so it must be idempotent."""
+"""A job: `async def dial_call(context, *, call_id: str)`. `wake` names it by its function name; it may run twice, so
+it must be idempotent.
+"""
 
 JOB_TIMEOUT = 120
 TIMERS = PartialTimersDict(schedule=1, worker_info=10, sweep=20, abort=1)
@@ -33,14 +37,14 @@ AWAY_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class CronJob:
-    """A job that the clock starts: `every` is a cron line, its sixth field seconds. One process runs it per period, however many there are."""
+    """A scheduled job: `every` is a cron expression with seconds as its sixth field. One process runs each period."""
 
     job: Job
     every: str
 
 
 class _RedisQueue(RedisQueue):
-    """SAQ's, whose workers do not spin while Redis is away."""
+    """SAQ's queue, except that its workers do not spin while Redis is away."""
 
     async def dequeue(self, timeout: float = 0.0, poll_interval: float = 0.0) -> QueuedJob | None:  # noqa: ASYNC109 - SAQ's signature
         try:
@@ -52,7 +56,7 @@ class _RedisQueue(RedisQueue):
 
 
 class _Worker(Worker[Context]):
-    """SAQ's, whose upkeep does not sleep on while it is being stopped."""
+    """SAQ's worker, except that its maintenance does not keep sleeping while it is stopped."""
 
     async def upkeep(self) -> list[asyncio.Task[None]]:
         self._upkeep = await super().upkeep()
@@ -66,7 +70,7 @@ class _Worker(Worker[Context]):
 
 
 class Queue:
-    """The one queue of wake-ups."""
+    """The queue of wake-ups."""
 
     def __init__(self, redis: Redis) -> None:
         self._queue = _RedisQueue(redis, name="switchboard")
@@ -74,26 +78,26 @@ class Queue:
     async def enqueue(
         self, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **arguments: str
     ) -> None:
-        """Have a worker run a job now, or up to two seconds after a delay. It is cancelled when its time is over.
+        """Have a worker run a job now, or up to two seconds after a delay. The job is cancelled at its time limit.
 
-        A queue that cannot be reached is logged and forgotten: the clock's sweep finds the work.
+        If the queue cannot be reached, the wake-up is logged and dropped: a reconciler finds the work.
         """
         try:
             due = math.ceil(time.time() + delay_seconds) if delay_seconds else 0
             await self._queue.enqueue(job, timeout=timeout_seconds, retries=JOB_RETRIES, scheduled=due, **arguments)
         except (RedisError, OSError) as error:
-            logger.warning("wake-up lost, the sweep will find the work", job=job, error=type(error).__name__)
+            logger.warning("wake-up lost, a reconciler will find the work", job=job, error=type(error).__name__)
 
     def worker(
         self, *, jobs: Sequence[Job], clock: Sequence[CronJob], context: object, concurrency: int = 20
     ) -> Worker[Context]:
-        """A worker that gives `context` to each job as its first argument. The caller starts it and stops it."""
+        """Create a worker that passes `context` to each job as its first argument. The caller starts and stops it."""
         functions = [(job.__name__, _with_context(job, context)) for job in jobs]
         crons = []
         for entry in clock:
             function = _with_context(entry.job, context)
             crons.append(SaqCronJob(function, entry.every, timeout=JOB_TIMEOUT, retries=JOB_RETRIES, ttl=1))
-        # One that waits for ever for its next job would only stop by being cancelled, after its whole grace.
+        # Bound the dequeue wait; otherwise shutdown blocks for the full grace period.
         return _Worker(
             self._queue,
             functions,
@@ -108,7 +112,7 @@ class Queue:
 def wake(
     session: AsyncSession, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **arguments: str
 ) -> None:
-    """Have a job run once the session's transaction has been committed, or that much later; it is cancelled when its time is over."""
+    """Run a job once the session's transaction commits, or after a delay; it is cancelled at its time limit."""
     queue = session.info["queue"]
     after_commit(
         session, partial(queue.enqueue, job, delay_seconds=delay_seconds, timeout_seconds=timeout_seconds, **arguments)

@@ -1,6 +1,6 @@
-"""Structured logs: JSON lines, readable ones on a terminal.
+"""Structured logs: JSON lines, or readable lines on a terminal.
 
-They carry ids of requests, organizations and calls; never bodies, tokens or whole numbers.
+They contain ids of requests, organizations, and calls; never bodies, tokens, or whole phone numbers.
 """
 
 import logging
@@ -8,7 +8,7 @@ import sys
 
 import structlog
 
-# Libraries that tell at INFO what our own lines tell better; Authlib tells at DEBUG the tokens that it issues.
+# These libraries log at INFO what our own lines say better; Authlib logs issued tokens at DEBUG.
 QUIET = (
     "authlib",
     "alembic",
@@ -22,8 +22,8 @@ QUIET = (
 )
 
 
-def configure(level: str, *, json: bool | None = None) -> None:
-    """Set the process's logging up; `json` None decides by whether standard error is a terminal."""
+def configure_logging(level: str, *, json: bool | None = None) -> None:
+    """Configure the process's logging; `json` None means JSON unless standard error is a terminal."""
     as_json = not sys.stderr.isatty() if json is None else json
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -53,6 +53,6 @@ def configure(level: str, *, json: bool | None = None) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def masked_number(number: str) -> str:
-    """A phone number as it may be logged: `+1555***4567`."""
+def mask_number(number: str) -> str:
+    """Mask a phone number for logs: `+1555***4567`."""
     return f"{number[:5]}***{number[-4:]}" if len(number) > 9 else "***"

@@ -1,4 +1,4 @@
-"""Metrics, as Prometheus reads them at `/metrics`. Labels are few-valued: never an id, a number or an organization."""
+"""Prometheus metrics at `/metrics`. Labels have few values: never an id, a phone number, or an organization."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, start_http_server
 
@@ -6,17 +6,17 @@ registry = CollectorRegistry()
 
 http_requests = Counter("switchboard_http_requests", "Requests answered", ["operation", "status"], registry=registry)
 http_seconds = Histogram(
-    "switchboard_http_request_seconds", "Time to answer a request", ["operation"], registry=registry
+    "switchboard_http_request_seconds", "Time to respond to a request", ["operation"], registry=registry
 )
 live_calls = Gauge("switchboard_live_calls", "Calls that this process holds", registry=registry)
 calls = Counter("switchboard_calls", "Calls that ended", ["direction", "status"], registry=registry)
 texts = Counter(
     "switchboard_texts",
-    "Texts received, and texts that reached their last state",
+    "Text messages received, and text messages that reached their final state",
     ["direction", "status"],
     registry=registry,
 )
-automation_runs = Counter("switchboard_automation_runs", "Automation runs that are over", ["status"], registry=registry)
+automation_runs = Counter("switchboard_automation_runs", "Automation runs that ended", ["status"], registry=registry)
 turn_latency = Histogram(
     "switchboard_turn_latency_seconds",
     "From the caller's last voiced audio to the first frame of the answer",
@@ -28,13 +28,13 @@ provider_failures = Counter(
 )
 provider_overtakings = Counter(
     "switchboard_provider_overtakings",
-    "Answers that came too late: another provider was faster",
+    "Answers dropped because another provider was faster",
     ["capability", "provider"],
     registry=registry,
 )
 delivery_queue_age = Gauge(
     "switchboard_delivery_queue_age_seconds",
-    "How long the oldest due delivery has waited, by the database",
+    "Waiting time of the oldest due delivery, by the database's clock",
     registry=registry,
 )
 delivery_attempts = Counter(
@@ -47,18 +47,18 @@ delivery_latency = Histogram(
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0),
 )
 deliveries_under_way = Gauge(
-    "switchboard_deliveries_under_way", "Requests to receivers that this process has under way", registry=registry
+    "switchboard_deliveries_under_way", "Requests to receivers in progress in this process", registry=registry
 )
 endpoints_disabled = Counter(
     "switchboard_endpoints_disabled", "Webhook endpoints disabled after failures", registry=registry
 )
 
 
-def listen(host: str, port: int) -> None:
-    """Show them to Prometheus from a process that serves no HTTP otherwise. Raises `OSError` where the address is taken."""
+def serve_metrics(host: str, port: int) -> None:
+    """Serve the metrics from a process without an HTTP server. Raises `OSError` if the address is taken."""
     start_http_server(port, addr=host, registry=registry)
 
 
-def render() -> bytes:
-    """All of them, in Prometheus' text format."""
+def render_metrics() -> bytes:
+    """Render all metrics in Prometheus' text format."""
     return generate_latest(registry)

@@ -1,4 +1,4 @@
-"""The one HTTP client for addresses that tenants chose: webhooks, forward webhooks, automation requests."""
+"""The HTTP client for tenant-supplied addresses: webhooks, forward webhooks, automation requests."""
 
 from switchboard.foundation.outbound.addresses import ForbiddenAddress
 from switchboard.foundation.outbound.client import OutboundAnswer, OutboundClient, OutboundError

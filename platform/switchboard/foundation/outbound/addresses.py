@@ -1,4 +1,6 @@
-"""Which addresses requests may go to. Our own table, because Python's `is_global` differs between versions and lets metadata services pass."""
+"""Allowed destination addresses. The table is our own, because Python's `is_global` differs between versions and
+allows metadata services.
+"""
 
 import ipaddress
 import re
@@ -30,21 +32,23 @@ DENIED_NAMES = ("localhost", "local", "internal", "localdomain", "home.arpa", "t
 
 
 class ForbiddenAddress(Exception):
-    """The address is private, reserved or not an address at all. The sentence is always the same: details would help look inside the network."""
+    """The address is private, reserved, or invalid. The message is constant: details would help to explore the
+    network.
+    """
 
     def __init__(self) -> None:
         super().__init__("must be a public http or https address")
 
 
 def is_exempt(address: Address, exempt: Sequence[Network]) -> bool:
-    """Whether the operator vouches for an address."""
+    """Return whether the operator has exempted an address."""
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
     return any(address in network for network in exempt if network.version == address.version)
 
 
 def is_allowed(address: Address, exempt: Sequence[Network]) -> bool:
-    """Whether a request may go to an address."""
+    """Return whether a request may go to an address."""
     if isinstance(address, IPv6Address):
         if address.scope_id is not None:
             return False
@@ -58,7 +62,7 @@ def is_allowed(address: Address, exempt: Sequence[Network]) -> bool:
 
 
 def check_url(text: str, exempt: Sequence[Network]) -> URL:
-    """The first gate, at creation: parse with the parser that will send, and refuse what cannot be public. Raises `ForbiddenAddress`."""
+    """Check an address when it is saved, with the parser that will send the request. Raises `ForbiddenAddress`."""
     if len(text) > MAX_URL_LENGTH or re.search(r"[\x00-\x20\x7f\\]", text):
         raise ForbiddenAddress
     try:
@@ -70,7 +74,7 @@ def check_url(text: str, exempt: Sequence[Network]) -> URL:
         raise ForbiddenAddress
     if "@" in url.authority or "%" in url.authority:
         raise ForbiddenAddress
-    # Digits of other scripts are an address to some resolvers.
+    # Some resolvers accept digits of other scripts as an address.
     if any(letter.isnumeric() and not letter.isascii() for letter in shown or ""):
         raise ForbiddenAddress
     _check_host(host, exempt)

@@ -1,4 +1,6 @@
-"""Sending: every address is decided again on the socket that is about to connect; one deadline for all; no redirects, cookies or proxies."""
+"""Send requests: each address is checked again on the connecting socket, with one deadline for everything, and
+without redirects, cookies, or proxies.
+"""
 
 import asyncio
 import ipaddress
@@ -24,18 +26,19 @@ NAMES_KEPT_SECONDS = 10
 DRAIN_SECONDS = 0.25
 ErrorKind = Literal["timeout", "connection", "tls", "forbidden_address", "invalid_response"]
 MESSAGES: Mapping[ErrorKind, str] = {
-    "timeout": "no answer in time",
+    "timeout": "no response in time",
     "connection": "the connection failed",
     "tls": "the certificate is not valid",
     "forbidden_address": "destination address is not allowed",
-    "invalid_response": "the answer is not valid HTTP",
+    "invalid_response": "the response is not valid HTTP",
 }
 
 
 class OutboundError(Exception):
-    """A request got no answer. The message is one constant sentence a kind, fit for tenants' eyes.
+    """A request without a response. The message is one constant sentence per kind, fit for tenants.
 
-    `stale` when a connection that had been used before was closed without a byte of an answer: most likely the receiver never saw the request.
+    `stale`: a reused connection was closed without a byte of a response, so the receiver most likely never saw the
+    request.
     """
 
     def __init__(self, kind: ErrorKind, *, stale: bool = False) -> None:
@@ -45,11 +48,11 @@ class OutboundError(Exception):
 
 
 class _Refused(OSError):
-    """Raised where a socket would be made, so that aiohttp takes it for a failed connection."""
+    """Raised instead of creating a socket, so that aiohttp treats it as a failed connection."""
 
 
 class _Resolver(AbstractResolver):
-    """Refuses a name as soon as one of its addresses is forbidden, unless the operator vouches for another of them."""
+    """Refuses a name if any of its addresses is forbidden, unless the operator has exempted another one of them."""
 
     def __init__(self, resolver: AbstractResolver, exempt: Sequence[Network]) -> None:
         self._resolver = resolver
@@ -74,7 +77,7 @@ class _Resolver(AbstractResolver):
 
 @dataclass(frozen=True, slots=True)
 class OutboundAnswer:
-    """An answer: its status, and at most as much of its body as was asked for (never decompressed)."""
+    """A response: its status, and at most the requested part of its body (never decompressed)."""
 
     status: int
     body: bytes
@@ -83,7 +86,8 @@ class OutboundAnswer:
 class OutboundClient:
     """One aiohttp session for all requests of a process.
 
-    `own_url` is the platform's public address, to which no request may go. `resolver` is a test's; None asks the system's name servers.
+    `own_url` is the platform's public address, to which no request may go. Tests pass their own `resolver`; None asks
+    the system's name servers.
     """
 
     def __init__(
@@ -100,7 +104,7 @@ class OutboundClient:
         self._check = lru_cache(CHECKED_URLS)(self._parse)
 
     def check_url(self, url: str) -> str:
-        """The URL as it will be sent, to be kept. Raises `ForbiddenAddress`."""
+        """Return the URL in the form that will be sent. Raises `ForbiddenAddress`."""
         return str(self._check(url))
 
     def _parse(self, url: str) -> URL:
@@ -112,9 +116,10 @@ class OutboundClient:
     async def post(
         self, url: str, body: bytes, *, headers: Mapping[str, str], seconds: float, read_limit: int = READ_LIMIT
     ) -> OutboundAnswer:
-        """POST. `seconds` are for everything from the name look-up to the body's end. Raises `OutboundError`.
+        """Send a POST. `seconds` covers everything from the name look-up to the end of the body. Raises
+        `OutboundError`.
 
-        With a `read_limit` of 0 the status is all that counts: whatever goes wrong with the body afterwards does not matter.
+        With a `read_limit` of 0 only the status counts: errors in the body are ignored.
         """
         return await self.request("POST", url, body, headers=headers, seconds=seconds, read_limit=read_limit)
 
@@ -128,7 +133,7 @@ class OutboundClient:
         seconds: float,
         read_limit: int = READ_LIMIT,
     ) -> OutboundAnswer:
-        """Send any request, likewise."""
+        """Send a request with any method, like `post`."""
         try:
             checked = self._check(url)
         except ForbiddenAddress:
@@ -163,9 +168,9 @@ class OutboundClient:
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
-            # Not the default resolver: its few threads would all be held by names whose servers do not answer.
+            # Not the default resolver: names whose servers do not answer would block its few threads.
             names = self._resolver or aiohttp.AsyncResolver(timeout=LOOK_UP_SECONDS, tries=2)
-            # No limit: a slot must not be waited for on the receiver's time; callers bound their own concurrency.
+            # No limit: waiting for a slot must not use up the receiver's time; callers bound their own concurrency.
             connector = aiohttp.TCPConnector(
                 limit=0,
                 ttl_dns_cache=NAMES_KEPT_SECONDS,
@@ -181,7 +186,7 @@ class OutboundClient:
         return self._session
 
     def _socket(self, info: aiohttp.AddrInfoType) -> socket.socket:
-        """The second gate: the address that is really dialled."""
+        """Check the address that is really dialed."""
         family, kind, protocol, _, address = info
         if not is_allowed(ipaddress.ip_address(str(address[0])), self._exempt):
             raise _Refused("destination address is not allowed")
@@ -199,7 +204,7 @@ def _place(url: URL) -> tuple[str | None, int | None]:
 
 
 async def _drain(response: aiohttp.ClientResponse) -> bytes:
-    """Nobody wants the body; a short one that comes soon is read, so that the connection can be used again."""
+    """Read a short body that comes soon and discard it, so that the connection can be reused."""
     if not response.content.at_eof():
         with suppress(TimeoutError, aiohttp.ClientPayloadError):
             async with asyncio.timeout(DRAIN_SECONDS):
@@ -208,7 +213,7 @@ async def _drain(response: aiohttp.ClientResponse) -> bytes:
 
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
-    """The start of a body. The status has decided already, so a body that breaks off is taken as far as it came."""
+    """Read the start of a body. The status has decided already, so a body that breaks off is used as far as it came."""
     body = b""
     try:
         while len(body) < limit and (chunk := await response.content.read(limit - len(body))):

@@ -1,12 +1,14 @@
-"""An address in a request's field."""
+"""Field type of an address in requests."""
 
 from switchboard.foundation.outbound.addresses import ForbiddenAddress
 from switchboard.foundation.outbound.client import OutboundClient
 from switchboard.foundation.web.errors import ValidationFailed
 
 
-def public_url(outbound: OutboundClient, url: str | None, *, field: str) -> str | None:
-    """The address as it is kept, None for none. Raises `ValidationFailed` for one that requests may not go to."""
+def validate_public_url(outbound: OutboundClient, url: str | None, *, field: str) -> str | None:
+    """Return the address to save, None for none. Raises `ValidationFailed` for an address that requests may not go
+    to.
+    """
     try:
         return None if url is None else outbound.check_url(url)
     except ForbiddenAddress as error:

@@ -13,10 +13,10 @@ from switchboard.engine.providers import service as providers
 from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
-from switchboard.foundation.events.targets import owned_target, remove_target, secret_label
+from switchboard.foundation.events.targets import get_or_create_target, get_secret_label, remove_target
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient
-from switchboard.foundation.outbound.fields import public_url
+from switchboard.foundation.outbound.fields import validate_public_url
 from switchboard.foundation.web.errors import NotFound, ValidationFailed
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.agents.models import Agent, AgentVersion
@@ -231,7 +231,7 @@ async def _change(session: TenantSession, agent: Agent, data: AgentFields, *, ou
             str(base.id) for base in await knowledge.resolve_knowledge_bases(session, data.knowledge_base_ids)
         ]
     if "webhook_url" in fields:
-        agent.webhook_url = public_url(outbound, data.webhook_url, field="webhook_url")
+        agent.webhook_url = validate_public_url(outbound, data.webhook_url, field="webhook_url")
 
 
 def _checked(tools: list[DeclaredTool], *, outbound: OutboundClient) -> list[dict[str, Any]]:
@@ -239,7 +239,7 @@ def _checked(tools: list[DeclaredTool], *, outbound: OutboundClient) -> list[dic
     duplicate tool name.
     """
     for place, tool in enumerate(tools):
-        tool.url = public_url(outbound, tool.url, field=f"tools.{place}.url") or ""
+        tool.url = validate_public_url(outbound, tool.url, field=f"tools.{place}.url") or ""
         if tool.name in (earlier.name for earlier in tools[:place]):
             raise ValidationFailed.field(f"tools.{place}.name", f"another tool is named {tool.name}")
     return [tool.model_dump() for tool in tools]
@@ -257,10 +257,10 @@ async def _change_target(session: TenantSession, agent: Agent, data: AgentFields
     """Copy the agent's webhook to its event target. Without a secret its deliveries are not signed."""
     if not data.model_fields_set & {"webhook_url", "webhook_secret"}:
         return
-    target = await owned_target(session, "agent", agent.id)
+    target = await get_or_create_target(session, "agent", agent.id)
     target.url, target.updated_at = agent.webhook_url, now()
     if "webhook_secret" in data.model_fields_set:
-        label = secret_label(target.kind, target.id, target.organization_id)
+        label = get_secret_label(target.kind, target.id, target.organization_id)
         target.secret = None if data.webhook_secret is None else keyring.encrypt(data.webhook_secret, label)
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from switchboard.foundation.events.targets import kept_secret
+from switchboard.foundation.events.targets import decrypt_secret
 from switchboard.foundation.outbound import OutboundError
 from switchboard.foundation.web.signatures import signature_headers
 from switchboard.plugin_sdk import AgentTool, JsonObject, ToolContext, ToolError, ToolParameters
@@ -85,7 +85,7 @@ async def build_declared_tools(runtime: Runtime, agent: Agent) -> list[HttpTool]
     if not agent.tools:
         return []
     async with runtime.database.tenant(agent.organization_id) as session:
-        secret = await kept_secret(session, "agent", agent.id, runtime.keyring)
+        secret = await decrypt_secret(session, "agent", agent.id, runtime.keyring)
     return [
         HttpTool(_Endpoint(runtime, DeclaredTool.model_validate(tool), (secret,) if secret else ()))
         for tool in agent.tools

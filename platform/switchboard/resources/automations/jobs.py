@@ -3,7 +3,7 @@
 from datetime import timedelta
 from uuid import UUID
 
-from switchboard.foundation.events.system_queries import untriggered
+from switchboard.foundation.events.system_queries import list_untriggered_events
 from switchboard.resources.automations import system_queries, triggers
 from switchboard.runtime import Runtime
 
@@ -24,7 +24,7 @@ async def wake_run_worker(runtime: Runtime) -> None:
 async def reconcile_triggers(runtime: Runtime) -> None:
     """Recover events whose wake-up was lost or whose worker died."""
     async with runtime.database.system() as session:
-        events = await untriggered(session)
+        events = await list_untriggered_events(session)
     for organization_id, event_id in events:
         await runtime.queue.enqueue("evaluate_triggers", organization_id=str(organization_id), event_id=str(event_id))
 

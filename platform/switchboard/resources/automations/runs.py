@@ -13,7 +13,7 @@ from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database import TenantSession, new_id, now
-from switchboard.foundation.events.triggers import act_at_depth
+from switchboard.foundation.events.triggers import set_cause_depth
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.web.errors import ApiError, ValidationFailed
 from switchboard.plugin_sdk import (
@@ -120,7 +120,7 @@ async def _act_within(
     async with runtime.database.tenant(step.run.organization_id) as session:
         run = await _held(session, step)
         if run is not None:
-            act_at_depth(session, run.depth)
+            set_cause_depth(session, run.depth)
             _complete(run, step, await kind(session).run(step.context, params))
 
 

@@ -10,7 +10,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
-from switchboard.foundation.events.triggers import cause_depth
+from switchboard.foundation.events.triggers import get_cause_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
@@ -126,7 +126,7 @@ async def create_outbound_call(
         carrier=number.carrier,
         call_metadata=metadata,
         watch_at=now(),
-        cause_depth=cause_depth(session),
+        cause_depth=get_cause_depth(session),
     )
     prices = (await get_policy(session, call.organization_id)).prices
     await ledger.hold_funds(session, call.id, estimate_call_cost(prices, minutes=1))

@@ -15,7 +15,7 @@ from sqlalchemy import func, update
 from sqlmodel import col, select
 
 from switchboard.foundation.database import TenantSession, now
-from switchboard.foundation.events.triggers import act_at_depth
+from switchboard.foundation.events.triggers import set_cause_depth
 from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
@@ -136,7 +136,7 @@ class _Dialler:
     async def _call(self, contact: CampaignContact, agent: Agent, number: PhoneNumber) -> bool:
         """Create the contact's call; return False if the balance does not cover it, which pauses the campaign."""
         metadata = build_call_metadata(self._campaign.id, contact.id, contact.name)
-        act_at_depth(self._session, contact.cause_depth)
+        set_cause_depth(self._session, contact.cause_depth)
         try:
             call = await calls.create_outbound_call(
                 self._session, agent, number, contact.phone_number, metadata=metadata

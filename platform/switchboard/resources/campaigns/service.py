@@ -12,7 +12,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
-from switchboard.foundation.events.triggers import cause_depth
+from switchboard.foundation.events.triggers import get_cause_depth
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.agents import service as agents
@@ -156,7 +156,7 @@ async def _write(session: TenantSession, campaign: Campaign, people: Sequence[Co
         "phone_number": ([person.phone_number for person in people], Text()),
         "name": ([person.name for person in people], Text()),
         "status": (["skipped" if again else "pending" for again in repeated], Text()),
-        "cause_depth": ([cause_depth(session)] * len(people), Integer()),
+        "cause_depth": ([get_cause_depth(session)] * len(people), Integer()),
         "error": ([LISTED_TWICE if again else None for again in repeated], Text()),
     }
     given = (

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Literal
 from uuid import UUID
 
-from switchboard.foundation.events.targets import secret_label
+from switchboard.foundation.events.targets import get_secret_label
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.outbound import OutboundAnswer, OutboundClient, OutboundError
@@ -103,7 +103,7 @@ class DeliverySender:
         return await self._outbound.post(url, body, headers=headers, seconds=left, read_limit=0)
 
     def _headers(self, claimed: ClaimedDelivery, body: bytes, timestamp: int) -> dict[str, str]:
-        label = secret_label(claimed.target_kind, claimed.target_id, claimed.organization_id)
+        label = get_secret_label(claimed.target_kind, claimed.target_id, claimed.organization_id)
         secrets = [
             self._keyring.decrypt(sealed, label)
             for sealed in (claimed.secret, claimed.previous_secret)

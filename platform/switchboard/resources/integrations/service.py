@@ -6,10 +6,10 @@ from sqlmodel import col, select
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.events.models import EventTarget
-from switchboard.foundation.events.targets import owned_target, secret_label
+from switchboard.foundation.events.targets import get_or_create_target, get_secret_label
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient
-from switchboard.foundation.outbound.fields import public_url
+from switchboard.foundation.outbound.fields import validate_public_url
 from switchboard.resources.integrations.models import Integration
 from switchboard.resources.integrations.schemas import IntegrationOut, IntegrationUpdate
 
@@ -26,7 +26,7 @@ async def update_integration(
 ) -> IntegrationOut:
     """Change the given fields. Raises `ValidationFailed` for an address that is not public."""
     integration = await _own(session)
-    target = await owned_target(session, "integration", integration.id)
+    target = await get_or_create_target(session, "integration", integration.id)
     given = data.model_fields_set
     if "partner_api_key" in given:
         place = f"integration|partner_api_key|{integration.id}|{integration.organization_id}"
@@ -34,9 +34,9 @@ async def update_integration(
             None if data.partner_api_key is None else keyring.encrypt(data.partner_api_key, place)
         )
     if "webhook_url" in given:
-        target.url = public_url(outbound, data.webhook_url, field="webhook_url")
+        target.url = validate_public_url(outbound, data.webhook_url, field="webhook_url")
     if "webhook_secret" in given:
-        label = secret_label(target.kind, target.id, target.organization_id)
+        label = get_secret_label(target.kind, target.id, target.organization_id)
         target.secret = None if data.webhook_secret is None else keyring.encrypt(data.webhook_secret, label)
     integration.updated_at = target.updated_at = now()
     record_audit(session, AuditAction.INTEGRATION_UPDATED, integration.id, fields=given)

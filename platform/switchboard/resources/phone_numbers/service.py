@@ -13,7 +13,7 @@ from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient
-from switchboard.foundation.outbound.fields import public_url
+from switchboard.foundation.outbound.fields import validate_public_url
 from switchboard.foundation.web.errors import Conflict, InvalidState, NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.agents import service as agents
@@ -192,7 +192,7 @@ def _set_webhook(number: PhoneNumber, url: str | None, *, keyring: KeyRing, outb
     if url is None:
         number.forward_webhook_url = number.forward_webhook_secret = None
         return None
-    number.forward_webhook_url = public_url(outbound, url, field="forward_webhook_url")
+    number.forward_webhook_url = validate_public_url(outbound, url, field="forward_webhook_url")
     secret = f"whsec_{secrets.token_urlsafe(32)}"
     number.forward_webhook_secret = keyring.encrypt(secret, get_webhook_secret_label(number))
     return secret

@@ -25,7 +25,7 @@ from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.tools import OptOut
 from switchboard.engine.providers.conversation import open_agent_model
 from switchboard.foundation.database import TenantSession, now
-from switchboard.foundation.events.triggers import act_at_depth
+from switchboard.foundation.events.triggers import set_cause_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InsufficientBalance, NotFound
 from switchboard.plugin_sdk import LLMProvider, Message, ModelUsage, ProviderError, ProviderSettings, ToolContext
@@ -228,7 +228,7 @@ async def _conclude(runtime: Runtime, claim: _Claim, text: str) -> bool:
         conversation.answer_attempts = 0
         if text and not await sms.has_opted_out(session, conversation):
             prices = (await get_policy(session, conversation.organization_id)).prices
-            act_at_depth(session, claim.depth)
+            set_cause_depth(session, claim.depth)
             try:
                 cost = calculate_model_cost(prices, claim.usage) + calculate_embedding_cost(prices, claim.embeddings)
                 await sms.save_outbound_message(session, conversation, claim.number, text, author="agent", cost=cost)

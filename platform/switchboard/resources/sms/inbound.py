@@ -11,9 +11,9 @@ from sqlmodel import col
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.catalog import SmsReceived
 from switchboard.foundation.events.outbox import publish
-from switchboard.foundation.events.triggers import act_at_depth
+from switchboard.foundation.events.triggers import set_cause_depth
 from switchboard.foundation.observability import metrics
-from switchboard.foundation.observability.logs import masked_number
+from switchboard.foundation.observability.logs import mask_number
 from switchboard.plugin_sdk import TextMessageReceived
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.sms import service as sms
@@ -38,7 +38,7 @@ async def receive_message(runtime: Runtime, organization_id: UUID, carrier: str,
             logger.warning(
                 "message to a number that is not the organization's",
                 carrier=carrier,
-                to_number=masked_number(incoming.to_number),
+                to_number=mask_number(incoming.to_number),
             )
             return
         conversation = await sms.get_or_create_conversation(session, number, incoming.from_number)
@@ -46,7 +46,7 @@ async def receive_message(runtime: Runtime, organization_id: UUID, carrier: str,
             return
         message = _message(conversation, carrier, incoming)
         message.cause_depth = await _cause_depth(session, incoming)
-        act_at_depth(session, message.cause_depth)
+        set_cause_depth(session, message.cause_depth)
         session.add(message)
         conversation.last_message_at = message.created_at
         metrics.texts.labels("inbound", message.status).inc()

@@ -11,7 +11,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
-from switchboard.foundation.events.triggers import cause_depth
+from switchboard.foundation.events.triggers import get_cause_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState, NotFound, RecipientOptedOut, ValidationFailed
 from switchboard.resources.billing import ledger
@@ -123,7 +123,7 @@ async def save_outbound_message(
         cost=cost,
         carrier=number.carrier,
         watch_at=now() + QUEUE_PATIENCE,
-        cause_depth=cause_depth(session),
+        cause_depth=get_cause_depth(session),
     )
     if author != "platform":
         prices = (await get_policy(session, message.organization_id)).prices

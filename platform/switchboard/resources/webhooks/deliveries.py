@@ -12,7 +12,7 @@ from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.catalog import CallCompleted
 from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
-from switchboard.foundation.events.outbox import enqueue, frozen_body
+from switchboard.foundation.events.outbox import enqueue, serialize_body
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.resources.webhooks import service as endpoints
 from switchboard.resources.webhooks.schemas import AllDeliveriesQuery, DeliveryQuery
@@ -83,7 +83,7 @@ async def send_test_event(session: TenantSession, endpoint_id: UUID) -> Delivery
         ended_at=ended, created_at=ended - SAMPLE_DURATION, metadata=SAMPLE_METADATA,
     )  # fmt: skip
     record_audit(session, AuditAction.WEBHOOK_ENDPOINT_TESTED, endpoint.id)
-    return enqueue(session, endpoint, sample.event, frozen_body(sample, ended))
+    return enqueue(session, endpoint, sample.event, serialize_body(sample, ended))
 
 
 def _refuse_disabled(target: EventTarget) -> None:

@@ -11,11 +11,11 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.models import EventTarget
-from switchboard.foundation.events.targets import remove_target, secret_label
+from switchboard.foundation.events.targets import get_secret_label, remove_target
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient
-from switchboard.foundation.outbound.fields import public_url
+from switchboard.foundation.outbound.fields import validate_public_url
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.resources.webhooks.schemas import EndpointCreate, EndpointUpdate
 
@@ -60,7 +60,7 @@ async def create_endpoint(
         id=new_id(),
         organization_id=organization_id,
         kind="endpoint",
-        url=public_url(outbound, data.url, field="url"),
+        url=validate_public_url(outbound, data.url, field="url"),
         description=data.description,
         events=data.events or [],
     )
@@ -77,7 +77,7 @@ async def update_endpoint(
     endpoint = await get_endpoint(session, endpoint_id, lock=True)
     given = data.model_fields_set
     if "url" in given:
-        endpoint.url = public_url(outbound, data.url, field="url")
+        endpoint.url = validate_public_url(outbound, data.url, field="url")
     if "description" in given:
         endpoint.description = data.description
     if "events" in given:
@@ -116,5 +116,5 @@ async def rotate_endpoint_secret(
 
 def _new_secret(endpoint: EventTarget, keyring: KeyRing) -> str:
     secret = f"whsec_{secrets.token_urlsafe(32)}"
-    endpoint.secret = keyring.encrypt(secret, secret_label(endpoint.kind, endpoint.id, endpoint.organization_id))
+    endpoint.secret = keyring.encrypt(secret, get_secret_label(endpoint.kind, endpoint.id, endpoint.organization_id))
     return secret

@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field, JsonValue
 
 from switchboard.foundation.outbound import OutboundError
-from switchboard.foundation.outbound.fields import public_url
+from switchboard.foundation.outbound.fields import validate_public_url
 from switchboard.plugin_sdk import ActionContext, ActionError, ActionParams, JsonObject
 from switchboard.resources.automations.action_dependencies import OutboundAction
 
@@ -87,7 +87,7 @@ class HttpRequest(OutboundAction[HttpRequestParams]):
 
     async def check(self, params: Mapping[str, JsonValue]) -> None:
         if "url" in params:
-            public_url(self.outbound, str(params["url"]), field="url")
+            validate_public_url(self.outbound, str(params["url"]), field="url")
 
     async def run(self, context: ActionContext, params: HttpRequestParams) -> JsonObject:
         headers, body = _content(params.body)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from switchboard.foundation.events.triggers import act_at_depth
+from switchboard.foundation.events.triggers import set_cause_depth
 from switchboard.foundation.web.errors import ApiError
 from switchboard.plugin_sdk import ToolError
 from switchboard.resources.calls.models import Call
@@ -27,7 +27,7 @@ class CallTextSender:
         if not target.startswith("+"):
             raise ToolError("the caller's number is withheld: ask for one")
         async with self.runtime.database.tenant(self.call.organization_id) as session:
-            act_at_depth(session, self.call.cause_depth)
+            set_cause_depth(session, self.call.cause_depth)
             number = await numbers.find_phone_number(session, own)
             if number is None:
                 raise ToolError("the number that the call is held over is not the organization's any more")
