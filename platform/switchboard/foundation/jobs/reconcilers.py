@@ -23,20 +23,20 @@ class Reconciler:
     seconds: float
 
 
-async def run_reconciler(sweep: Reconciler, context: object, stop: asyncio.Event) -> None:
+async def run_reconciler(reconciler: Reconciler, context: object, stop: asyncio.Event) -> None:
     """Repeat until `stop` is set; a run in progress is cancelled. A failed run is logged, and the next one follows."""
     stopping = asyncio.create_task(stop.wait())
     while not stopping.done():
         # A task of its own: an error in it must end neither the worker nor the next run.
-        running = asyncio.create_task(_run(sweep, context))
+        running = asyncio.create_task(_run(reconciler, context))
         await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
         running.cancel()
         await asyncio.wait({running})
         if not running.cancelled() and (error := running.exception()) is not None:
-            logger.error("a sweep failed", sweep=sweep.job.__name__, exc_info=error)
-        await asyncio.wait({stopping}, timeout=sweep.seconds)
+            logger.error("a reconciler failed", reconciler=reconciler.job.__name__, exc_info=error)
+        await asyncio.wait({stopping}, timeout=reconciler.seconds)
 
 
-async def _run(sweep: Reconciler, context: object) -> None:
+async def _run(reconciler: Reconciler, context: object) -> None:
     async with asyncio.timeout(JOB_TIMEOUT):
-        await sweep.job(context)
+        await reconciler.job(context)

@@ -1,0 +1,100 @@
+"""The repository checks its own language: docs/contributing/style.md."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.fixtures.servers import REPOSITORY
+
+MAX_LINE_LENGTH = 120
+QUESTION_WORDS = ("how", "what", "when", "where", "whether", "which", "who", "whom", "whose", "why")
+# Words of the dialect that this code base once had, as whole words in docstrings, comments, and messages.
+BANNED_WORDS = ("thereof", "whom", "whomever", "doings", "tellings", "wherefrom", "anew", "whosoever")
+# Names that have a standard term instead (docs/glossary.md).
+BANNED_NAMES = (
+    "Clockwork", "Desk", "Doing", "Ear", "Floor", "Listener", "Patience", "Thinker", "TargetTold", "Rooms", "told", "fold", "tally",
+)  # fmt: skip
+# A function is named by a verb in the imperative: these end in -ed and are verbs.
+VERBS_IN_ED = ("embed", "exceed", "feed", "need", "proceed", "seed", "shed", "speed")
+IRREGULAR_PARTICIPLES = (
+    "begun", "bought", "broken", "built", "drawn", "driven", "found", "given", "gone", "heard", "held", "kept", "known", "left", "lent", "lost",
+    "made", "met", "paid", "rung", "said", "seen", "sent", "shown", "sold", "sought", "spoken", "sung", "taken", "thought", "told", "written",
+)  # fmt: skip
+# Modules whose functions nothing imports by name: they are registered by a decorator or found by their framework.
+ENTRY_POINTS = re.compile(r"/routes\.py$|/apps/dashboard/pages/|/apps/cli/|/migrations/versions/|/parser_process\.py$|/launch\.py$")
+# Public names that plugins and packages must share, because their framework looks for them.
+SHARED_NAMES = {"main", "embedding", "language_model", "speech_to_text", "telephony", "text_to_speech", "vector_store"}
+
+
+def python_files(*roots: str) -> Iterator[tuple[Path, str]]:
+    for root in roots or ("platform", "plugins", "tests", "bench"):
+        for path in sorted((REPOSITORY / root).rglob("*.py")):
+            yield path, path.read_text()
+
+
+def test_no_docstring_opens_with_a_question_word() -> None:
+    opening = re.compile(rf"({'|'.join(QUESTION_WORDS)})\b", re.IGNORECASE)
+    for path, text in python_files():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                docstring = ast.get_docstring(node) or ""
+                assert not opening.match(docstring), f"{path}: {docstring[:60]!r}: begin with a verb or a noun phrase"
+
+
+def test_no_banned_word_is_written() -> None:
+    words = re.compile(rf"\b({'|'.join(BANNED_WORDS)})\b", re.IGNORECASE)
+    files = [*python_files("platform", "plugins", "bench"), *((path, path.read_text()) for path in documents())]
+    for path, text in files:
+        for number, line in enumerate(text.splitlines(), 1):
+            found = words.search(line)
+            assert found is None, f"{path}:{number}: write {found[0]!r} in plain English"
+
+
+def test_no_banned_name_is_defined() -> None:
+    for path, text in python_files():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                assert node.name not in BANNED_NAMES, f"{path}:{node.lineno}: {node.name} has a standard term"
+
+
+def test_functions_are_named_by_verbs() -> None:
+    for path, text in python_files("platform", "plugins"):
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not is_property(node):
+                name = node.name.strip("_")
+                participle = name in IRREGULAR_PARTICIPLES or (name.endswith("ed") and name not in VERBS_IN_ED)
+                assert not participle or "_" in name, f"{path}:{node.lineno}: {node.name}: name a function by a verb"
+
+
+def test_no_two_modules_define_the_same_public_name() -> None:
+    defined = defaultdict(set)
+    for path, text in python_files("platform", "plugins"):
+        name = path.relative_to(REPOSITORY).as_posix()
+        if "/tests/" in name or "/template/" in name or ENTRY_POINTS.search(name):
+            continue
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+                defined[node.name].add(name)
+    shared = {name: modules for name, modules in defined.items() if len(modules) > 1 and name not in SHARED_NAMES}
+    assert not shared, f"one name for one thing: {shared}"
+
+
+def test_lines_have_their_width() -> None:
+    for path, text in python_files():
+        for number, line in enumerate(text.splitlines(), 1):
+            assert len(line) <= MAX_LINE_LENGTH, f"{path}:{number} has {len(line)} columns"
+
+
+def documents() -> Iterator[Path]:
+    yield from REPOSITORY.glob("*.md")
+    for root in ("docs", "plugins", "tenants"):
+        yield from (REPOSITORY / root).rglob("*.md")
+
+
+def is_property(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(
+        isinstance(decorator, ast.Name | ast.Attribute) and ast.unparse(decorator).endswith(("property", ".setter"))
+        for decorator in node.decorator_list
+    )
