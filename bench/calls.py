@@ -40,7 +40,7 @@ class Call:
     audio_seconds: float = 0.0
     lateness: list[float] = field(default_factory=list)
 
-    def arrived(self, moment: float, length: int, *, counted: bool) -> None:
+    def record_arrival(self, moment: float, length: int, *, counted: bool) -> None:
         if moment > self.reply_began + self.audio_seconds + NEW_REPLY_SECONDS:
             self.reply_began, self.audio_seconds = moment, 0.0
         if counted:
@@ -95,7 +95,7 @@ async def listen(call: Call, counted_from: float) -> None:
         text = message.data
         if isinstance(text, str) and '"media"' in text[:20]:
             parsed = json.loads(text)
-            call.arrived(moment, len(parsed["media"]["payload"]) * 3 // 4, counted=moment >= counted_from)
+            call.record_arrival(moment, len(parsed["media"]["payload"]) * 3 // 4, counted=moment >= counted_from)
 
 
 def cpu_seconds(pid: int) -> float:

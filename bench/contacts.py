@@ -52,7 +52,7 @@ COLUMNS = (
 Search = Callable[[str], Awaitable[int]]
 
 
-def invented(chance: random.Random, number: int, organization_id: UUID, words: list[str]) -> Contact:
+def invent_contact(chance: random.Random, number: int, organization_id: UUID, words: list[str]) -> Contact:
     first, last, company = (chance.choice(words) for _ in range(3))
     return Contact(
         id=new_id(),
@@ -70,7 +70,7 @@ def invented(chance: random.Random, number: int, organization_id: UUID, words: l
 
 async def fill(url: str, organization_id: UUID, number: int, words: list[str]) -> None:
     chance = random.Random(str(number))
-    made = [invented(chance, index, organization_id, words) for index in range(number)]
+    made = [invent_contact(chance, index, organization_id, words) for index in range(number)]
     connection = await asyncpg.connect(url)
     await connection.copy_records_to_table(
         "contact", columns=COLUMNS, records=[[getattr(one, name) for name in COLUMNS] for one in made]
@@ -122,7 +122,7 @@ def naively(parts: Runtime, organization_id: UUID) -> Search:
     return run
 
 
-async def timed(run: Search, query: str) -> tuple[float, int]:
+async def time_search(run: Search, query: str) -> tuple[float, int]:
     began = time.perf_counter()
     total = await run(query)
     return (time.perf_counter() - began) * 1000, total
@@ -134,7 +134,7 @@ async def compare(ours: Search, naive: Search, queries: dict[str, list[str]]) ->
     for kind, texts in queries.items():
         mine, other, totals = [], [], []
         for text in texts:
-            (took, total), (took_naively, total_naively) = await timed(ours, text), await timed(naive, text)
+            (took, total), (took_naively, total_naively) = await time_search(ours, text), await time_search(naive, text)
             if total != total_naively:
                 raise SystemExit(f"{text!r} finds {total}, and naively {total_naively}")
             mine.append(took)

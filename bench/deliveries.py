@@ -194,7 +194,9 @@ async def drain(parts: Runtime, environment: dict[str, str], arrivals: Arrivals,
     return f"{len(arrivals.at) / took:>8.0f} {cpu / took * 100:>6.0f} {len(arrivals.at) / max(cpu, 0.01):>13.0f} {arrivals.repeats:>8}"
 
 
-async def paced(parts: Runtime, environment: dict[str, str], arrivals: Arrivals, endpoints: list[EventTarget]) -> str:
+async def publish_paced(
+    parts: Runtime, environment: dict[str, str], arrivals: Arrivals, endpoints: list[EventTarget]
+) -> str:
     """Publish as calls do, each in its own transaction, and see how long after its commit each arrives."""
     healthy = [target for target in endpoints if "/hook/" in (target.url or "")]
     committed: dict[bytes, float] = {}
@@ -262,7 +264,7 @@ async def measure() -> None:
             async with platform(Path(folder)) as (parts, environment):
                 endpoints = await make_endpoints(parts, url, count, hanging=hanging)
                 drained = await drain(parts, environment, arrivals, endpoints)
-                latencies = await paced(parts, environment, arrivals, endpoints)
+                latencies = await publish_paced(parts, environment, arrivals, endpoints)
                 print(f"{name:<22} {drained} {latencies}", flush=True)
     server.close()
 

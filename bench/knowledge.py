@@ -171,7 +171,7 @@ class Pgvector:
     async def add(self, texts: list[str], vectors: Floats, first: int) -> float:
         """Chunks a second, by COPY."""
         began = time.perf_counter()
-        await self._connection.copy_to_table("chunk", source=_copied(texts, vectors, first), format="binary")
+        await self._connection.copy_to_table("chunk", source=_encode_copy(texts, vectors, first), format="binary")
         return len(texts) / (time.perf_counter() - began)
 
     async def index(self, kind: str) -> float:
@@ -193,7 +193,7 @@ class Pgvector:
         return [(UUID(str(row["document_id"])), row["chunk_index"]) for row in rows]
 
 
-async def _copied(texts: list[str], vectors: Floats, first: int) -> AsyncIterator[bytes]:
+async def _encode_copy(texts: list[str], vectors: Floats, first: int) -> AsyncIterator[bytes]:
     """PostgreSQL's binary COPY."""
     yield b"PGCOPY\n\xff\r\n\0" + bytes(8)
     for row, (text, vector) in enumerate(zip(texts, vectors.astype(">f4"), strict=True)):
@@ -205,7 +205,7 @@ async def _copied(texts: list[str], vectors: Floats, first: int) -> AsyncIterato
     yield struct.pack(">h", -1)
 
 
-async def timed(
+async def time_queries(
     what: str, find: Find, queries: tuple[list[str], Floats], truth: list[set[tuple[UUID, int]]] | None
 ) -> None:
     took, hits = [], 0
@@ -225,10 +225,10 @@ async def timed(
 async def compare(lance: Lance, pgvector: Pgvector, queries: tuple[list[str], Floats], size: int) -> None:
     print(f"\n{size:,} passages".ljust(53) + " | p50 ms | p99 ms | recall@10", flush=True)
     truth = [await lance.exact(vector) for vector in queries[1][:EXACT]]
-    await timed("LanceDB, vectors and words: what a search does", lance.find(words=True), queries, None)
-    await timed("LanceDB, one of 20 knowledge bases", lance.find(words=True, bases=[place(0)[0]]), queries, None)
-    await timed("LanceDB, vectors alone", lance.find(words=False), queries, truth)
-    await timed("pgvector, vectors alone", pgvector.find, queries, truth)
+    await time_queries("LanceDB, vectors and words: what a search does", lance.find(words=True), queries, None)
+    await time_queries("LanceDB, one of 20 knowledge bases", lance.find(words=True, bases=[place(0)[0]]), queries, None)
+    await time_queries("LanceDB, vectors alone", lance.find(words=False), queries, truth)
+    await time_queries("pgvector, vectors alone", pgvector.find, queries, truth)
 
 
 async def measure(lance: Lance, pgvector: Pgvector) -> None:

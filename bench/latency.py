@@ -180,7 +180,7 @@ async def _ready(session: aiohttp.ClientSession) -> None:
                 return
 
 
-def measured(command: list[str | Path], calls: int, script: Script) -> Measured:
+def measure_server(command: list[str | Path], calls: int, script: Script) -> Measured:
     """The turns of one server's calls: it on one core, callers and vendors on another."""
     cores = sorted(os.sched_getaffinity(0))
     server = subprocess.Popen(
@@ -232,5 +232,5 @@ def run() -> None:
     )
     for calls in CALLS:
         for name, (command, script) in engines.items():
-            report(name, calls, measured(command, calls, script))
-    report("Switchboard", MANY_CALLS, measured(ours, MANY_CALLS, our_script))
+            report(name, calls, measure_server(command, calls, script))
+    report("Switchboard", MANY_CALLS, measure_server(ours, MANY_CALLS, our_script))

@@ -180,7 +180,7 @@ async def read(client: TestClientProtocol, key: str, path: str, rows: int) -> fl
     return median(took) * 1000
 
 
-async def counted(database: AsyncEngine, one: List) -> float:
+async def time_count(database: AsyncEngine, one: List) -> float:
     async with database.connect() as connection:
         began = time.perf_counter()
         table, owner = one.row.__tablename__, one.row.organization_id
@@ -208,7 +208,7 @@ async def measure(directory: DataDirectory) -> None:
             few = await read(client, key, one.path, FEW)
             await grow(database, one, FEW, MANY)
             many = await read(client, key, one.path, MANY)
-            naive = await counted(database, one)
+            naive = await time_count(database, one)
             path = one.path.replace(str(PARENT), "…")
             print(f"{path:28} | {few:12.2f} | {many:16.2f} | {many / few:5.2f} | {naive:16.1f}", flush=True)
             async with database.begin() as connection:

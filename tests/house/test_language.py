@@ -23,7 +23,9 @@ IRREGULAR_PARTICIPLES = (
     "made", "met", "paid", "rung", "said", "seen", "sent", "shown", "sold", "sought", "spoken", "sung", "taken", "thought", "told", "written",
 )  # fmt: skip
 # Modules whose functions nothing imports by name: they are registered by a decorator or found by their framework.
-ENTRY_POINTS = re.compile(r"/routes\.py$|/apps/dashboard/pages/|/apps/cli/|/migrations/versions/|/parser_process\.py$|/launch\.py$")
+ENTRY_POINTS = re.compile(
+    r"/routes\.py$|/apps/dashboard/pages/|/apps/cli/|/migrations/versions/|/parser_process\.py$|/launch\.py$"
+)
 # Public names that plugins and packages must share, because their framework looks for them.
 SHARED_NAMES = {"main", "embedding", "language_model", "speech_to_text", "telephony", "text_to_speech", "vector_store"}
 
@@ -75,7 +77,9 @@ def test_no_two_modules_define_the_same_public_name() -> None:
         if "/tests/" in name or "/template/" in name or ENTRY_POINTS.search(name):
             continue
         for node in ast.parse(text).body:
-            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith(
+                "_"
+            ):
                 defined[node.name].add(name)
     shared = {name: modules for name, modules in defined.items() if len(modules) > 1 and name not in SHARED_NAMES}
     assert not shared, f"one name for one thing: {shared}"

@@ -1,1 +1,3 @@
-"""Infrastructure that every resource builds on: settings, database, jobs, HTTP, events, outbound requests, observability."""
+"""Infrastructure that every resource builds on: settings, database, jobs, HTTP, events, outbound requests,
+observability.
+"""

@@ -1,7 +1,7 @@
 """The audit log: which user, key, or application changed what.
 
-Services call `record_audit` once per effect, in the transaction of the effect, so that the API and the dashboard write the same entry.
-An entry names the changed resource and the fields that were given, and never a value.
+Services call `record_audit` once per effect, in the transaction of the effect, so that the API and the dashboard write
+the same entry. An entry names the changed resource and the fields that were given, and never a value.
 """
 
 from collections.abc import Iterable
@@ -93,8 +93,8 @@ class AuditAction(StrEnum):
 class AuditEntry(TenantTable, table=True):
     """One entry of an organization's audit log.
 
-    `actor` is `key:<id>`, `user:<id>`, `user:<id> via <client_id>` through an application, `operator`, or `system`. `action` is an
-    `AuditAction`; entries of older versions have other names.
+    `actor` is `key:<id>`, `user:<id>`, `user:<id> via <client_id>` (an application), `operator`, or `system`. `action` is
+    an `AuditAction`; entries of older versions have other names.
     """
 
     __tablename__ = "audit_entry"
@@ -108,8 +108,8 @@ class AuditEntry(TenantTable, table=True):
 def record_audit(session: TenantSession, action: AuditAction, subject: object, *, fields: Iterable[str] = ()) -> None:
     """Record an effect of the session's actor on `subject`, with the names of the fields that were given.
 
-    A transaction without an actor belongs to a background job. What a job does for the organization is in the history of the automation,
-    campaign, or agent that asked for it, so that it is not recorded here.
+    A transaction without an actor belongs to a background job. What a job does for the organization is in the history
+    of the automation, campaign, or agent that asked for it, so that it is not recorded here.
     """
     if session.actor is not None:
         record_audit_as(session, session.organization_id, session.actor, action, subject, fields=fields)

@@ -63,12 +63,18 @@ class Settings(BaseSettings):
     )
     secret_keys: Annotated[list[SecretStr], NoDecode, BeforeValidator(_comma_list)] = Field(
         [],
-        description="Comma list of keys that encrypt secrets at rest; the first encrypts, all decrypt. Empty means one created in DATA_DIR.",
+        description=(
+            "Comma list of keys that encrypt secrets at rest; the first encrypts, all decrypt. Empty means one "
+            "created in DATA_DIR."
+        ),
     )
     tenants_dir: Path = Field(Path("tenants"), description="The operator's organization files.")
     browser_sdks_dir: Path | None = Field(
         None,
-        description="Folder with the carriers' client SDKs that you downloaded for the talk page; empty: the page uses the platform's own socket.",
+        description=(
+            "Folder with the carriers' client SDKs that you downloaded for the talk page; empty: the page uses the "
+            "platform's own socket."
+        ),
     )
     webhook_retry_delays: Annotated[list[Annotated[float, Field(ge=0)]], NoDecode, BeforeValidator(_comma_list)] = (
         Field(
@@ -81,7 +87,7 @@ class Settings(BaseSettings):
     webhook_allowed_networks: Annotated[list[IPv4Network | IPv6Network], NoDecode, BeforeValidator(_comma_list)] = (
         Field(
             [],
-            description="CIDRs exempt from the rule against private addresses, for development and private deployments.",
+            description="CIDRs exempt from the rule against private addresses, for development and private networks.",
         )
     )
     worker_port: int = Field(0, ge=0, le=65_535, description="Port of a worker's `/metrics`, on HOST; 0: none.")

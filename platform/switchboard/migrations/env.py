@@ -22,9 +22,24 @@ from switchboard.resources.simulations import models as simulations
 from switchboard.resources.sms import models as sms
 
 TABLES = (
-    agents, automations, billing, calls, campaigns, contacts, do_not_call, events, identity, integrations, knowledge_bases, oauth, phone_numbers,
-    providers, simulations, sms, web,
-)  # fmt: skip
+    agents,
+    automations,
+    billing,
+    calls,
+    campaigns,
+    contacts,
+    do_not_call,
+    events,
+    identity,
+    integrations,
+    knowledge_bases,
+    oauth,
+    phone_numbers,
+    providers,
+    simulations,
+    sms,
+    web,
+)
 
 context.configure(
     connection=context.config.attributes["connection"], target_metadata=SQLModel.metadata, compare_type=True

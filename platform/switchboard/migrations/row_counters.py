@@ -19,10 +19,12 @@ def create_row_counter(
     op.execute(f"alter table {table} force row level security")
     for event, transition, sign in (("insert", "new table as changed", ""), ("delete", "old table as changed", "-")):
         name = f"count_{table}_{event}"
-        difference = f"insert into {COLUMNS} select {grouped}, {sign}count(*) from changed group by 1, 3, 4;"  # noqa: S608
+        counted = f"{sign}count(*) from changed group by 1, 3, 4"
+        difference = f"insert into {COLUMNS} select {grouped}, {counted};"
         op.execute(_function(name, difference))
         op.execute(
-            f"create trigger {name} after {event} on {table} referencing {transition} for each statement execute function {name}()"
+            f"create trigger {name} after {event} on {table} referencing {transition} for each statement "
+            f"execute function {name}()"
         )
     if changing is not None:
         name = f"count_{table}_update"
@@ -30,7 +32,8 @@ def create_row_counter(
         op.execute(_function(name, f"insert into {COLUMNS} values ({before}, -1), ({after}, 1);"))  # noqa: S608
         changed = f"old.{changing} is distinct from new.{changing}"
         op.execute(
-            f"create trigger {name} after update of {changing} on {table} for each row when ({changed}) execute function {name}()"
+            f"create trigger {name} after update of {changing} on {table} for each row when ({changed}) execute "
+            f"function {name}()"
         )
 
 
@@ -41,6 +44,7 @@ def _key(table: str, parent: str | None, facets: tuple[str, ...], row: str = "")
 
 
 def _function(name: str, body: str) -> str:
-    # Runs as the owner of the tables: a tenant may read the counts and not change them, and a foreign key's cascade deletes rows as the owner.
+    # Runs as the owner of the tables: a tenant may read the counts and not change them, and a foreign key's cascade
+    # deletes rows as the owner.
     how = "language plpgsql security definer set search_path from current"
     return f"create function {name}() returns trigger {how} as $$ begin {body} return null; end $$"

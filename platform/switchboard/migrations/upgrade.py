@@ -21,7 +21,8 @@ class MigrationError(Exception):
 async def upgrade(url: str) -> None:
     """Create the missing roles and apply every pending migration. Safe to run in several processes at once.
 
-    Raises `MigrationError` if the login of the URL lacks a right, or if the database has a schema that this version does not know.
+    Raises `MigrationError` if the login of the URL lacks a right, or if the database has a schema that this version
+    does not know.
     """
     engine = create_async_engine(make_url(url).set(drivername="postgresql+asyncpg"))
     try:

@@ -21,10 +21,25 @@ def switchboard() -> None:
 
 
 for command in (
-    processes.run, processes.serve, processes.worker, processes.migrate, doctor, documentation.docs, documentation.routes,
-    identity.orgs, identity.keys, identity.users, identity.oauth_clients, billing.billing, knowledge.knowledge, phone.phone, plugins.plugins,
-    simulate, tenants.tenants, voices,
-):  # fmt: skip
+    processes.run,
+    processes.serve,
+    processes.worker,
+    processes.migrate,
+    doctor,
+    documentation.docs,
+    documentation.routes,
+    identity.orgs,
+    identity.keys,
+    identity.users,
+    identity.oauth_clients,
+    billing.billing,
+    knowledge.knowledge,
+    phone.phone,
+    plugins.plugins,
+    simulate,
+    tenants.tenants,
+    voices,
+):
     switchboard.add_command(command)
 
 

@@ -125,7 +125,10 @@ async def _redis(runtime: Runtime) -> Finding:
 
 async def _public_address(runtime: Runtime) -> Finding:
     url = f"{runtime.settings.base_url}/readyz?probe={secrets.token_hex(4)}"
-    advice = "Carriers and browsers must reach it: set SWITCHBOARD_PUBLIC_URL to the address of your proxy or tunnel, and check that the server runs."
+    advice = (
+        "Carriers and browsers must reach it: set SWITCHBOARD_PUBLIC_URL to the address of your proxy or tunnel, "
+        "and check that the server runs."
+    )
     try:
         timeout = aiohttp.ClientTimeout(total=REACH_SECONDS)
         async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as response:
@@ -188,12 +191,18 @@ async def _ring(runtime: Runtime, phone_number: str) -> str:
             from_number="+15550100000", to_number=phone_number, lines=lines, callbacks=callbacks
         )
         if not call.answered:
-            return f"{phone_number} did not answer ({call.refused_reason}): check its agent, that the agent is active, and its schedule."
+            return (
+                f"{phone_number} did not answer ({call.refused_reason}): check its agent, that the agent is active, "
+                "and its schedule."
+            )
         written = await wait_for_settled_call(runtime, organization_id, call.carrier_call_id)
     if written.error_message:
         return f"The call failed: {written.error_message}"
     if call.heard_seconds == 0:
-        return "The caller heard nothing: check the text-to-speech provider, and that the proxy passes WebSockets under /media/."
+        return (
+            "The caller heard nothing: check the text-to-speech provider, and that the proxy passes WebSockets "
+            "under /media/."
+        )
     if not written.latencies:
         return "The agent did not answer the caller: check the speech-to-text provider and the model."
     return ""

@@ -45,7 +45,10 @@ def render_settings_page() -> str:
 def render_events_page() -> str:
     """Render every event with its data."""
     parts = [
-        f"{NOTE}# Events\n\nEach is published in the transaction of the fact itself. The body is `event`, `data`, `timestamp`.\n"
+        (
+            f"{NOTE}# Events\n\nEach is published in the transaction of the fact itself. The body is `event`, "
+            "`data`, `timestamp`.\n"
+        )
     ]
     for name, kind in CATALOG.items():
         fields = ", ".join(f"`{field}`" for field in kind.model_fields)
@@ -68,11 +71,15 @@ def render_hooks_page() -> str:
 def render_actions_page() -> str:
     """Render every built-in action of automations with its parameters."""
     parts = [
-        f"{NOTE}# Built-in actions\n\nWhat [automations](automations.md) can do without a plugin. Every text in `params` is a template.\n"
+        (
+            f"{NOTE}# Built-in actions\n\nWhat [automations](automations.md) can do without a plugin. Every text in "
+            "`params` is a template.\n"
+        )
     ]
     for action in automation_actions():
         parts.append(
-            f"\n## {action.name}\n\n{action.title}. {inspect.cleandoc(action.__doc__ or '')}\n\n| param | | |\n| --- | --- | --- |\n"
+            f"\n## {action.name}\n\n{action.title}. {inspect.cleandoc(action.__doc__ or '')}\n\n| param | | "
+            "|\n| --- | --- | --- |\n"
         )
         for name, field in sorted(action.Params.model_fields.items(), key=lambda item: not item[1].is_required()):
             parts.append(

@@ -36,7 +36,7 @@ async def reindex_command(organization_id: UUID | None, as_json: bool) -> None:
                 raise Failure(f"organization {one}: {error.message}") from error
             for result in results:
                 well = well and result.error is None
-                listed.append({"organization_id": str(one), **_shown(result)})
+                listed.append({"organization_id": str(one), **_to_json(result)})
                 if not as_json:
                     click.echo(_line(result), err=result.error is not None)
     if as_json:
@@ -61,7 +61,7 @@ async def _organizations(runtime: Runtime, organization_id: UUID | None) -> list
     return found
 
 
-def _shown(result: ReindexResult) -> dict[str, JsonValue]:
+def _to_json(result: ReindexResult) -> dict[str, JsonValue]:
     return {
         "id": str(result.knowledge_base_id),
         "model": result.model,

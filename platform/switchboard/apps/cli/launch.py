@@ -65,7 +65,7 @@ class Launch:
     async def _announce(self, demo: Demo) -> None:
         """Write `dev.json` once the server is ready, and print what to do next."""
         async with asyncio.timeout(READY_SECONDS):
-            while not await asyncio.to_thread(self._is_ready):  # noqa: ASYNC110 - another process becomes ready, there is no event to wait for
+            while not await asyncio.to_thread(self._is_ready):  # noqa: ASYNC110 - another process: no event
                 await asyncio.sleep(POLL_SECONDS)
         base_url = self._settings.base_url
         facts = {"base_url": base_url, "dashboard_url": f"{base_url}/", **demo.facts(), "pid": os.getpid()}
@@ -112,7 +112,8 @@ Switchboard is ready.
 
   Dashboard  {base_url}/       {email}, password {password}
   API        {base_url}/v1     reference: {base_url}/docs, key in {dev_file}
-  Call it    .venv/bin/switchboard phone dial --from +15550100001 --to {number} --say "What are your opening hours?" --say "Goodbye"
+  Call it    .venv/bin/switchboard phone dial --from +15550100001 --to {number} \\
+                 --say "What are your opening hours?" --say "Goodbye"
   Check it   .venv/bin/switchboard doctor
 
 Ctrl-C stops everything; your data stays.

@@ -88,7 +88,8 @@ async def dial(
     for entry in transcript:
         click.echo(f"{entry.timestamp_ms / 1000:7.2f}  {entry.role:5}  {entry.content}")
     click.echo(
-        f"call {call.id}: {call.duration_seconds} s, first reply after {simulated.first_reply_ms} ms, ended: {call.ended_reason}"
+        f"call {call.id}: {call.duration_seconds} s, first reply after {simulated.first_reply_ms} ms, ended: "
+        f"{call.ended_reason}"
     )
 
 

@@ -213,7 +213,8 @@ def _redis_binary() -> str:
     )
     if path is None or not path.exists():
         raise EmbeddedError(
-            "there is no redis-server or valkey-server on PATH; install one, or set SWITCHBOARD_REDIS_URL to a server of your own"
+            "there is no redis-server or valkey-server on PATH; install one, or set SWITCHBOARD_REDIS_URL to a "
+            "server of your own"
         )
     return str(path)
 

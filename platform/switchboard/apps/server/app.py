@@ -64,9 +64,28 @@ if TYPE_CHECKING:
 
 # In the order of the API reference.
 BLUEPRINTS = (
-    agents, calls, browser_calls, campaigns, contacts, do_not_call, phone_numbers, sms, webhooks, billing, usage, analytics, automations,
-    integrations, knowledge_bases, simulations, carriers, oauth, dashboard, reference, health,
-)  # fmt: skip
+    agents,
+    calls,
+    browser_calls,
+    campaigns,
+    contacts,
+    do_not_call,
+    phone_numbers,
+    sms,
+    webhooks,
+    billing,
+    usage,
+    analytics,
+    automations,
+    integrations,
+    knowledge_bases,
+    simulations,
+    carriers,
+    oauth,
+    dashboard,
+    reference,
+    health,
+)
 # By path prefix.
 SOCKETS = {MEDIA: serve_media_socket, LIVE: serve_monitor_socket, BROWSER: browser_phone_socket}
 # Called for each event, in the transaction that publishes it.

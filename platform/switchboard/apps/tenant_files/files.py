@@ -113,7 +113,7 @@ class _Reader:
             self._fault(f"{key}.provider", f"{name} is listed twice")
             return
         before = len(self._file.faults)
-        settings = {setting: self._resolved(f"{key}.{setting}", value) for setting, value in table.items()}
+        settings = {setting: self._resolve(f"{key}.{setting}", value) for setting, value in table.items()}
         wanted = ProviderSpec(capability, name, settings)
         try:
             kind = require_provider_class(self._registry, wanted)
@@ -134,11 +134,11 @@ class _Reader:
             return
         self._file.providers.append(wanted)
 
-    def _resolved(self, key: str, value: Any) -> JsonValue:
+    def _resolve(self, key: str, value: Any) -> JsonValue:
         if not isinstance(value, dict):
             return value  # type: ignore[no-any-return]
         if set(value) not in ({"env"}, {"file"}):
-            return {name: self._resolved(f"{key}.{name}", part) for name, part in value.items()}
+            return {name: self._resolve(f"{key}.{name}", part) for name, part in value.items()}
         if "env" in value:
             if not (found := self._environment.get(str(value["env"]), "")):
                 self._fault(key, f"the environment variable {value['env']} is not set")

@@ -35,9 +35,22 @@ from switchboard.resources.sms.jobs import answer_text, reconcile_texts, recover
 from switchboard.runtime import Runtime
 
 JOBS: tuple[Job, ...] = (
-    analyze_call, answer_text, delete_vectors, dial_call, dial_campaigns, hang_up_call, recover_text, maintain_vectors, process_document,
-    evaluate_triggers, run_simulation, send_text, wake_delivery_worker, wake_run_worker, notify_event_watchers,
-)  # fmt: skip
+    analyze_call,
+    answer_text,
+    delete_vectors,
+    dial_call,
+    dial_campaigns,
+    hang_up_call,
+    recover_text,
+    maintain_vectors,
+    process_document,
+    evaluate_triggers,
+    run_simulation,
+    send_text,
+    wake_delivery_worker,
+    wake_run_worker,
+    notify_event_watchers,
+)
 CLOCK = (
     CronJob(repair_purchases, "* * * * * 30"),
     CronJob(release_numbers, "* * * * * 0"),

@@ -80,8 +80,8 @@ class TenantSession(AsyncSession):
     def owns(self, table: type[TenantOwned]) -> ColumnElement[bool]:
         """Return the condition that a row of `table` belongs to the organization.
 
-        Row-level security hides other organizations' rows without it; the condition lets PostgreSQL use the indexes that start
-        with `organization_id`.
+        Row-level security hides other organizations' rows without it; the condition lets PostgreSQL use the indexes
+        that start with `organization_id`.
         """
         return col(table.organization_id) == self.organization_id
 
@@ -102,7 +102,9 @@ class Database:
     """The connection pool and the two kinds of transaction."""
 
     def __init__(self, url: str, *, pool_size: int = 10, info: Mapping[str, object] | None = None) -> None:
-        """Create the pool without connecting. `info` is given to every session, for `jobs.wake` and `events.publish`."""
+        """Create the pool without connecting. `info` is given to every session, for `jobs.wake` and
+        `events.publish`.
+        """
         self._info = dict(info or {})
         dialect = make_url(url).set(drivername="postgresql+asyncpg")
         self._engine = create_async_engine(
@@ -121,7 +123,9 @@ class Database:
 
     @asynccontextmanager
     async def system(self) -> AsyncIterator[SystemSession]:
-        """Open one transaction across organizations, for `system_queries.py` modules and the operator's command line."""
+        """Open one transaction across organizations, for `system_queries.py` modules and the operator's command
+        line.
+        """
         info = {**self._info, "role": "switchboard_system"}
         async with SystemSession(self._engine, info=info, expire_on_commit=False) as session, _transaction(session):
             yield session

@@ -135,8 +135,16 @@ class SimulationCompleted(EventData):
 
 
 KINDS: tuple[type[EventData], ...] = (
-    CallStarted, CallRinging, CallCompleted, CallFailed, CallTakeover, CallTranscriptReady, SmsReceived, SmsSent, SimulationCompleted,
-)  # fmt: skip
+    CallStarted,
+    CallRinging,
+    CallCompleted,
+    CallFailed,
+    CallTakeover,
+    CallTranscriptReady,
+    SmsReceived,
+    SmsSent,
+    SimulationCompleted,
+)
 CATALOG: dict[str, type[EventData]] = {kind.event: kind for kind in KINDS}
 
 
@@ -144,4 +152,5 @@ CATALOG: dict[str, type[EventData]] = {kind.event: kind for kind in KINDS}
 def build_delivery_model(kind: type[EventData]) -> type[BaseModel]:
     """Build the model of a delivery's body: `event`, `data`, `timestamp`."""
     name = "".join(part.title() for part in kind.event.split(".")) + "Delivery"
-    return create_model(name, event=(Literal[kind.event], ...), data=(kind, ...), timestamp=(Moment, ...))  # type: ignore[arg-type]
+    event = (Literal[kind.event], ...)
+    return create_model(name, event=event, data=(kind, ...), timestamp=(Moment, ...))  # type: ignore[arg-type]

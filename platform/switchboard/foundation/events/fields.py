@@ -7,10 +7,12 @@ from pydantic import AfterValidator, Field
 from switchboard.foundation.events.catalog import CATALOG
 
 
-def _known(name: str) -> str:
+def _validate_name(name: str) -> str:
     if name not in CATALOG:
         raise ValueError(f"{name} is not an event; the events are {', '.join(CATALOG)}")
     return name
 
 
-EventName = Annotated[str, Field(max_length=64, json_schema_extra={"enum": list(CATALOG)}), AfterValidator(_known)]
+EventName = Annotated[
+    str, Field(max_length=64, json_schema_extra={"enum": list(CATALOG)}), AfterValidator(_validate_name)
+]

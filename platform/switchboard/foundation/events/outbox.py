@@ -43,7 +43,7 @@ async def publish(session: TenantSession, data: EventData, *, depth: int = 0) ->
     if event.triggered:
         event.trigger_due_at = moment
         wake(session, "evaluate_triggers", organization_id=str(organization_id), event_id=str(event.id))
-    targets = await _subscribed(session, data)
+    targets = await _list_subscribers(session, data)
     if targets:
         body = serialize_body(data, moment)
         for target in targets:
@@ -82,7 +82,7 @@ def enqueue(
     return delivery
 
 
-async def _subscribed(session: TenantSession, data: EventData) -> list[EventTarget]:
+async def _list_subscribers(session: TenantSession, data: EventData) -> list[EventTarget]:
     rows = session.select(EventTarget).where(
         col(EventTarget.enabled),
         col(EventTarget.url).is_not(None),

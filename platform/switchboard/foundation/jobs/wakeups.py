@@ -46,7 +46,7 @@ class CronJob:
 class _RedisQueue(RedisQueue):
     """SAQ's queue, except that its workers do not spin while Redis is away."""
 
-    async def dequeue(self, timeout: float = 0.0, poll_interval: float = 0.0) -> QueuedJob | None:  # noqa: ASYNC109 - SAQ's signature
+    async def dequeue(self, timeout: float = 0.0, poll_interval: float = 0.0) -> QueuedJob | None:  # noqa: ASYNC109
         try:
             return await super().dequeue(timeout, poll_interval)
         except (RedisError, OSError) as error:

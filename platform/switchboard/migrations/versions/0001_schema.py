@@ -9,16 +9,17 @@ from switchboard.migrations.tenancy import CURRENT, protect
 revision = "0001"
 down_revision = None
 
-# Every run of three letters in the words of a text, and one that every text has, as hashes that differ from organization to
-# organization: in the index one organization's search touches no other's rows. The declared cost keeps the planner from computing
-# the function for each row where the index would do.
+# Every run of three letters in the words of a text, and one that every text has, as hashes that differ from
+# organization to organization: in the index one organization's search touches no other's rows. The declared cost keeps
+# the planner from computing the function for each row where the index would do.
 CREATE_CONTACT_GRAMS = """
 create function contact_grams(organization_id uuid, content text) returns integer[]
 language sql immutable strict parallel safe cost 2000 as $$
     select array_agg(distinct hashtext(organization_id::text || gram)) from (
         select '' as gram
         union all
-        select substr(word, place, 3) from string_to_table(content, ' ') as word, generate_series(1, length(word) - 2) as place
+        select substr(word, place, 3) from string_to_table(content, ' ') as word, generate_series(1,
+          length(word) - 2) as place
     ) as grams
 $$
 """
@@ -826,7 +827,10 @@ def upgrade() -> None:
         sa.Column("called_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("cause_depth", sa.Integer(), nullable=False, server_default="0"),
         sa.CheckConstraint(
-            "outcome in ('answered', 'voicemail', 'busy', 'no-answer', 'failed', 'invalid_number', 'do_not_call', 'canceled')",
+            (
+                "outcome in ('answered', 'voicemail', 'busy', 'no-answer', 'failed', 'invalid_number', "
+                "'do_not_call', 'canceled')"
+            ),
             name=op.f("ck_campaign_contact_outcome"),
         ),
         sa.CheckConstraint(
@@ -1254,7 +1258,8 @@ def _protect_tables() -> None:
     protect("campaign_contact")
     protect("contact")
     protect("contact_search")
-    # In the policy: row-level security does not let a query's own condition into the index (docs/decisions/0012-contact-search.md).
+    # In the policy: row-level security does not let a query's own condition into the index
+    # (docs/decisions/0012-contact-search.md).
     visible = f"organization_id = (select {CURRENT}) and {ROW_GRAMS} @> (select {SEARCHED_GRAMS})"
     op.execute(f"alter policy tenant on contact_search using ({visible})")
     protect("delivery", tenant="select, insert, update", system="select, update, delete")
@@ -1288,7 +1293,8 @@ def _protect_tables() -> None:
     protect("sms_message", system="select")
     protect("transcript_line")
     protect("user_account", tenant="", system="select, insert, update, delete")
-    # An organization sees the e-mail addresses of its members and of nobody else: the subquery runs under the policy of membership.
+    # An organization sees the e-mail addresses of its members and of nobody else: the subquery runs under the policy of
+    # membership.
     members = "exists (select from membership where membership.user_id = user_account.id)"
     op.execute("grant select (id, email) on user_account to switchboard_tenant")
     op.execute(f"create policy tenant on user_account for select to switchboard_tenant using ({members})")
@@ -1298,7 +1304,9 @@ def _protect_tables() -> None:
 
 
 def _count_rows() -> None:
-    """Count the rows of each list: by the column that its lists lie under, and by the columns that they are filtered by."""
+    """Count the rows of each list: by the column that its lists lie under, and by the columns that they are filtered
+    by.
+    """
     create_row_counter("agent", facets=("agent_type",))
     create_row_counter("agent_version", "agent_id")
     create_row_counter("automation")

@@ -46,7 +46,10 @@ class DeclaredTool(RequestBody):
         min_length=1, max_length=2000, description="Tells the model when to call the tool and what it does."
     )
     url: Url = Field(
-        description="Receives a POST with `tool`, `arguments`, and the conversation, signed with the agent's `webhook_secret`; returns a JSON object."
+        description=(
+            "Receives a POST with `tool`, `arguments`, and the conversation, signed with the agent's "
+            "`webhook_secret`; returns a JSON object."
+        )
     )
     parameters: dict[str, JsonValue] = Field(
         default_factory=lambda: dict(NO_ARGUMENTS), description="JSON schema of the arguments, of type object."

@@ -221,7 +221,7 @@ async def _change(session: TenantSession, agent: Agent, data: AgentFields, *, ou
     ):
         setattr(agent, field, getattr(data, field))
     if "tools" in fields:
-        agent.tools = _checked(data.tools, outbound=outbound)
+        agent.tools = _check_tools(data.tools, outbound=outbound)
     if "extraction_schema" in fields:
         agent.extraction_schema = (
             data.extraction_schema.model_dump(exclude_none=True) if data.extraction_schema else None
@@ -234,7 +234,7 @@ async def _change(session: TenantSession, agent: Agent, data: AgentFields, *, ou
         agent.webhook_url = validate_public_url(outbound, data.webhook_url, field="webhook_url")
 
 
-def _checked(tools: list[DeclaredTool], *, outbound: OutboundClient) -> list[dict[str, Any]]:
+def _check_tools(tools: list[DeclaredTool], *, outbound: OutboundClient) -> list[dict[str, Any]]:
     """Check addresses and tool names. Raises `ValidationFailed` for an address that is not public, and for a
     duplicate tool name.
     """

@@ -48,7 +48,7 @@ class HttpTool(AgentTool[AnyArguments]):
 
     async def run(self, context: ToolContext, parameters: AnyArguments) -> JsonObject:
         body = json.dumps(
-            {"tool": self.name, "arguments": parameters.model_dump(mode="json"), **_told(context)}
+            {"tool": self.name, "arguments": parameters.model_dump(mode="json"), **_describe_context(context)}
         ).encode()
         headers = signature_headers(body, *self._endpoint.secrets)
         outbound = self._endpoint.runtime.outbound
@@ -70,7 +70,7 @@ class HttpTool(AgentTool[AnyArguments]):
             raise ToolError(f"{self.name} did not return a JSON object of at most {ANSWER_BYTES // 1024} KiB") from None
 
 
-def _told(context: ToolContext) -> dict[str, str | None]:
+def _describe_context(context: ToolContext) -> dict[str, str | None]:
     ids: dict[str, Any] = {
         "agent_id": context.agent_id,
         "call_id": context.call_id,

@@ -15,20 +15,27 @@ _OVERVIEW = text(
     """
     select count(*) as total, count(*) filter (where status = 'completed') as completed,
         count(*) filter (where status in ('busy', 'no-answer', 'failed', 'canceled')) as failed,
-        count(*) filter (where direction = 'inbound') as inbound, count(*) filter (where direction = 'outbound') as outbound,
-        coalesce(sum(duration_seconds), 0) as seconds, avg(duration_seconds) filter (where status = 'completed') as average_seconds,
-        count(*) filter (where call_successful) as successful, count(*) filter (where call_successful is not null) as judged,
+        count(*) filter (where direction = 'inbound') as inbound,
+          count(*) filter (where direction = 'outbound') as outbound,
+        coalesce(sum(duration_seconds), 0) as seconds,
+          avg(duration_seconds) filter (where status = 'completed') as average_seconds,
+        count(*) filter (where call_successful) as successful,
+          count(*) filter (where call_successful is not null) as judged,
         coalesce(sum(cost_total), 0) as cost, avg(cost_total) as average_cost,
-        count(*) filter (where user_sentiment = 'positive') as positive, count(*) filter (where user_sentiment = 'neutral') as neutral,
-        count(*) filter (where user_sentiment = 'negative') as negative, count(*) filter (where user_sentiment = 'unknown') as unknown
+        count(*) filter (where user_sentiment = 'positive') as positive,
+          count(*) filter (where user_sentiment = 'neutral') as neutral,
+        count(*) filter (where user_sentiment = 'negative') as negative,
+          count(*) filter (where user_sentiment = 'unknown') as unknown
     from call where organization_id = :organization and created_at >= :since
     """
 )
 _DAYS = text(
     """
-    select (created_at at time zone :zone)::date as day, count(*) as total, count(*) filter (where status = 'completed') as completed,
+    select (created_at at time zone :zone)::date as day, count(*) as total,
+      count(*) filter (where status = 'completed') as completed,
         count(*) filter (where status in ('busy', 'no-answer', 'failed', 'canceled')) as failed,
-        count(*) filter (where direction = 'inbound') as inbound, count(*) filter (where direction = 'outbound') as outbound,
+        count(*) filter (where direction = 'inbound') as inbound,
+          count(*) filter (where direction = 'outbound') as outbound,
         sum(duration_seconds) as seconds, sum(cost_total) as cost
     from call where organization_id = :organization and created_at >= :since group by 1
     """
@@ -36,14 +43,16 @@ _DAYS = text(
 _OUTCOMES = text(
     """
     select coalesce(ended_reason, status) as reason, count(*) as calls
-    from call where organization_id = :organization and created_at >= :since and ended_at is not null group by 1 order by 2 desc, 1
+    from call where organization_id = :organization and created_at >= :since and ended_at is not null group by 1
+      order by 2 desc, 1
     """
 )
 _STEPS = ("endpoint", "transcript", "first_token", "first_audio", "first_frame")
 # Only the latest calls: this shows current latency, and must not read millions of turns.
 _LATENCIES = text(
     """
-    select step, percentile_cont(0.5) within group (order by ms) as p50, percentile_cont(0.95) within group (order by ms) as p95
+    select step, percentile_cont(0.5) within group (order by ms) as p50,
+      percentile_cont(0.95) within group (order by ms) as p95
     from (
         select latencies from call
         where organization_id = :organization and created_at >= :since and jsonb_array_length(latencies) > 0

@@ -21,7 +21,7 @@ def to_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, bool | dict | list | tuple) else str(value)
 
 
-def _bounded(function: Callable[..., Any]) -> Callable[..., Any]:
+def _limit_result(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def run(*given: Any, **named: Any) -> Any:
         result = function(*given, **named)
@@ -63,20 +63,20 @@ def _join(value: Any, separator: str = ", ") -> str:
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "default": _default,
-    "lower": _bounded(lambda value: to_text(value).lower()),
-    "upper": _bounded(lambda value: to_text(value).upper()),
-    "title": _bounded(lambda value: to_text(value).title()),
-    "capitalize": _bounded(lambda value: to_text(value).capitalize()),
-    "trim": _bounded(lambda value: to_text(value).strip()),
-    "truncate": _bounded(_truncate),
+    "lower": _limit_result(lambda value: to_text(value).lower()),
+    "upper": _limit_result(lambda value: to_text(value).upper()),
+    "title": _limit_result(lambda value: to_text(value).title()),
+    "capitalize": _limit_result(lambda value: to_text(value).capitalize()),
+    "trim": _limit_result(lambda value: to_text(value).strip()),
+    "truncate": _limit_result(_truncate),
     "length": len,
     "round": _round,
     "int": _int,
     "float": _float,
-    "string": _bounded(to_text),
-    "join": _bounded(_join),
-    "urlencode": _bounded(lambda value: quote(to_text(value), safe="")),
-    "json": _bounded(lambda value: json.dumps(value, ensure_ascii=False)),
+    "string": _limit_result(to_text),
+    "join": _limit_result(_join),
+    "urlencode": _limit_result(lambda value: quote(to_text(value), safe="")),
+    "json": _limit_result(lambda value: json.dumps(value, ensure_ascii=False)),
 }
 TESTS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "defined": lambda value: not isinstance(value, Undefined),

@@ -109,7 +109,7 @@ async def _act(runtime: Runtime, step: _Step) -> None:
         action = kind(runtime.outbound) if issubclass(kind, OutboundAction) else kind()
         result = await action.run(step.context, params)
     async with runtime.database.tenant(step.run.organization_id) as session:
-        run = await _held(session, step)
+        run = await _lock_claimed_run(session, step)
         if run is not None:
             _complete(run, step, result)
 
@@ -118,7 +118,7 @@ async def _act_within(
     runtime: Runtime, step: _Step, kind: type[DatabaseAction[ActionParams]], params: ActionParams
 ) -> None:
     async with runtime.database.tenant(step.run.organization_id) as session:
-        run = await _held(session, step)
+        run = await _lock_claimed_run(session, step)
         if run is not None:
             set_cause_depth(session, run.depth)
             _complete(run, step, await kind(session).run(step.context, params))
@@ -134,7 +134,7 @@ def _params(kind: type[AutomationAction[ActionParams]], step: _Step) -> ActionPa
         raise ActionError(f"params.{ValidationFailed.of(error).detail}", retryable=False) from None
 
 
-async def _held(session: TenantSession, step: _Step) -> AutomationRun | None:
+async def _lock_claimed_run(session: TenantSession, step: _Step) -> AutomationRun | None:
     """Return the run, locked; None if it was deleted or another worker has claimed it."""
     mine = _one(step.run.organization_id, step.run.id).where(col(AutomationRun.lease_token) == step.token)
     return (await session.exec(mine.with_for_update())).one_or_none()
@@ -170,7 +170,7 @@ def _complete(run: AutomationRun, step: _Step, result: JsonObject) -> None:
 async def _postpone(runtime: Runtime, step: _Step, until: datetime) -> None:
     """Make the run due again at the postponed time."""
     async with runtime.database.tenant(step.run.organization_id) as session:
-        run = await _held(session, step)
+        run = await _lock_claimed_run(session, step)
         if run is not None:
             records = run.records()
             records[step.index].attempts -= 1
@@ -181,7 +181,7 @@ async def _postpone(runtime: Runtime, step: _Step, until: datetime) -> None:
 async def _fail(runtime: Runtime, step: _Step, message: str, *, retryable: bool) -> None:
     """Record a failed attempt, and schedule another one if a retry may help; otherwise end the run."""
     async with runtime.database.tenant(step.run.organization_id) as session:
-        run = await _held(session, step)
+        run = await _lock_claimed_run(session, step)
         if run is None:
             return
         run.lease_token = None

@@ -154,7 +154,10 @@ class AutomationRunOut(Answer):
     automation_id: UUID
     trigger_event: str
     status: str = Field(
-        description="`running`, then `completed` or `failed`; `skipped` if a condition did not hold or the loop guard stopped it."
+        description=(
+            "`running`, then `completed` or `failed`; `skipped` if a condition did not hold or the loop guard "
+            "stopped it."
+        )
     )
     started_at: Moment
     completed_at: Moment | None

@@ -26,10 +26,35 @@ MAX_EXPRESSION: Final = 500
 MAX_NODES: Final = 80
 MAX_RENDERED: Final = 256_000
 ALLOWED: Final = (
-    nodes.Template, nodes.Output, nodes.TemplateData, nodes.Const, nodes.Name, nodes.Getattr, nodes.Getitem, nodes.Slice, nodes.List, nodes.Tuple,
-    nodes.Dict, nodes.Pair, nodes.Keyword, nodes.Filter, nodes.Test, nodes.Compare, nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.CondExpr,
-    nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Neg, nodes.Pos,
-)  # fmt: skip
+    nodes.Template,
+    nodes.Output,
+    nodes.TemplateData,
+    nodes.Const,
+    nodes.Name,
+    nodes.Getattr,
+    nodes.Getitem,
+    nodes.Slice,
+    nodes.List,
+    nodes.Tuple,
+    nodes.Dict,
+    nodes.Pair,
+    nodes.Keyword,
+    nodes.Filter,
+    nodes.Test,
+    nodes.Compare,
+    nodes.Operand,
+    nodes.And,
+    nodes.Or,
+    nodes.Not,
+    nodes.CondExpr,
+    nodes.Add,
+    nodes.Sub,
+    nodes.Mul,
+    nodes.Div,
+    nodes.FloorDiv,
+    nodes.Neg,
+    nodes.Pos,
+)
 REFUSED: Final[Mapping[type[nodes.Node], str]] = {
     nodes.Call: "calls are not allowed",
     nodes.Concat: "~ is not allowed: write {{ one }}{{ other }}",
@@ -109,13 +134,13 @@ def find_template_errors(value: JsonValue, path: str) -> list[tuple[str, str]]:
     try:
         _parts(value)
     except (TemplateError, SyntaxError, RecursionError, ValueError) as error:
-        return [(path, _told(error))]
+        return [(path, _describe_error(error))]
     return []
 
 
 def render_params(params: Mapping[str, JsonValue], event: JsonObject) -> JsonObject:
     """Render the templates in the parameters. Raises `TemplateFailed`."""
-    filled = {name: _filled(value, event, f"params.{name}") for name, value in params.items()}
+    filled = {name: _render_value(value, event, f"params.{name}") for name, value in params.items()}
     try:
         size = len(json.dumps(filled, ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError):
@@ -125,20 +150,20 @@ def render_params(params: Mapping[str, JsonValue], event: JsonObject) -> JsonObj
     return filled
 
 
-def _filled(value: JsonValue, event: JsonObject, path: str) -> JsonValue:
+def _render_value(value: JsonValue, event: JsonObject, path: str) -> JsonValue:
     if isinstance(value, dict):
-        return {key: _filled(item, event, f"{path}.{key}") for key, item in value.items()}
+        return {key: _render_value(item, event, f"{path}.{key}") for key, item in value.items()}
     if isinstance(value, list):
-        return [_filled(item, event, f"{path}.{index}") for index, item in enumerate(value)]
+        return [_render_value(item, event, f"{path}.{index}") for index, item in enumerate(value)]
     if not isinstance(value, str) or not is_template(value):
         return value
     try:
-        return _evaluated(value, event)
+        return _evaluate(value, event)
     except FAILURES as error:
-        raise TemplateFailed(f"{path}: {_told(error)}") from None
+        raise TemplateFailed(f"{path}: {_describe_error(error)}") from None
 
 
-def _evaluated(source: str, event: JsonObject) -> JsonValue:
+def _evaluate(source: str, event: JsonObject) -> JsonValue:
     parts = _parts(source)
     values = [part if isinstance(part, str) else part(event) for part in parts]
     if len(values) == 1 and not isinstance(values[0], Undefined):
@@ -163,7 +188,7 @@ def _parts(source: str) -> tuple[str | Expression, ...]:
         if kind == "variable_begin":
             code = []
         elif kind == "variable_end":
-            parts.append(_compiled("".join(code or ())))
+            parts.append(_compile_expression("".join(code or ())))
             code = None
         elif code is not None:
             code.append(text)
@@ -176,7 +201,7 @@ def _parts(source: str) -> tuple[str | Expression, ...]:
     return tuple(parts)
 
 
-def _compiled(code: str) -> Expression:
+def _compile_expression(code: str) -> Expression:
     if len(code) > MAX_EXPRESSION:
         raise ValueError(f"an expression is longer than {MAX_EXPRESSION} characters")
     found = list(islice(ENVIRONMENT.parse(f"{{{{ {code} }}}}").find_all(nodes.Node), MAX_NODES + 1))
@@ -219,7 +244,7 @@ def _is_json(value: object) -> bool:
         return False
 
 
-def _told(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     if isinstance(error, RecursionError):
         return "is nested too deeply"
     if isinstance(error, TemplateSyntaxError):

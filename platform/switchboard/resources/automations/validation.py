@@ -41,7 +41,10 @@ async def _faults(session: TenantSession, action: Action, *, registry: Registry,
         return [
             (
                 "type",
-                f"{action.type} is not an action; there are {', '.join(sorted(each.name for each in registry.actions))}",
+                (
+                    f"{action.type} is not an action; there are "
+                    f"{', '.join(sorted(each.name for each in registry.actions))}"
+                ),
             )
         ]
     found = templates.find_template_errors(action.params, "params") + _static_faults(kind, action.params)

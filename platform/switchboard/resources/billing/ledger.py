@@ -30,7 +30,7 @@ async def hold_funds(session: TenantSession, reference: UUID, amount: Decimal) -
     """
     if (await get_policy(session, session.organization_id)).billing_mode != "prepaid":
         return
-    account = await _locked(session)
+    account = await _lock_account(session)
     if account.balance - await _set_aside(session, col(LedgerHold.id) != reference) < amount:
         raise InsufficientBalance
     row = LedgerHold(id=reference, organization_id=account.organization_id, amount=amount).model_dump()
@@ -50,7 +50,7 @@ async def require_solvency(session: TenantSession) -> None:
 async def settle_hold(session: TenantSession, kind: Spending, reference: UUID, amount: Decimal) -> None:
     """Release a hold and charge the actual cost; repeated calls change nothing."""
     organization_id = session.organization_id
-    account = await _locked(session)
+    account = await _lock_account(session)
     await session.exec(
         delete(LedgerHold).where(col(LedgerHold.organization_id) == organization_id, col(LedgerHold.id) == reference)
     )
@@ -67,7 +67,7 @@ async def settle_hold(session: TenantSession, kind: Spending, reference: UUID, a
 
 async def credit_account(session: TenantSession, amount: Decimal, *, note: str = "") -> Decimal:
     """Top up an organization, or charge it with a negative amount; return the new balance."""
-    account = await _locked(session)
+    account = await _lock_account(session)
     session.add(LedgerEntry(organization_id=account.organization_id, kind="credit", amount=amount, note=note))
     account.balance += amount
     account.updated_at = now()
@@ -91,7 +91,7 @@ async def _set_aside(session: TenantSession, *which: ColumnElement[bool]) -> Dec
     return (await session.exec(rows.where(*which))).one()
 
 
-async def _locked(session: TenantSession) -> Account:
+async def _lock_account(session: TenantSession) -> Account:
     organization_id = session.organization_id
     fresh = Account(id=organization_id, organization_id=organization_id).model_dump()
     await session.exec(insert(Account).values(fresh).on_conflict_do_nothing())

@@ -22,7 +22,10 @@ from switchboard.resources.browser_calls.schemas import BrowserTokenOut, Platfor
 from switchboard.runtime import Runtime
 
 PREFIX = "/browser-calls/"
-NO_SOCKET = "Talking in the browser needs the loopback carrier among the organization's carriers. It may be the last one, for browsers only."
+NO_SOCKET = (
+    "Talking in the browser needs the loopback carrier among the organization's carriers. It may be the last one, "
+    "for browsers only."
+)
 
 
 async def find_browser_carrier(session: TenantSession, registry: Registry) -> str | None:

@@ -76,7 +76,7 @@ def parse_contact_list(text: str, *, region: str | None, layout: ColumnLayout | 
         else:
             rows.append(row)
     width = max((len(cells) for _, cells in rows), default=1)
-    used = layout or _recognized(rows, width, region)
+    used = layout or _recognize_layout(rows, width, region)
     used = ColumnLayout(
         min(used.phone, width - 1), used.name if used.name is not None and used.name < width else None, used.header
     )
@@ -127,12 +127,12 @@ def _delimiter(text: str) -> str:
     return max(DELIMITERS, key=beginning.count)
 
 
-def _recognized(rows: Sequence[Row], width: int, region: str | None) -> ColumnLayout:
+def _recognize_layout(rows: Sequence[Row], width: int, region: str | None) -> ColumnLayout:
     first = rows[0][1] if rows else []
     header = (
         bool(first)
         and not any(_number(cell, region) for cell in first)
-        and (len(rows) > 1 or _named(first, PHONE_HEADERS) is not None)
+        and (len(rows) > 1 or _find_column(first, PHONE_HEADERS) is not None)
     )
     body = [cells for _, cells in rows[1 if header else 0 :][:LOOKED_AT]]
     scores = [
@@ -140,8 +140,8 @@ def _recognized(rows: Sequence[Row], width: int, region: str | None) -> ColumnLa
     ]
     phone = max(range(width), key=lambda index: scores[index])
     if header and not scores[phone]:
-        phone = _named(first, PHONE_HEADERS) or 0
-    name = _named(first, NAME_HEADERS) if header else None
+        phone = _find_column(first, PHONE_HEADERS) or 0
+    name = _find_column(first, NAME_HEADERS) if header else None
     if name is None or name == phone:
         name = next(
             (index for index in range(width) if index != phone and any(_is_name(cells, index) for cells in body)), None
@@ -149,7 +149,7 @@ def _recognized(rows: Sequence[Row], width: int, region: str | None) -> ColumnLa
     return ColumnLayout(phone, name, header)
 
 
-def _named(heads: Sequence[str], names: Sequence[str]) -> int | None:
+def _find_column(heads: Sequence[str], names: Sequence[str]) -> int | None:
     plain = [head.casefold().replace("_", " ").replace("-", " ") for head in heads]
     return next((plain.index(name) for name in names if name in plain), None)
 

@@ -26,7 +26,7 @@ IN_FLIGHT = ("dialing", "in_progress")
 
 async def start_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
     """Start a campaign, or schedule it. Raises `NotFound` and `InvalidState`."""
-    campaign = await _locked(session, campaign_id, "draft", to="start")
+    campaign = await _lock_campaign(session, campaign_id, "draft", to="start")
     await _require_means(session, campaign)
     ahead = campaign.scheduled_at is not None and campaign.scheduled_at > now()
     campaign.status = "scheduled" if ahead else "running"
@@ -38,7 +38,7 @@ async def start_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
 
 async def pause_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
     """Stop dialing new contacts. Raises `NotFound` and `InvalidState`."""
-    campaign = await _locked(session, campaign_id, "running", to="pause")
+    campaign = await _lock_campaign(session, campaign_id, "running", to="pause")
     campaign.status, campaign.status_reason, campaign.due_at = "paused", None, None
     record_audit(session, AuditAction.CAMPAIGN_PAUSED, campaign_id)
     return campaign
@@ -46,7 +46,7 @@ async def pause_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
 
 async def resume_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
     """Resume a paused campaign and reset its circuit breaker. Raises `NotFound` and `InvalidState`."""
-    campaign = await _locked(session, campaign_id, "paused", to="resume")
+    campaign = await _lock_campaign(session, campaign_id, "paused", to="resume")
     await _require_means(session, campaign)
     campaign.status, campaign.status_reason, campaign.recent, campaign.due_at = "running", None, "", now()
     record_audit(session, AuditAction.CAMPAIGN_RESUMED, campaign_id)
@@ -119,7 +119,7 @@ async def _hang_up(session: TenantSession, campaign_id: UUID) -> bool:
     return bool(call_ids)
 
 
-async def _locked(session: TenantSession, campaign_id: UUID, status: str, *, to: str) -> Campaign:
+async def _lock_campaign(session: TenantSession, campaign_id: UUID, status: str, *, to: str) -> Campaign:
     """Return the campaign under the capacity lock, so that nobody dials for it until the transaction ends."""
     await calls.acquire_call_capacity(session)
     campaign = await campaigns.get_campaign(session, campaign_id, lock=True)

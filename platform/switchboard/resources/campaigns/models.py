@@ -91,7 +91,10 @@ class CampaignContact(TenantTable, table=True):
             name="status",
         ),
         CheckConstraint(
-            "outcome in ('answered', 'voicemail', 'busy', 'no-answer', 'failed', 'invalid_number', 'do_not_call', 'canceled')",
+            (
+                "outcome in ('answered', 'voicemail', 'busy', 'no-answer', 'failed', 'invalid_number', "
+                "'do_not_call', 'canceled')"
+            ),
             name="outcome",
         ),
     )

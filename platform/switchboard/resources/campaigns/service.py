@@ -149,7 +149,7 @@ async def add_to_counters(session: TenantSession, campaign_id: UUID, **more: int
 
 
 async def _write(session: TenantSession, campaign: Campaign, people: Sequence[ContactToCall]) -> Campaign:
-    repeated = list(_repeated(person.phone_number for person in people))
+    repeated = list(_mark_repeated(person.phone_number for person in people))
     # One statement for any number of rows: PostgreSQL refuses COPY into a table with row-level security.
     columns: dict[str, tuple[Sequence[object], TypeEngine[Any]]] = {
         "id": ([new_id() for _ in people], Uuid()),
@@ -170,7 +170,7 @@ async def _write(session: TenantSession, campaign: Campaign, people: Sequence[Co
     return await add_to_counters(session, campaign.id, total_contacts=len(people), skipped=sum(repeated))
 
 
-def _repeated(numbers_in_order: Iterable[str]) -> Iterable[bool]:
+def _mark_repeated(numbers_in_order: Iterable[str]) -> Iterable[bool]:
     seen: set[str] = set()
     for number in numbers_in_order:
         yield number in seen

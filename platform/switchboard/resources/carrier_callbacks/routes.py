@@ -1,4 +1,4 @@
-"""Carrier callbacks: `/carriers/<carrier>/<organization>/events…`, `…/calls/<call>…`, and `…/texts/<message>…`.
+"""Carrier callbacks under `/carriers/<carrier>/<organization>`: `/events…`, `/calls/<call>…`, `/texts/<message>…`.
 
 The provider verifies and translates a callback; each event goes to the resource that it concerns.
 """

@@ -80,7 +80,7 @@ class DeliverySender:
             error, outcome = str(failure), failure.kind
         else:
             code = answer.status
-            error, outcome = _judged(code)
+            error, outcome = _evaluate_status(code)
         took = monotonic() - began
         metrics.delivery_attempts.labels(outcome).inc()
         if claimed.attempts == 0:
@@ -126,7 +126,7 @@ class DeliverySender:
         return "pending", self._delays[claimed.attempts]
 
 
-def _judged(code: int) -> tuple[str | None, str]:
+def _evaluate_status(code: int) -> tuple[str | None, str]:
     if 200 <= code < 300:
         return None, "delivered"
     if 300 <= code < 400:

@@ -22,7 +22,8 @@ UUIDS = ARRAY(Uuid())
 _WAITING = text(
     """
     with recursive heads as (
-        (select target_id, due_at from delivery where status = 'pending' and target_id > :after order by target_id, due_at limit 1)
+        (select target_id, due_at from delivery where status = 'pending' and target_id > :after order by target_id,
+          due_at limit 1)
         union all
         select next.target_id, next.due_at from heads cross join lateral (
             select target_id, due_at from delivery
@@ -47,9 +48,11 @@ _CLAIM = text(
     update delivery set due_at = now() + make_interval(secs => :lease), lease_token = :token
     from chosen, event_target target
     where delivery.id = chosen.id and target.id = delivery.target_id and target.enabled and target.url is not null
-    returning delivery.id, delivery.organization_id, delivery.target_id, target.kind, target.url, delivery.event_type, delivery.body,
+    returning delivery.id, delivery.organization_id, delivery.target_id, target.kind, target.url, delivery.event_type,
+      delivery.body,
         delivery.attempts, delivery.created_at, target.secret,
-        case when target.previous_secret_expires_at > now() then target.previous_secret end, extract(epoch from clock_timestamp())::float8,
+        case when target.previous_secret_expires_at > now() then target.previous_secret end, extract(epoch
+          from clock_timestamp())::float8,
         delivery.lease_token
     """
 ).bindparams(bindparam("targets", type_=UUIDS), bindparam("rooms", type_=ARRAY(Integer())))
@@ -61,9 +64,12 @@ _RECORD = text(
             as result(id, token, status, delay, code, error, started_at, duration_ms)
     ), changed as (
         update delivery set attempts = attempts + 1, status = result.status, lease_token = null,
-            due_at = now() + make_interval(secs => result.delay), next_attempt_at = now() + make_interval(secs => result.delay),
-            last_status_code = result.code, last_error = result.error, delivered_at = case when result.status = 'delivered' then now() end
-        from result where delivery.id = result.id and delivery.lease_token = result.token and delivery.status = 'pending'
+            due_at = now() + make_interval(secs => result.delay),
+              next_attempt_at = now() + make_interval(secs => result.delay),
+            last_status_code = result.code, last_error = result.error,
+              delivered_at = case when result.status = 'delivered' then now() end
+        from result where delivery.id = result.id and delivery.lease_token = result.token
+          and delivery.status = 'pending'
         returning delivery.id, delivery.organization_id, delivery.target_id, delivery.attempts, delivery.status,
             result.code, result.error, result.started_at, result.duration_ms
     ), attempt as (
@@ -91,8 +97,10 @@ _RESET = text(
 _COUNT = text(
     """
     with counted as (
-        select target.id, least(:most, failed.added + case when failed.reset then 0 else target.consecutive_failures end) as failures
-        from event_target target join unnest(:targets, :resets, :added) as failed(id, reset, added) on failed.id = target.id
+        select target.id, least(:most,
+          failed.added + case when failed.reset then 0 else target.consecutive_failures end) as failures
+        from event_target target join unnest(:targets, :resets, :added) as failed(id, reset,
+          added) on failed.id = target.id
         where target.enabled and target.kind = 'endpoint' order by target.id for update of target
     )
     update event_target target
@@ -113,7 +121,8 @@ _HAND_BACK = text(
 
 _EXPIRE = text(
     """
-    update delivery set status = 'failed', last_error = :error, due_at = null, next_attempt_at = null, lease_token = null
+    update delivery set status = 'failed', last_error = :error, due_at = null, next_attempt_at = null,
+      lease_token = null
     where status = 'pending' and created_at < now() - make_interval(secs => :seconds) and due_at <= now()
     """
 )
@@ -121,7 +130,8 @@ _EXPIRE = text(
 _FORGET = text(
     """
     delete from delivery where id in (
-        select id from delivery where created_at < now() - make_interval(secs => :seconds) and status <> 'pending' order by id limit :most
+        select id from delivery where created_at < now() - make_interval(secs => :seconds) and status <> 'pending'
+          order by id limit :most
     )
     """
 )

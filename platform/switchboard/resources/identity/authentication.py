@@ -29,7 +29,8 @@ class _CacheEntry:
 class Authenticator:
     """Resolves credentials by their prefix.
 
-    A revoked credential is refused at once in spite of the cache, because every process hears `RateLimiter.tell_revoked`.
+    A revoked credential is refused at once in spite of the cache, because every process hears
+    `RateLimiter.tell_revoked`.
     """
 
     def __init__(self, database: Database, finders: Mapping[str, FindPrincipal]) -> None:

@@ -1,4 +1,6 @@
-"""Accepting invitations. A link names no organization, so these transactions cross organizations until the membership is made."""
+"""Accepting invitations. A link names no organization, so these transactions cross organizations until the membership
+is made.
+"""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -36,8 +38,8 @@ async def get_offer(database: Database, token: str) -> Offer:
 async def accept_invitation(database: Database, token: str, *, password: str = "", as_user: UUID | None = None) -> UUID:
     """Accept an invitation as a signed-in user, or as a new user with a password; return the user's id.
 
-    Raises `NotFound` for a link that no longer works, and `IdentityError` for a password that is too short or an account
-    with another e-mail address than the invited one.
+    Raises `NotFound` for a link that no longer works, and `IdentityError` for a password that is too short or an
+    account with another e-mail address than the invited one.
     """
     password_hash = await hash_new_password(password) if as_user is None else ""
     async with database.system() as session:
@@ -56,7 +58,8 @@ async def accept_invitation(database: Database, token: str, *, password: str = "
 
 
 async def find_or_create_invited_user(database: Database, email: str) -> UUID:
-    """Return the user with an e-mail address that an identity provider has verified, and accept the user's open invitations.
+    """Return the user with an e-mail address that an identity provider has verified, and accept the user's open
+    invitations.
 
     A new user needs an invitation. Raises `IdentityError` for an address that has neither.
     """

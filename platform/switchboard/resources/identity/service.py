@@ -90,7 +90,8 @@ async def _add_key(
 
 
 async def rotate_api_key(session: TenantSession, key_id: UUID, *, overlap: timedelta) -> tuple[ApiKey, str]:
-    """Create a key with the same scopes, and let the old one expire after `overlap`, so that programs can switch without a pause.
+    """Create a key with the same scopes, and let the old one expire after `overlap`, so that programs can switch
+    without a pause.
 
     Raises `IdentityError` for an unknown key, or one that has expired or was revoked.
     """
@@ -105,7 +106,9 @@ async def rotate_api_key(session: TenantSession, key_id: UUID, *, overlap: timed
 
 
 async def revoke_api_key(session: TenantSession, key_id: UUID) -> ApiKey:
-    """Revoke a key for good; harmless when repeated. The caller notifies the rate limiter. Raises `IdentityError` for an unknown key."""
+    """Revoke a key for good; harmless when repeated. The caller notifies the rate limiter. Raises `IdentityError` for
+    an unknown key.
+    """
     key = await _lock_key(session, key_id)
     if key.revoked_at is None:
         key.revoked_at = now()

@@ -43,12 +43,12 @@ class Attempt:
     code_verifier: str
     after: str
 
-    def sealed(self, keyring: KeyRing) -> str:
+    def seal(self, keyring: KeyRing) -> str:
         """Encrypt for the cookie."""
         return keyring.encrypt(json.dumps(asdict(self)), PLACE)
 
     @classmethod
-    def opened(cls, sealed: str, keyring: KeyRing) -> "Attempt | None":
+    def unseal(cls, sealed: str, keyring: KeyRing) -> "Attempt | None":
         """Decrypt from the cookie; None for a cookie of another server."""
         try:
             return cls(**json.loads(keyring.decrypt(sealed, PLACE)))

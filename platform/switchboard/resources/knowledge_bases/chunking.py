@@ -56,11 +56,11 @@ def _passages(section: _Section) -> Iterator[str]:
     if above and not section.paragraphs:
         yield above
         return
-    for body in _packed(section.paragraphs, room):
+    for body in _pack_paragraphs(section.paragraphs, room):
         yield f"{above}\n\n{body}" if above else body
 
 
-def _packed(paragraphs: list[str], room: int) -> Iterator[str]:
+def _pack_paragraphs(paragraphs: list[str], room: int) -> Iterator[str]:
     body = ""
     for piece, apart in _pieces(paragraphs, room - OVERLAP):
         if body and len(body) + len(apart) + len(piece) > room:

@@ -63,7 +63,10 @@ async def embed_texts(
         made_by = EmbeddingModel(provider.name, answered.model, len(answered.vectors[0]))
     if model is not None and made_by != model:
         raise ProviderError(
-            f"the knowledge base has vectors of {model.label}, but the provider returns {made_by.label}: run `switchboard knowledge reindex`",
+            (
+                f"the knowledge base has vectors of {model.label}, but the provider returns {made_by.label}: run "
+                "`switchboard knowledge reindex`"
+            ),
             retryable=False,
         )
     return EmbeddedTexts(

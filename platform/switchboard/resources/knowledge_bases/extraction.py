@@ -29,9 +29,16 @@ from switchboard.resources.knowledge_bases.formats import (
 )
 
 ENDINGS = {
-    ".txt": "text/plain", ".md": "text/markdown", ".markdown": "text/markdown", ".html": HTML, ".htm": HTML, ".csv": "text/csv",
-    ".json": "application/json", ".pdf": PDF, ".docx": DOCX,
-}  # fmt: skip
+    ".txt": "text/plain",
+    ".md": "text/markdown",
+    ".markdown": "text/markdown",
+    ".html": HTML,
+    ".htm": HTML,
+    ".csv": "text/csv",
+    ".json": "application/json",
+    ".pdf": PDF,
+    ".docx": DOCX,
+}
 CONFINED = (HTML, PDF, DOCX)
 """Media types that are parsed in a separate process."""
 BYTE_ORDER_MARK = "\ufeff"
@@ -61,8 +68,8 @@ class Extracted:
 async def extract_text(filename: str, content: str, content_type: str | None) -> Extracted:
     """Extract the text of a document as sent. Raises `InvalidDocument`."""
     kind, content = _kind(filename, content_type), content.removeprefix(BYTE_ORDER_MARK)
-    data = _decoded(content) if kind in (PDF, DOCX) else content.encode()
-    return await _extracted(kind, data, content)
+    data = _decode_base64(content) if kind in (PDF, DOCX) else content.encode()
+    return await _extract(kind, data, content)
 
 
 async def extract_file(filename: str, data: bytes) -> Extracted:
@@ -73,14 +80,14 @@ async def extract_file(filename: str, data: bytes) -> Extracted:
     if kind is None:
         raise InvalidDocument("content", f"has an unsupported file type; supported: {' '.join(ENDINGS)}")
     if kind not in READERS:
-        return await _extracted(kind, data, "")
+        return await _extract(kind, data, "")
     try:
-        return await _extracted(kind, data, data.decode("utf-8-sig"))
+        return await _extract(kind, data, data.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise InvalidDocument("content", "is not text in UTF-8; save it as UTF-8") from None
 
 
-async def _extracted(kind: str, data: bytes, content: str) -> Extracted:
+async def _extract(kind: str, data: bytes, content: str) -> Extracted:
     try:
         text = await (
             asyncio.to_thread(READERS[kind], content) if kind in READERS else parser_process.parse_file(kind, data)
@@ -105,7 +112,7 @@ def _kind(filename: str, content_type: str | None) -> str:
     return kind
 
 
-def _decoded(content: str) -> bytes:
+def _decode_base64(content: str) -> bytes:
     try:
         return base64.b64decode("".join(content.split()), validate=True)
     except (binascii.Error, ValueError):
@@ -141,7 +148,7 @@ def extract_csv_text(content: str) -> str:
     if len(rows) < 2:
         return "\n".join(", ".join(row) for row in rows)
     names = [name.strip()[:MAX_NAME] or f"column {place}" for place, name in enumerate(rows[0], 1)]
-    return _bounded("\n\n", (_row(names, row) for row in rows[1:]))
+    return _join_bounded("\n\n", (_row(names, row) for row in rows[1:]))
 
 
 def _row(names: list[str], row: list[str]) -> str:
@@ -155,7 +162,7 @@ def extract_json_text(content: str) -> str:
     """
     try:
         value: JsonValue = json.loads(content)
-        return _bounded("\n\n", (_bounded("\n", _lines(entry, path, 0)) for path, entry in _entries(value)))
+        return _join_bounded("\n\n", (_join_bounded("\n", _lines(entry, path, 0)) for path, entry in _entries(value)))
     except (ValueError, RecursionError) as error:
         told = (
             str(error)
@@ -188,7 +195,7 @@ def _lines(value: JsonValue, path: str, depth: int) -> Iterator[str]:
         yield f"{path}: {told}" if path else told
 
 
-def _bounded(between: str, parts: Iterable[str]) -> str:
+def _join_bounded(between: str, parts: Iterable[str]) -> str:
     """Join parts up to the size limit, because the repeated names can multiply a text. Raises `FormatError`."""
     kept, size = [], 0
     for part in parts:

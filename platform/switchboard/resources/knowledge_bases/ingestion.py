@@ -89,7 +89,7 @@ async def _handed_over(
 ) -> KnowledgeDocument:
     async with runtime.database.tenant(organization_id, actor=actor) as session:
         await knowledge.get_knowledge_base(session, base_id, lock=True)
-        document = await _written(session, base_id, filename, extracted)
+        document = await _save_document(session, base_id, filename, extracted)
         knowledge.wake_document_job(session, document)
         return document
 
@@ -104,13 +104,15 @@ async def _known_or_written(
                 return known
             known.request_key = None
             await session.flush()
-    document = await _written(session, base_id, data.filename, extracted)
+    document = await _save_document(session, base_id, data.filename, extracted)
     document.process_after, document.attempts, document.request_key = now() + indexing.LEASE, 1, request_key
     await session.flush()
     return document
 
 
-async def _written(session: TenantSession, base_id: UUID, filename: str, extracted: Extracted) -> KnowledgeDocument:
+async def _save_document(
+    session: TenantSession, base_id: UUID, filename: str, extracted: Extracted
+) -> KnowledgeDocument:
     """Save a document that any worker may index."""
     document = KnowledgeDocument(
         id=new_id(),

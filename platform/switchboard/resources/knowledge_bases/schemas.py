@@ -69,7 +69,7 @@ class DocumentCreate(RequestBody):
     content_type: Annotated[str, Field(max_length=255)] | None = Field(
         None,
         description="`text/plain`, `text/markdown`, `text/html`, `text/csv`, `application/json`, `application/pdf` or "
-        "`application/vnd.openxmlformats-officedocument.wordprocessingml.document`. Left out, the filename's ending decides.",
+        "`application/vnd.openxmlformats-officedocument.wordprocessingml.document`. Defaults to the extension's type.",
     )
 
 

@@ -128,7 +128,10 @@ def _checked_uris(uris: Sequence[str]) -> list[str]:
         raise IdentityError(f"an application needs a redirect URI, and has at most {MOST_REDIRECT_URIS}")
     for uri in uris:
         if not _is_redirect_uri(uri):
-            rules = "https (http only for this machine), absolute, without user name, fragment, wildcard, or the parameters of a response"
+            rules = (
+                "https (http only for this machine), absolute, without user name, fragment, wildcard, or the "
+                "parameters of a response"
+            )
             raise IdentityError(f"{uri} is not a redirect URI: {rules}")
     return list(dict.fromkeys(uris))
 

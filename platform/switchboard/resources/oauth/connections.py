@@ -62,7 +62,9 @@ def _merge(approvals: list[tuple[OAuthGrant, str, str]]) -> Connection:
 
 
 async def disconnect(session: TenantSession, limiter: RateLimiter, *, application: UUID, user_id: UUID) -> None:
-    """Revoke everything that a user granted an application in the organization, codes included. Raises `NotFound` if there is nothing."""
+    """Revoke everything that a user granted an application in the organization, codes included. Raises `NotFound` if
+    there is nothing.
+    """
     rows = session.select(OAuthGrant).where(
         col(OAuthGrant.client_id) == application,
         col(OAuthGrant.user_id) == user_id,

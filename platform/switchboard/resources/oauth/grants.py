@@ -109,7 +109,7 @@ class ProofKey(CodeChallenge):
     def validate_code_challenge(self, grant: AuthorizationCodeGrant, redirect_uri: str) -> None:
         """Validate the code challenge before the user is asked for consent."""
         request = grant.request
-        given = _given(request)
+        given = _get_parameters(request)
         if "code_challenge" in given and given.get("code_challenge_method") != "S256":
             raise InvalidRequestError("The code_challenge_method must be S256.")
         if "code_challenge" not in given and cast("OAuthClientAdapter", request.client).is_public:
@@ -130,7 +130,7 @@ class CodeGrant(AuthorizationCodeGrant):
     @staticmethod
     def validate_authorization_redirect_uri(request: OAuth2Request, client: ClientMixin) -> str:
         """Validate the redirect URI. A request that fails here is not redirected."""
-        redirect_uri = _given(request).get("redirect_uri")
+        redirect_uri = _get_parameters(request).get("redirect_uri")
         if redirect_uri is None:
             raise InvalidRequestError("Missing redirect_uri.")
         if not client.check_redirect_uri(redirect_uri):
@@ -143,7 +143,7 @@ class CodeGrant(AuthorizationCodeGrant):
         A request without state is refused: its sender could not tell a response from a forged one.
         """
         redirect_uri = super().validate_authorization_request()
-        given = _given(self.request)
+        given = _get_parameters(self.request)
         for name in ("response_type", "state"):
             if name not in given:
                 raise InvalidRequestError(f"Missing {name}.", redirect_uri=redirect_uri)
@@ -154,7 +154,7 @@ class CodeGrant(AuthorizationCodeGrant):
 
     def save_authorization_code(self, code: str, request: OAuth2Request) -> None:
         given, client, approval = (
-            _given(request),
+            _get_parameters(request),
             cast("OAuthClientAdapter", request.client),
             cast("Approval", request.user),
         )
@@ -225,5 +225,5 @@ class Revocation(RevocationEndpoint):
         )
 
 
-def _given(request: OAuth2Request) -> dict[str, str]:
+def _get_parameters(request: OAuth2Request) -> dict[str, str]:
     return cast("OAuth2Payload", request.payload).data

@@ -13,10 +13,22 @@ from switchboard.resources.oauth.errors import ClientRefused
 
 KNOWN = frozenset(
     {
-        "client_id", "client_secret", "code", "code_challenge", "code_challenge_method", "code_verifier", "grant_type", "redirect_uri",
-        "refresh_token", "response_type", "scope", "state", "token", "token_type_hint",
+        "client_id",
+        "client_secret",
+        "code",
+        "code_challenge",
+        "code_challenge_method",
+        "code_verifier",
+        "grant_type",
+        "redirect_uri",
+        "refresh_token",
+        "response_type",
+        "scope",
+        "state",
+        "token",
+        "token_type_hint",
     }
-)  # fmt: skip
+)
 MOST_BYTES = 16 * 1024
 MOST_FIELDS = 50
 

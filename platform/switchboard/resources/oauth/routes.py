@@ -20,13 +20,13 @@ CLIENT_AUTHENTICATION = ["client_secret_basic", "client_secret_post", "none"]
 @blueprint.post(TOKEN)
 async def issue_token() -> Response:
     """Redeem an authorization code, or refresh an access token."""
-    return await _answered("oauth_token", OAuthServer.token)
+    return await _respond("oauth_token", OAuthServer.token)
 
 
 @blueprint.post(REVOKE)
 async def revoke_token() -> Response:
     """Revoke a token and everything that was issued for the same grant (RFC 7009)."""
-    return await _answered("oauth_revoke", OAuthServer.revoke)
+    return await _respond("oauth_revoke", OAuthServer.revoke)
 
 
 @blueprint.get("/.well-known/oauth-authorization-server")
@@ -50,7 +50,7 @@ async def metadata() -> dict[str, object]:
     }
 
 
-async def _answered(endpoint: str, act: Callable[[OAuthServer, OAuthRequest], OAuthResponse]) -> Response:
+async def _respond(endpoint: str, act: Callable[[OAuthServer, OAuthRequest], OAuthResponse]) -> Response:
     sent = TokenRequest(
         endpoint=endpoint,
         address=request.remote_addr or "",

@@ -78,7 +78,8 @@ class OAuthServer(AuthorizationServer):
 
     def revoke(self, request: OAuthRequest) -> OAuthResponse:
         """Serve the revocation endpoint."""
-        return cast("OAuthResponse", self.create_endpoint_response(Revocation.ENDPOINT_NAME, request))  # type: ignore[no-untyped-call]
+        response = self.create_endpoint_response(Revocation.ENDPOINT_NAME, request)  # type: ignore[no-untyped-call]
+        return cast("OAuthResponse", response)
 
     def examine(self, request: OAuthRequest) -> OAuthClient:
         """Return the application whose request is valid. Raises `OAuth2Error`; its `redirect_uri` tells whether the

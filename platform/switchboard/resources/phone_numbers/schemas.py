@@ -65,7 +65,10 @@ class PhoneNumberOut(Answer):
     )
     forward_webhook_secret: str | None = Field(
         None,
-        description="Signs requests to `forward_webhook_url` like webhooks; shown once, in the response that set the URL. An addition.",
+        description=(
+            "Signs requests to `forward_webhook_url` like webhooks; shown once, in the response that set the URL. "
+            "An addition."
+        ),
     )
 
     @classmethod

@@ -18,9 +18,13 @@ from switchboard.runtime import Runtime
 CALLER = "+15550100001"
 SETTLE_SECONDS = 15.0
 ENDED_BY: dict[str, EndedBy] = {
-    "caller_hung_up": "caller", "agent_hung_up": "agent", "silence": "agent", "transferred": "transfer", "taken_over": "transfer",
+    "caller_hung_up": "caller",
+    "agent_hung_up": "agent",
+    "silence": "agent",
+    "transferred": "transfer",
+    "taken_over": "transfer",
     "max_duration": "limit",
-}  # fmt: skip
+}
 
 
 async def run_audio_conversation(
@@ -72,7 +76,7 @@ async def _ring(
 def _read(call: Call, lines: list[TranscriptLine], played: SimulatedConversation) -> None:
     """Read the transcript of a call. Raises `SimulationError` for one that the platform or a provider ended."""
     played.call_id = call.id
-    played.spoken = [Utterance(line.role, line.content) for line in lines]  # type: ignore[arg-type] # the table's check constraint
+    played.spoken = [Utterance(line.role, line.content) for line in lines]  # type: ignore[arg-type]
     played.tools = [RecordedToolCall(str(json.loads(line.content)["tool"])) for line in lines if line.role == "tool"]
     played.latencies = [int(turn["first_frame_ms"]) for turn in call.latencies if turn["first_frame_ms"] is not None]
     ended_by = ENDED_BY.get(call.ended_reason or "")

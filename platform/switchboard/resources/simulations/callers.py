@@ -12,8 +12,9 @@ from switchboard.resources.simulations.models import Simulation
 
 OPENING = "(The call is answered. Nobody speaks yet.)"
 INSTRUCTION = (
-    "You play somebody who is on the phone with an automated agent, to test it. Say only what this person says next: one or two short sentences, "
-    "no stage directions. Never help the agent, and never speak for it. When the goal is reached or cannot be, say goodbye and call end_call.\n"
+    "You play somebody who is on the phone with an automated agent, to test it. Say only what this person says next: "
+    "one or two short sentences, no stage directions. Never help the agent, and never speak for it. When the goal is "
+    "reached or cannot be, say goodbye and call end_call.\n"
 )
 
 

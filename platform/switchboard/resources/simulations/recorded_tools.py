@@ -50,7 +50,9 @@ class _Harmless(AgentTool[ToolParameters]):
 
     def __init__(self, tool: Tool) -> None:
         self._tool = tool
-        self.name, self.description, self.Parameters = tool.name, tool.description, tool.Parameters  # type: ignore[misc]
+        self.name = tool.name  # type: ignore[misc]
+        self.description = tool.description  # type: ignore[misc]
+        self.Parameters = tool.Parameters  # type: ignore[misc]
 
     def schema(self) -> JsonObject:
         return self._tool.schema()

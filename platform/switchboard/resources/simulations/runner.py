@@ -55,7 +55,7 @@ async def run_claimed_simulation(runtime: Runtime, organization_id: UUID, agent_
     simulation, agent = claimed
     began, played, criteria, fault = time.monotonic(), SimulatedConversation(), list[SimulationCriterion](), None
     try:
-        async with _held(runtime, simulation, played), asyncio.timeout(MAX_SECONDS):
+        async with _renew_claim(runtime, simulation, played), asyncio.timeout(MAX_SECONDS):
             run_conversation = run_audio_conversation if simulation.mode == "audio" else run_text_conversation
             await run_conversation(runtime, simulation, agent, played)
             criteria = await evaluate_assertions(
@@ -98,7 +98,7 @@ async def _take(
 
 
 @asynccontextmanager
-async def _held(runtime: Runtime, simulation: Simulation, played: SimulatedConversation) -> AsyncIterator[None]:
+async def _renew_claim(runtime: Runtime, simulation: Simulation, played: SimulatedConversation) -> AsyncIterator[None]:
     """Renew the claim during the conversation, and show its progress."""
 
     async def renew() -> None:
@@ -167,10 +167,10 @@ async def _conclude(
         prices = (await get_policy(session, simulation.organization_id)).prices
         cost = calculate_model_cost(prices, played.models) + calculate_embedding_cost(prices, played.embeddings)
         await ledger.settle_hold(session, "simulation", simulation.id, cost)
-        await publish(session, _told(simulation))
+        await publish(session, _build_event(simulation))
 
 
-def _told(simulation: Simulation) -> SimulationCompleted:
+def _build_event(simulation: Simulation) -> SimulationCompleted:
     return SimulationCompleted.model_validate(
         {"simulation_id": simulation.id, **simulation.model_dump()}, extra="ignore"
     )

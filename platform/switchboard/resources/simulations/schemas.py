@@ -36,7 +36,7 @@ class SimulationCreate(RequestBody):
         default_factory=list,
         validate_default=True,
         max_length=50,
-        description="The caller's lines, in order. Without lines, the agent's model plays the caller by persona and goal.",
+        description="The caller's lines, in order. Without lines, the model plays the caller by persona and goal.",
     )
     max_turns: int = Field(20, ge=1, le=50, description="Maximum number of the caller's turns.")
     assertions: list[Assertion] = Field(min_length=1, max_length=MAX_ASSERTIONS)

@@ -53,7 +53,8 @@ async def create_simulation(
     await ledger.require_solvency(session)
     if data.mode == "audio" and await find_simulated_number(session, registry, agent.id) is None:
         raise InvalidState(
-            "The agent answers no number whose carrier can simulate callers. Give it a number of the loopback carrier, or use mode text."
+            "The agent answers no number whose carrier can simulate callers. Give it a number of the loopback "
+            "carrier, or use mode text."
         )
     fields = data.model_dump(mode="json")
     simulation = Simulation(

@@ -64,10 +64,16 @@ class SmsMessageOut(Answer):
     status: str
     segments: int = Field(description="Number of segments that carriers bill; an addition.")
     cost: Dollars = Field(
-        description="Cost of the segments, once the carrier has accepted the message, and of the model that wrote it; an addition."
+        description=(
+            "Cost of the segments, once the carrier has accepted the message, and of the model that wrote it; an "
+            "addition."
+        )
     )
     author: str = Field(
-        description="`contact`, `api`, `agent`, `automation`, `person`, or `platform` for the replies to STOP, START, and HELP; an addition."
+        description=(
+            "`contact`, `api`, `agent`, `automation`, `person`, or `platform` for the replies to STOP, START, and "
+            "HELP; an addition."
+        )
     )
     media_urls: list[str] = Field(description="Addresses of media at the carrier; an addition.")
     error_message: str | None = Field(description="Why it failed or was not delivered; an addition.")

@@ -34,7 +34,7 @@ UNKNOWN_FATE = "The carrier never confirmed the message, so it was not sent agai
 async def send_queued_message(runtime: Runtime, organization_id: UUID, message_id: UUID) -> None:
     """Ask the carrier to send a queued message, unless that has begun already."""
     async with runtime.database.tenant(organization_id) as session:
-        message = await _locked(session, message_id)
+        message = await _lock_message(session, message_id)
         if message is None or message.status != "queued":
             return
         conversation = await sms.get_conversation(session, message.conversation_id)
@@ -66,7 +66,7 @@ async def recover_message(runtime: Runtime, organization_id: UUID, message_id: U
     address names the message, and the message is no longer `sending`.
     """
     async with runtime.database.tenant(organization_id) as session:
-        message = await _locked(session, message_id)
+        message = await _lock_message(session, message_id)
         if message is None or message.watch_at is None or message.watch_at >= now():
             return
         if message.status == "sending":
@@ -103,7 +103,7 @@ async def _settle(
 ) -> None:
     """Record the carrier's response; its callbacks may have arrived first and know more."""
     async with runtime.database.tenant(asked.organization_id) as session:
-        message = await _locked(session, asked.id)
+        message = await _lock_message(session, asked.id)
         if message is None:
             return
         message.carrier_text_id = message.carrier_text_id or carrier_text_id
@@ -113,6 +113,6 @@ async def _settle(
             await advance_message(session, message, "failed", error=error)
 
 
-async def _locked(session: TenantSession, message_id: UUID) -> SmsMessage | None:
+async def _lock_message(session: TenantSession, message_id: UUID) -> SmsMessage | None:
     rows = sms.list_messages(session).where(col(SmsMessage.id) == message_id, col(SmsMessage.direction) == "outbound")
     return (await session.exec(rows.with_for_update())).one_or_none()

@@ -12,14 +12,17 @@ from switchboard.resources.usage.schemas import UsageOut
 # `zone` cuts the months in the organization's time zone.
 _TOTALS = text(
     """
-    select to_char(month, 'YYYY-MM') as period, sum(calls)::int as calls, sum(seconds)::int as seconds, sum(sent)::int as sent,
+    select to_char(month, 'YYYY-MM') as period, sum(calls)::int as calls, sum(seconds)::int as seconds,
+      sum(sent)::int as sent,
         sum(received)::int as received, sum(cost) as cost
     from (
-        select date_trunc('month', created_at at time zone :zone) as month, count(*) as calls, sum(duration_seconds) as seconds,
+        select date_trunc('month', created_at at time zone :zone) as month, count(*) as calls,
+          sum(duration_seconds) as seconds,
             0 as sent, 0 as received, 0::numeric as cost
         from call where organization_id = :organization and created_at >= :since group by 1
         union all
-        select date_trunc('month', created_at at time zone :zone), 0, 0, count(*) filter (where direction = 'outbound' and status <> 'failed'),
+        select date_trunc('month', created_at at time zone :zone), 0, 0, count(*) filter (where direction = 'outbound'
+          and status <> 'failed'),
             count(*) filter (where direction = 'inbound'), 0
         from sms_message where organization_id = :organization and created_at >= :since group by 1
         union all

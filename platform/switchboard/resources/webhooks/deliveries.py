@@ -78,10 +78,20 @@ async def send_test_event(session: TenantSession, endpoint_id: UUID) -> Delivery
     _refuse_disabled(endpoint)
     ended = now()
     sample = CallCompleted(
-        call_id=new_id(), agent_id=new_id(), direction="outbound", status="completed", from_number="+15550100200", to_number="+15550100001",
-        duration_seconds=int(SAMPLE_DURATION.total_seconds()), cost_total=Decimal("0.05"), error_message=None, started_at=ended - SAMPLE_DURATION,
-        ended_at=ended, created_at=ended - SAMPLE_DURATION, metadata=SAMPLE_METADATA,
-    )  # fmt: skip
+        call_id=new_id(),
+        agent_id=new_id(),
+        direction="outbound",
+        status="completed",
+        from_number="+15550100200",
+        to_number="+15550100001",
+        duration_seconds=int(SAMPLE_DURATION.total_seconds()),
+        cost_total=Decimal("0.05"),
+        error_message=None,
+        started_at=ended - SAMPLE_DURATION,
+        ended_at=ended,
+        created_at=ended - SAMPLE_DURATION,
+        metadata=SAMPLE_METADATA,
+    )
     record_audit(session, AuditAction.WEBHOOK_ENDPOINT_TESTED, endpoint.id)
     return enqueue(session, endpoint, sample.event, serialize_body(sample, ended))
 

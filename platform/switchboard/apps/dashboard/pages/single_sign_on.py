@@ -43,7 +43,7 @@ async def begin_single_sign_on() -> ResponseReturnValue:
     except SingleSignOnFailed as failure:
         return await _refused(str(failure))
     response = redirect(url, 303)
-    sealed = attempt.sealed(current_runtime().keyring)
+    sealed = attempt.seal(current_runtime().keyring)
     response.set_cookie(
         COOKIE,
         sealed,
@@ -59,7 +59,7 @@ async def begin_single_sign_on() -> ResponseReturnValue:
 @dashboard.get("/dashboard/sign-in/callback")
 async def finish_single_sign_on() -> ResponseReturnValue:
     """Take the browser back: only the one that was sent, once, with what it was sent with."""
-    attempt = Attempt.opened(request.cookies.get(COOKIE, ""), current_runtime().keyring)
+    attempt = Attempt.unseal(request.cookies.get(COOKIE, ""), current_runtime().keyring)
     if attempt is None or not hmac.compare_digest(attempt.state.encode(), request.args.get("state", "").encode()):
         return await _refused("This sign-in was begun in another browser, or too long ago. Try again.")
     try:
