@@ -85,7 +85,7 @@ async def test_facts_are_asked_for_so_that_every_vendor_can_answer(
     async def strict(*_: object) -> AsyncIterator[Strict]:
         yield Strict(ProviderSettings())
 
-    monkeypatch.setattr(analysis, "agent_model", strict)
+    monkeypatch.setattr(analysis, "open_agent_model", strict)
     agent = (await caller.post("/v1/agents", {"name": "Agent"})).json
     assert (await analysed(runtime, caller, agent["id"]))["extracted_data"] == {
         "size": "large",
@@ -124,7 +124,7 @@ async def test_what_the_analysis_costs_is_a_part_of_the_call_and_an_entry_of_its
     async def dear(*_: object) -> AsyncIterator[Dear]:
         yield Dear(ProviderSettings())
 
-    monkeypatch.setattr(analysis, "agent_model", dear)
+    monkeypatch.setattr(analysis, "open_agent_model", dear)
     agent = (await caller.post("/v1/agents", {"name": "Agent"})).json
     call = await analysed(runtime, caller, agent["id"])
     assert (call["cost_total"], call["costs"]) == (0.25, {"analysis": 0.25})

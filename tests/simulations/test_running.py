@@ -70,8 +70,8 @@ async def bench(runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatc
     async def agent_model(*_: object) -> AsyncIterator[LLMProvider[ProviderSettings]]:
         yield model
 
-    monkeypatch.setattr(text_mode, "agent_model", agent_model)
-    monkeypatch.setattr(judging, "agent_model", agent_model)
+    monkeypatch.setattr(text_mode, "open_agent_model", agent_model)
+    monkeypatch.setattr(judging, "open_agent_model", agent_model)
     agent = (await caller.post("/v1/agents", {"name": "Agent", "system_prompt": "Be {{mood}}kind."})).json["id"]
     return Bench(runtime, caller, str(agent), model)
 

@@ -95,7 +95,7 @@ async def line(runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch
     async def agent_model(*_: object) -> AsyncIterator[LLMProvider[ProviderSettings]]:
         yield model
 
-    monkeypatch.setattr(auto_reply, "agent_model", agent_model)
+    monkeypatch.setattr(auto_reply, "open_agent_model", agent_model)
     agent = (await caller.post("/v1/agents", {"name": "Agent", "system_prompt": "Be {{mood}}kind."})).json["id"]
     number = await caller.post("/v1/phone-numbers", {"phone_number": fresh_number(), "inbound_agent_id": agent})
     return Line(runtime, caller, number.json, model)
