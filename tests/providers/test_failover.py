@@ -224,7 +224,7 @@ async def test_a_voice_that_says_nothing_is_none() -> None:
             yield
 
     assert await sound(voices(Mute("mute", PHONE_PCM), Tone("second", PHONE_PCM)))
-    with pytest.raises(ProviderError, match="answered nothing"):
+    with pytest.raises(ProviderError, match="returned nothing"):
         await sound(voices(Mute("mute", PHONE_PCM)))
 
 

@@ -1,4 +1,4 @@
-"""Language models, embeddings and plain speech of every vendor that LiteLLM speaks."""
+"""Language models, embeddings, and basic speech of every vendor that LiteLLM supports."""
 
 from switchboard.plugin_sdk import hookimpl
 

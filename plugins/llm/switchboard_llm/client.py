@@ -1,4 +1,4 @@
-"""LiteLLM, imported when it is first needed: that takes two seconds and 130 MB, which no process pays that calls no model."""
+"""LiteLLM, imported on first use: that takes two seconds and 130 MB, which processes without models do not pay."""
 
 import asyncio
 import gc
@@ -25,13 +25,15 @@ LATE: Final = (
     "litellm._service_logger", "litellm.proxy.openai_files_endpoints.common_utils",
     "litellm.llms.fal_ai.chat.transformation", "litellm.llms.edenai.chat.transformation",
 )  # fmt: skip
-"""What LiteLLM would import with the first request: more than a second, in which the process holds no other call either."""
+"""Modules that LiteLLM imports with the first request, which would block the process's other calls for more than a
+second.
+"""
 
 
 class LiteLLMSettings(ProviderSettings):
-    """`api_key` where the vendor wants one; `base_url` for a server or region of your own; `model` where an agent names none.
+    """`api_key` if the vendor needs one; `base_url` for your own server or region; `model` if an agent names none.
 
-    `api_version` is Azure's.
+    `api_version` is for Azure.
     """
 
     api_key: SecretStr | None = None
@@ -42,38 +44,40 @@ class LiteLLMSettings(ProviderSettings):
 
 
 @cache
-def _imported() -> Any:
-    # Without this it fetches its price map from the internet while it is imported.
+def _import_litellm() -> Any:
+    # Without this, LiteLLM downloads its price map during the import.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    # Straight over HTTP to servers that speak OpenAI's protocol: OpenAI's library looks at each message of a conversation for a third of a
-    # millisecond, with the event loop held, before it asks.
+    # Plain HTTP for servers with OpenAI's protocol: OpenAI's library spends a third of a millisecond per message of
+    # the conversation, in the event loop, before it sends the request.
     os.environ.setdefault("EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER", "true")
     litellm: Any = importlib.import_module("litellm")
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.drop_params = True
-    # Where a server does not say how many tokens it has used, LiteLLM would ask Hugging Face how Llama counts them, with the event loop held.
+    # If a server reports no token usage, LiteLLM would download Llama's tokenizer from Hugging Face, in the event
+    # loop.
     litellm.disable_hf_tokenizer_download = True
     for late in LATE:
-        with suppress(ModuleNotFoundError):  # another version's
+        with suppress(ModuleNotFoundError):  # of another version
             importlib.import_module(late)
-    # It stays: to look for garbage among its 300 000 objects every few minutes would hold all calls up for a tenth of a second and more.
+    # LiteLLM's 300,000 objects stay for good; scanning them for garbage would stop all calls for 100 ms or more every
+    # few minutes.
     gc.freeze()
     return litellm
 
 
-def _locked() -> Any:
+def _import_with_lock() -> Any:
     with _loading:
-        return _imported()
+        return _import_litellm()
 
 
 async def load_litellm() -> Any:
-    """LiteLLM, at once where it is loaded."""
-    return _imported() if _imported.cache_info().currsize else await asyncio.to_thread(_locked)
+    """Return LiteLLM, at once if it is loaded."""
+    return _import_litellm() if _import_litellm.cache_info().currsize else await asyncio.to_thread(_import_with_lock)
 
 
 def build_arguments(vendor: Vendor, settings: LiteLLMSettings, model: str) -> dict[str, object]:
-    """What every request to a vendor carries. Retries are ours, not the library's."""
+    """Return the arguments of every request to a vendor. Retries are the platform's, not the library's."""
     key = settings.api_key.get_secret_value() if settings.api_key else None
     given: Mapping[str, object | None] = {
         "model": f"{vendor.route}/{model}",
@@ -87,7 +91,7 @@ def build_arguments(vendor: Vendor, settings: LiteLLMSettings, model: str) -> di
 
 
 def translate_error(vendor: Vendor, settings: LiteLLMSettings, error: Exception) -> ProviderError:
-    """A library's error as ours, the key taken out of its words."""
+    """Translate a library error, with the API key removed from its message."""
     status = getattr(error, "status_code", None)
     message = str(error).splitlines()[0] if str(error) else type(error).__name__
     if settings.api_key is not None:
@@ -99,8 +103,8 @@ def translate_error(vendor: Vendor, settings: LiteLLMSettings, error: Exception)
 def calculate_cost(
     litellm: Any, vendor: Vendor, model: str, *, input_tokens: int, output_tokens: int = 0
 ) -> float | None:
-    """US dollars from LiteLLM's price map, None where it lacks the model."""
-    with suppress(Exception):  # such a model raises a plain Exception
+    """Return the cost in US dollars from LiteLLM's price map; None if it lacks the model."""
+    with suppress(Exception):  # an unknown model raises a plain Exception
         return float(
             sum(
                 litellm.cost_per_token(
@@ -112,7 +116,7 @@ def calculate_cost(
 
 
 def require_key(vendor: Vendor, settings: LiteLLMSettings) -> None:
-    """Raises `ProviderError` where a key is needed and missing."""
+    """Raise `ProviderError` if a key is needed and missing."""
     if vendor.needs_key and settings.api_key is None:
         raise ProviderError(
             f'{vendor.title} needs an API key: api_key = {{ env = "…" }} in the tenant file', retryable=False
@@ -128,7 +132,7 @@ class _Models(BaseModel):
 
 
 async def list_models(vendor: Vendor, settings: LiteLLMSettings) -> list[str]:
-    """Ask an OpenAI-compatible server for its models; none of a list in another form. Raises `ProviderError`."""
+    """List the models of an OpenAI-compatible server; none if the list has another format. Raises `ProviderError`."""
     headers = {"Authorization": f"Bearer {settings.api_key.get_secret_value()}"} if settings.api_key else {}
     url = f"{(settings.base_url or '').rstrip('/')}/models"
     try:
@@ -148,7 +152,7 @@ async def list_models(vendor: Vendor, settings: LiteLLMSettings) -> list[str]:
 
 
 class LiteLLMProvider(Provider[LiteLLMSettings]):
-    """What every capability of a vendor over LiteLLM has in common."""
+    """Base of a vendor's providers over LiteLLM."""
 
     Settings = LiteLLMSettings
     vendor: Vendor
@@ -158,13 +162,13 @@ class LiteLLMProvider(Provider[LiteLLMSettings]):
         await load_litellm()
 
     async def check(self) -> None:
-        """List the vendor's models where it is OpenAI's way of doing so: costs nothing and needs the key."""
+        """List the vendor's models if it supports OpenAI's way, which costs nothing and needs the key."""
         require_key(self.vendor, self.settings)
         if self.settings.base_url is not None:
             await list_models(self.vendor, self.settings)
 
 
 def create_vendor_class(kind: type[ProviderT], vendor: Vendor) -> type[ProviderT]:
-    """The class of a vendor's provider."""
+    """Create the provider class of a vendor."""
     name = f"{vendor.name.title().replace('_', '')}{kind.__name__.removeprefix('Vendor')}"
     return type(name, (kind,), {"name": vendor.name, "title": vendor.title, "vendor": vendor, "__doc__": kind.__doc__})

@@ -1,4 +1,4 @@
-"""Embeddings of the vendors that have them."""
+"""Embeddings over LiteLLM."""
 
 import math
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from switchboard_llm.vendors import VENDORS
 
 
 class VendorEmbedding(LiteLLMProvider, EmbeddingProvider[LiteLLMSettings]):
-    """A vendor's embeddings over LiteLLM."""
+    """Embeddings of a vendor over LiteLLM."""
 
     async def embed(
         self, texts: Sequence[str], *, purpose: Literal["document", "query"], model: str | None = None

@@ -1,4 +1,4 @@
-"""Language models: one provider class for each vendor, all made from one."""
+"""Language models: one provider class per vendor, all generated from one."""
 
 import asyncio
 import json
@@ -37,10 +37,10 @@ FENCED: Final = re.compile(r"\s*```(?:json)?\s*(.*?)\s*```\s*", re.DOTALL)
 
 
 class VendorModel(LiteLLMProvider, LLMProvider[LiteLLMSettings]):
-    """A vendor's models over LiteLLM, streaming."""
+    """Models of a vendor over LiteLLM, streaming."""
 
     async def list_models(self) -> Sequence[str]:
-        """What a server of OpenAI's protocol lists; of a vendor, the models for chats that LiteLLM has prices of."""
+        """List the models of an OpenAI-compatible server; for a vendor, the chat models in LiteLLM's price map."""
         if self.settings.base_url is not None:
             return await list_models(self.vendor, self.settings)
         prices: dict[str, dict[str, object]] = (await load_litellm()).model_cost
@@ -54,7 +54,7 @@ class VendorModel(LiteLLMProvider, LLMProvider[LiteLLMSettings]):
     async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
         litellm = await load_litellm()
         model = request.model or self.settings.model or self.vendor.default_model
-        gathered, answer = _Gathered(model), ""
+        collector, answer = _StreamCollector(model), ""
         try:
             async with asyncio.timeout(request.timeout_seconds):
                 stream = await litellm.acompletion(
@@ -62,13 +62,14 @@ class VendorModel(LiteLLMProvider, LLMProvider[LiteLLMSettings]):
                 )
             try:
                 async for chunk in stream:
-                    for text in gathered.add_chunk(chunk):
+                    for text in collector.add_chunk(chunk):
                         if request.response_schema is None:
                             yield TextDelta(text)
                         answer += text
                     if getattr(stream, "sent_stream_usage", False):
-                        # It is only read to its end now, which keeps the connection. LiteLLM would put the answer together again there, in a
-                        # thread, copy it, and write a record for callbacks that nobody has set: a quarter of the work of an answer.
+                        # The rest of the stream is read only to keep the connection. LiteLLM would reassemble the
+                        # response in a thread, copy it, and build a record for callbacks that nobody has set: a
+                        # quarter of the work of a response.
                         stream.chunks.clear()
             finally:
                 with suppress(AttributeError):
@@ -80,17 +81,17 @@ class VendorModel(LiteLLMProvider, LLMProvider[LiteLLMSettings]):
         except litellm.exceptions.openai.OpenAIError as error:
             raise translate_error(self.vendor, self.settings, error) from error
         if request.response_schema is not None:
-            # Models that no schema holds like to put their JSON between fences, as in Markdown.
+            # Models without schema enforcement tend to wrap their JSON in Markdown fences.
             fenced = FENCED.fullmatch(answer)
             yield TextDelta(fenced[1] if fenced else answer)
-        for call in gathered.tool_calls():
+        for call in collector.tool_calls():
             yield call
-        yield gathered.usage(litellm, self.vendor)
+        yield collector.usage(litellm, self.vendor)
 
 
 @dataclass(slots=True)
-class _Gathered:
-    """What of a stream is only whole at its end: tool calls, `written` those that are under way, and usage."""
+class _StreamCollector:
+    """Parts of a stream that are complete only at its end: tool calls (`written`: those in progress) and usage."""
 
     model: str
     calls: list[dict[str, str]] = field(default_factory=list)
@@ -99,7 +100,7 @@ class _Gathered:
     output_tokens: int = 0
 
     def add_chunk(self, chunk: Any) -> list[str]:
-        """Keep a chunk's parts; answers its text, an empty one where the model works on what is not to be heard yet."""
+        """Add a chunk and return its text; an empty text if the model is working on a tool call or on reasoning."""
         if (usage := getattr(chunk, "usage", None)) is not None:
             self.input_tokens, self.output_tokens = usage.prompt_tokens or 0, usage.completion_tokens or 0
         if not chunk.choices:
@@ -114,14 +115,17 @@ class _Gathered:
         return [delta.content or ""] if delta.content or works else []
 
     def tool_calls(self) -> list[ToolCall]:
-        """The calls, whole. Raises `ProviderError` for arguments that are no JSON object."""
+        """Return the complete tool calls. Raises `ProviderError` for arguments that are not a JSON object."""
         return [
             ToolCall(call["id"] or f"call_{uuid4().hex}", call["name"], _arguments(call["arguments"]))
             for call in self.calls
         ]
 
     def _call(self, index: int, *, is_named: bool) -> dict[str, str]:
-        """The call that a piece belongs to. Ollama's all come at the same index: a name after the arguments of one begins another."""
+        """Return the tool call that a part belongs to.
+
+        Ollama sends all calls with the same index: a name after the arguments of one call starts another call.
+        """
         kept = self.written.get(index)
         if kept is None or (is_named and kept["arguments"]):
             kept = self.written[index] = {"id": "", "name": "", "arguments": ""}
@@ -129,7 +133,7 @@ class _Gathered:
         return kept
 
     def usage(self, litellm: Any, vendor: Vendor) -> ModelUsage:
-        """What was used; the cost from LiteLLM's price map where it has the model."""
+        """Return the usage, with the cost from LiteLLM's price map if it has the model."""
         cost = calculate_cost(
             litellm, vendor, self.model, input_tokens=self.input_tokens, output_tokens=self.output_tokens
         )
@@ -149,7 +153,7 @@ def _arguments(text: str) -> JsonObject:
 def _body(vendor: Vendor, request: ChatRequest) -> dict[str, object]:
     messages = [_message(message) for message in request.messages]
     if vendor.strict_order:
-        messages = _in_order(messages)
+        messages = _reorder(messages)
     body: dict[str, object] = {
         "messages": messages,
         "temperature": request.temperature,
@@ -171,33 +175,33 @@ def _body(vendor: Vendor, request: ChatRequest) -> dict[str, object]:
     if request.response_schema is not None:
         schema = {"type": "json_schema", "json_schema": {"name": "answer", "schema": request.response_schema}}
         body["response_format"] = schema if vendor.keeps_schemas else {"type": "json_object"}
-        # Told too, because many a server that speaks the protocol takes no notice of it.
+        # Also in the prompt, because many compatible servers ignore `response_format`.
         messages[0]["content"] = (
             f"{messages[0]['content']}\n\nThe JSON schema of your answer: {json.dumps(request.response_schema)}"
         )
     return body
 
 
-def _in_order(messages: list[dict[str, object]]) -> list[dict[str, object]]:
-    """A system message later on becomes a note that a user gives; between a tool's and a user's nothing was said."""
+def _reorder(messages: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Turn later system messages into notes by the user, and insert an empty assistant message between tool and user."""
     ordered: list[dict[str, object]] = []
     for message in messages:
         is_note = message["role"] == "system" and any(earlier["role"] != "system" for earlier in ordered)
-        told: dict[str, object] = (
+        next_message: dict[str, object] = (
             {"role": "user", "content": f"[Note, not said by the other party: {message['content']}]"}
             if is_note
             else message
         )
-        if told["role"] == "user" and ordered and ordered[-1]["role"] == "tool":
+        if next_message["role"] == "user" and ordered and ordered[-1]["role"] == "tool":
             ordered.append({"role": "assistant", "content": "…"})
-        ordered.append(told)
+        ordered.append(next_message)
     return ordered
 
 
 def _message(message: Message) -> dict[str, object]:
     written: dict[str, object] = {"role": message.role, "content": message.content}
     if message.tool_calls:
-        # An empty text beside a call is refused by some vendors, and filled in with a remark by LiteLLM for others.
+        # Some vendors refuse an empty text beside a tool call, and for others LiteLLM inserts a remark.
         written["content"] = message.content or None
         written["tool_calls"] = [
             {

@@ -1,4 +1,6 @@
-"""Speech-to-text where a vendor transcribes whole recordings only: each utterance is one request, sent when the caller has finished."""
+"""Speech-to-text of vendors that transcribe whole recordings only: one request per utterance, when the caller has
+finished.
+"""
 
 import asyncio
 import io
@@ -22,12 +24,14 @@ from switchboard_llm.vendors import VENDORS, Vendor
 
 ANSWER_SECONDS: Final = 10.0
 QUIET: Final = 600
-"""Between the lowest and the highest sample. Whisper writes sentences for silence, so it is not asked about any."""
+"""Minimum difference between the lowest and the highest sample. Whisper invents sentences for silence, so silence is
+not sent.
+"""
 MOST_HINTS: Final = 50
 
 
 class _Stream(SpeechToTextStream):
-    """Keeps an utterance until it is over; there are no interim words."""
+    """Buffers an utterance until it is over; there are no interim transcripts."""
 
     def __init__(self, vendor: Vendor, settings: LiteLLMSettings, request: TranscriptionRequest) -> None:
         self._vendor = vendor
@@ -45,12 +49,12 @@ class _Stream(SpeechToTextStream):
 
     async def __aiter__(self) -> AsyncIterator[Transcript]:
         while (audio := await self._utterances.get()) is not None:
-            yield Transcript("" if _is_quiet(audio) else await self._transcribed(audio), is_final=True, finalized=True)
+            yield Transcript("" if _is_quiet(audio) else await self._transcribe(audio), is_final=True, finalized=True)
 
     async def close(self) -> None:
         self._utterances.put_nowait(None)
 
-    async def _transcribed(self, audio: bytes) -> str:
+    async def _transcribe(self, audio: bytes) -> str:
         litellm = await load_litellm()
         model = self._request.model or self._settings.model or self._vendor.transcription_model or ""
         given = build_arguments(self._vendor, self._settings, model)
@@ -84,7 +88,7 @@ def _wav(audio: bytes) -> bytes:
 
 
 class VendorTranscriber(LiteLLMProvider, SpeechToTextProvider[LiteLLMSettings]):
-    """A vendor's transcription over LiteLLM, an utterance at a time."""
+    """Transcription of a vendor over LiteLLM, one utterance at a time."""
 
     audio_format = PHONE_PCM
 

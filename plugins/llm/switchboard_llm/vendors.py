@@ -1,15 +1,16 @@
-"""The vendors, by the names that LiteLLM routes by."""
+"""Vendors, by the names that LiteLLM routes by."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """A vendor: our name, what people call it, LiteLLM's prefix, a model for those who name none, and whether it needs a key.
+    """A vendor: its name, display name, LiteLLM prefix, default model, and whether it needs an API key.
 
-    A kind of work for which it has no model here is not offered. `embedding_route` is LiteLLM's prefix for embeddings where that is another.
-    `keeps_schemas` says whether its models can be held to a JSON schema; the others can be held to JSON. `strict_order` says that its models, or the
-    templates of their servers, take no system message later on, and no user's right after a tool's.
+    A capability without a model here is not offered. `embedding_route` is LiteLLM's prefix for embeddings if it
+    differs. `keeps_schemas`: its models can be constrained to a JSON schema; others only to JSON. `strict_order`: its
+    models, or its servers' chat templates, accept neither a later system message nor a user message right after a
+    tool's.
     """
 
     name: str

@@ -1,6 +1,7 @@
-"""Text-to-speech by OpenAI's protocol, of OpenAI and of any server that speaks it.
+"""Text-to-speech over OpenAI's protocol, of OpenAI and of compatible servers.
 
-Asked for directly and not over LiteLLM, which hands an answer on only when all of it is there: the caller would wait for the whole sentence.
+Requested directly and not over LiteLLM, which returns a response only when it is complete: the caller would wait for
+the whole sentence.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -35,7 +36,7 @@ SILENCE_SECONDS: Final = 20.0
 
 
 class VoiceSettings(LiteLLMSettings):
-    """`voice_id` is used where an agent names none."""
+    """`voice_id` is used if an agent names none."""
 
     voice_id: str = "alloy"
 
@@ -59,7 +60,7 @@ class _Failure(BaseModel):
 
 
 class VendorVoice(TextToSpeechProvider[VoiceSettings]):
-    """`POST /audio/speech`, streamed as it is spoken: 16-bit samples at 24 kHz, which is what OpenAI's `pcm` means."""
+    """`POST /audio/speech`, streamed: 16-bit samples at 24 kHz, OpenAI's format `pcm`."""
 
     Settings = VoiceSettings
     audio_format = AudioFormat("pcm16", 24_000)
@@ -72,7 +73,7 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
     async def open(self) -> None:
         require_key(self.vendor, self.settings)
         if self.settings.base_url is None and self.vendor.name != "openai":
-            raise ProviderError(f"{self.title} needs its address: base_url in the tenant file", retryable=False)
+            raise ProviderError(f"{self.title} needs an address: base_url in the tenant file", retryable=False)
         key = self.settings.api_key
         self._session = aiohttp.ClientSession(
             headers={"Authorization": f"Bearer {key.get_secret_value()}"} if key else {},
@@ -98,51 +99,49 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
         if request.speed != 1.0:
             body["speed"] = min(FASTEST, max(SLOWEST, request.speed))
         try:
-            async with self._opened().post(f"{self._base_url}/audio/speech", json=body) as response:
+            async with self._require_session().post(f"{self._base_url}/audio/speech", json=body) as response:
                 if response.status >= 400:
-                    raise self._refused(response.status, await response.text(errors="replace"))
+                    raise self._status_error(response.status, await response.text(errors="replace"))
                 async for audio in response.content.iter_any():
                     yield SpeechChunk(audio)
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise self._unreachable(error) from error
+            raise self._connection_error(error) from error
 
     async def list_voices(self) -> Sequence[Voice]:
-        """OpenAI's own by name; of other servers those that they list, which many cannot."""
+        """List OpenAI's voices by name; for other servers, the voices that they list, which many do not."""
         if self.vendor.name == "openai":
             return [Voice(name, name.title(), "") for name in OPENAI_VOICES]
         try:
-            async with self._opened().get(f"{self._base_url}/audio/voices") as response:
+            async with self._require_session().get(f"{self._base_url}/audio/voices") as response:
                 if response.status >= 400:
-                    raise self._refused(response.status, "it does not list its voices")
+                    raise self._status_error(response.status, "the server does not list its voices")
                 listed = _Voices.model_validate_json(await response.text()).voices
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise self._unreachable(error) from error
+            raise self._connection_error(error) from error
         except ValueError as error:
-            raise ProviderError(
-                f"{self.title} lists its voices in a way that is not understood", retryable=False
-            ) from error
+            raise ProviderError(f"{self.title} lists its voices in an unknown format", retryable=False) from error
         return [
             Voice(voice, voice, "") if isinstance(voice, str) else Voice(voice.id, voice.name or voice.id, "")
             for voice in listed
         ]
 
     async def has_voice(self, voice_id: str) -> bool:
-        # OpenAI lists its voices in its documentation only: one that is not known here may be new, or made by the customer.
+        # OpenAI lists its voices only in its documentation, so an unknown one may be new or custom.
         return self.vendor.name == "openai" or await super().has_voice(voice_id)
 
     @property
     def _base_url(self) -> str:
         return (self.settings.base_url or OPENAI).rstrip("/")
 
-    def _opened(self) -> aiohttp.ClientSession:
+    def _require_session(self) -> aiohttp.ClientSession:
         if self._session is None:
             raise ProviderError(f"{self.title} is not open", retryable=False)
         return self._session
 
-    def _unreachable(self, error: Exception) -> ProviderError:
+    def _connection_error(self, error: Exception) -> ProviderError:
         return ProviderError(f"{self.title}: the connection failed ({error or type(error).__name__})")
 
-    def _refused(self, status: int, body: str) -> ProviderError:
+    def _status_error(self, status: int, body: str) -> ProviderError:
         try:
             reason = _Failure.model_validate_json(body).error
         except ValueError:

@@ -1,6 +1,6 @@
-"""Switchboard without any account: a carrier in the machine, espeak, pocketsphinx, a scripted model, embeddings.
+"""Switchboard without accounts: a simulated carrier, eSpeak, PocketSphinx, a scripted model, and MiniLM embeddings.
 
-Providers are imported when they are asked for, so that a process that only recognizes speech starts without the others.
+Providers are imported when a hook is called, so that a process that only recognizes speech starts without the others.
 """
 
 from typing import TYPE_CHECKING

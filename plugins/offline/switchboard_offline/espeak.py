@@ -1,6 +1,6 @@
-"""espeak-ng through its library, in this process, and the provider `espeak`.
+"""eSpeak NG through its library, in this process, and the provider `espeak`.
 
-The library is one global state, so one lock guards it: 1.3 ms for a sentence of a second and a half.
+The library has one global state, so one lock guards it: 1.3 ms for a sentence of 1.5 seconds.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ _Callback = CFUNCTYPE(c_int, POINTER(c_short), c_int, POINTER(_Event))
 
 
 class _Espeak:
-    """The library, once loaded."""
+    """The loaded library."""
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL(espeakng_loader.get_library_path())
@@ -80,10 +80,10 @@ class _Espeak:
         self._callback = _Callback(self._take)
         self._library.espeak_SetSynthCallback(self._callback)
         self._lock = threading.Lock()
-        self._identifiers = {voice.id: name for voice, name in self._listed()}
+        self._identifiers = {voice.id: name for voice, name in self._iterate_voices()}
 
     def synthesize(self, text: str, voice: str, speed: float) -> tuple[np.ndarray, list[tuple[int, int, int]]]:
-        """Samples, and of each word: place and length in the text, milliseconds."""
+        """Return samples, and per word: position and length in the text, and its start in milliseconds."""
         with self._lock:
             if not self._choose(voice):
                 raise ProviderError(f"espeak has no voice {voice}; `en-us` is one", retryable=False)
@@ -95,7 +95,7 @@ class _Espeak:
             return np.frombuffer(b"".join(self._samples), dtype=np.int16), self._words
 
     def has(self, voice: str) -> bool:
-        """Whether there is a voice, a variant of one (`en-us+f3`) included."""
+        """Return whether a voice exists, including variants (`en-us+f3`)."""
         with self._lock:
             return self._choose(voice)
 
@@ -105,15 +105,15 @@ class _Espeak:
         return bool(self._library.espeak_SetVoiceByName(name.encode()) == 0)
 
     def list_voices(self) -> list[Voice]:
-        """The voices of every language."""
-        return list({voice.id: voice for voice, _ in self._listed()}.values())
+        """List the voices of every language."""
+        return list({voice.id: voice for voice, _ in self._iterate_voices()}.values())
 
-    def _listed(self) -> Iterator[tuple[Voice, str]]:
-        """Each voice, known by its language, and the library's own name of it."""
+    def _iterate_voices(self) -> Iterator[tuple[Voice, str]]:
+        """Yield each voice, with its language as id, and the library's own name for it."""
         genders = {1: "male", 2: "female"}
-        listed, index = self._library.espeak_ListVoices(None), 0
-        while listed[index]:
-            voice = listed[index].contents
+        voices, index = self._library.espeak_ListVoices(None), 0
+        while voices[index]:
+            voice = voices[index].contents
             # The first byte is the language's priority.
             language = ctypes.string_at(voice.languages + 1)
             yield (
@@ -140,30 +140,32 @@ _loading = threading.Lock()
 
 
 @cache
-def _loaded() -> _Espeak:
+def _load_once() -> _Espeak:
     return _Espeak()
 
 
 def _espeak() -> _Espeak:
-    # Two threads that load it at once would bring the process down.
+    # Loading it in two threads at once crashes the process.
     with _loading:
-        return _loaded()
+        return _load_once()
 
 
 def speak_text(text: str, *, voice: str = DEFAULT_VOICE, speed: float = 1.0, sample_rate: int = 8000) -> bytes:
-    """Speak a text: 16-bit little-endian mono samples at the rate asked for. Raises `ProviderError` for an unknown voice."""
+    """Synthesize a text as 16-bit little-endian mono samples at `sample_rate`. Raises `ProviderError` for an unknown
+    voice.
+    """
     samples, _ = _espeak().synthesize(text, voice, speed)
-    return _resampled(samples, sample_rate)
+    return _resample(samples, sample_rate)
 
 
-def _resampled(samples: np.ndarray, sample_rate: int) -> bytes:
+def _resample(samples: np.ndarray, sample_rate: int) -> bytes:
     return np.asarray(soxr.resample(samples, _espeak().sample_rate, sample_rate), dtype="<i2").tobytes()
 
 
 def _speak_with_words(request: SpeechRequest) -> tuple[bytes, tuple[Word, ...]]:
     samples, marks = _espeak().synthesize(request.text, request.voice_id or DEFAULT_VOICE, request.speed)
-    audio = _resampled(samples, PHONE_PCM.sample_rate)
-    # Each word reaches to the next one, so that it keeps its punctuation.
+    audio = _resample(samples, PHONE_PCM.sample_rate)
+    # Each word extends to the next one, so that it keeps its punctuation.
     places = [place - 1 for place, _, _ in marks] + [len(request.text)]
     starts = [start for _, _, start in marks] + [len(audio) * 1000 // PHONE_PCM.bytes_per_second]
     words = [Word(request.text[places[i] : places[i + 1]].strip(), starts[i], starts[i + 1]) for i in range(len(marks))]
@@ -171,7 +173,10 @@ def _speak_with_words(request: SpeechRequest) -> tuple[bytes, tuple[Word, ...]]:
 
 
 class EspeakTextToSpeech(TextToSpeechProvider[ProviderSettings]):
-    """espeak-ng's voices: plain, instant, in a hundred languages, without an account. `voice_id` is a language (`en-us`, `de`, `en-us+f3`)."""
+    """eSpeak NG's voices: plain, instant, in a hundred languages.
+
+    `voice_id` is a language, with an optional variant (`en-us`, `de`, `en-us+f3`).
+    """
 
     name = "espeak"
     title = "eSpeak NG"
@@ -184,7 +189,7 @@ class EspeakTextToSpeech(TextToSpeechProvider[ProviderSettings]):
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
         audio, words = await asyncio.to_thread(_speak_with_words, request)
         if not audio:
-            # Text without a word in it ("…"): a moment of silence is how that sounds.
+            # Text without a word in it ("…") is spoken as a moment of silence.
             audio = bytes(CHUNK_BYTES)
         yield SpeechChunk(audio[:CHUNK_BYTES], words)
         for start in range(CHUNK_BYTES, len(audio), CHUNK_BYTES):

@@ -1,4 +1,4 @@
-"""From the phrases that an agent expects to a grammar that pocketsphinx decodes well, and back from its words to a phrase."""
+"""Grammar for PocketSphinx from an agent's expected phrases, and the phrases from recognized words."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -11,16 +11,16 @@ MAX_WORDS = 20
 
 
 def split_spoken_words(text: str) -> tuple[str, ...]:
-    """A text as words of the dictionary: lower case, without punctuation, digits spelt out."""
+    """Split a text into dictionary words: lower case, without punctuation, digits spelled out."""
     spelled = re.sub(r"\d", lambda digit: f" {DIGITS[digit[0]]} ", text.lower().replace("’", "'"))
     return tuple(word.strip("'") for word in re.findall(r"[a-z']+", spelled) if word.strip("'"))
 
 
 class PhraseGrammar:
-    """One phrase, or two in a row."""
+    """A grammar of one phrase, or two in a row."""
 
     def __init__(self, hints: Iterable[str], pronounceable: Callable[[str], bool]) -> None:
-        """Phrases with a word that the dictionary lacks are left out."""
+        """Leave out phrases with a word that the dictionary lacks."""
         self._phrases: dict[tuple[str, ...], str] = {}
         for hint in hints:
             words = split_spoken_words(hint)
@@ -30,13 +30,16 @@ class PhraseGrammar:
     def __bool__(self) -> bool:
         return bool(self._phrases)
 
-    def jsgf(self) -> str:
-        """The grammar as pocketsphinx reads it (JSpeech Grammar Format)."""
+    def to_jsgf(self) -> str:
+        """Return the grammar in JSpeech Grammar Format, which PocketSphinx reads."""
         alternatives = " | ".join(" ".join(words) for words in self._phrases)
         return f"#JSGF V1.0;\ngrammar phrases;\n<phrase> = {alternatives};\npublic <heard> = <phrase> [<phrase>];\n"
 
-    def phrases(self, heard: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
-        """The phrases that were heard, as they were given and as words. A beginning of one more (noise after the end) does not count."""
+    def match_phrases(self, heard: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+        """Return the recognized phrases, in original form and as words.
+
+        The incomplete start of another phrase (noise after the end) is ignored.
+        """
         found, rest = [], tuple(heard)
         while rest:
             longest = max((words for words in self._phrases if rest[: len(words)] == words), key=len, default=None)

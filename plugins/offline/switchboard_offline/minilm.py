@@ -1,4 +1,4 @@
-"""The provider `minilm`: all-MiniLM-L6-v2, read from its package's weights and computed with numpy, so that PyTorch is not needed."""
+"""Provider `minilm`: all-MiniLM-L6-v2 with the weights of its package, computed with numpy instead of PyTorch."""
 
 import asyncio
 import json
@@ -34,8 +34,9 @@ class _Model:
             config["layer_norm_eps"],
         )
         self._width: int = config["hidden_size"]
-        # A batch a thread, each computing alone: threads within one multiplication wait for each other, and busily, which on a machine that has
-        # other work takes ten times as long. Half of the cores, because live calls may be on the others.
+        # One batch per thread, each with single-threaded BLAS: threads within one multiplication busy-wait for each
+        # other, which on a loaded machine takes ten times as long. Half of the cores, because live calls may need the
+        # others.
         threadpool_limits(limits=1, user_api="blas")
         self._workers = ThreadPoolExecutor(max(1, (os.cpu_count() or 2) // 2), "minilm")
         self._weights: dict[str, Floats] = load_file(str(folder / "model.safetensors"))
@@ -44,8 +45,8 @@ class _Model:
         self._tokenizer.enable_padding()
 
     def embed(self, texts: Sequence[str]) -> tuple[Floats, int]:
-        """A row for each text, and how many tokens they were."""
-        # Texts of like length go together: the shorter ones of a batch are padded.
+        """Return a row per text, and the number of tokens."""
+        # Batch texts of similar length, because the shorter ones of a batch are padded.
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
         batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
         found: Floats = np.empty((len(texts), self._width), dtype=np.float32)
@@ -113,7 +114,10 @@ class _Model:
 
 
 def _gelu(inner: Floats) -> Floats:
-    """GELU by its tanh form: the vectors differ from the exact one's by less than 2e-4. Multiplied in place: a power takes twenty times as long."""
+    """Return GELU in its tanh form: vectors differ from the exact form's by less than 2e-4.
+
+    Multiplied in place, because a power takes twenty times as long.
+    """
     shape = inner * inner
     shape *= inner
     shape *= np.float32(0.7978845608 * 0.044715)
@@ -136,7 +140,7 @@ def _model() -> _Model:
 
 
 class MiniLMEmbedding(EmbeddingProvider[ProviderSettings]):
-    """384 dimensions, English first of all, offline."""
+    """Embeddings of 384 dimensions, best for English, offline."""
 
     name = "minilm"
     title = "MiniLM"

@@ -1,4 +1,4 @@
-"""Speech-to-text by pocketsphinx: good with an agent's expected phrases, poor at anything else. For demonstrations and tests."""
+"""Speech-to-text by PocketSphinx, for demonstrations and tests: good with an agent's expected phrases, poor otherwise."""
 
 import asyncio
 import multiprocessing
@@ -31,50 +31,56 @@ PROCESSES = max(1, (os.cpu_count() or 2) // 2)
 
 
 @cache
-def _processes() -> ProcessPoolExecutor:
-    """Where utterances are decoded: beside live calls, whose audio would stand still for as long as it takes. Each is started when it is needed."""
+def _start_pool() -> ProcessPoolExecutor:
+    """Return the pool of recognition processes, started on demand.
+
+    Decoding in the server process would block live calls' audio for as long as it takes.
+    """
     return ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn"), initializer=_tie_to_parent)
 
 
 def _tie_to_parent() -> None:
-    """A process ends with its parent, however that ends, and not by a Ctrl-C that is meant for it."""
+    """End this process with its parent, however the parent ends, and ignore a Ctrl-C meant for the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+        threading.Thread(target=_exit_with_parent, args=(parent.sentinel,), daemon=True).start()
 
 
-def _end_with(parent: int) -> None:
+def _exit_with_parent(parent: int) -> None:
     wait([parent])
     os._exit(0)
 
 
 async def recognize_speech(audio: bytes, hints: tuple[str, ...]) -> str:
-    """What was said in 8 kHz PCM: `recognize`, elsewhere."""
-    return await _elsewhere(recognize, audio, hints)
+    """Return the words in 8 kHz PCM audio, recognized in another process."""
+    return await _run_in_pool(recognize, audio, hints)
 
 
-async def _elsewhere(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run it in one of the processes. Raises `ProviderError` where one of them is killed meanwhile, or has no models to work with."""
+async def _run_in_pool(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run a function in one of the processes.
+
+    Raises `ProviderError` if a process is killed meanwhile, or has no models.
+    """
     try:
-        return await asyncio.wrap_future(_begin(function, *args, **kwargs))
+        return await asyncio.wrap_future(_submit(function, *args, **kwargs))
     except BrokenProcessPool:
         raise ProviderError("the process that recognizes speech was killed") from None
     except RuntimeError as error:
         raise ProviderError(f"pocketsphinx cannot be loaded: {error}", retryable=False) from error
 
 
-def _begin(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+def _submit(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
     try:
-        return _processes().submit(function, *args, **kwargs)
+        return _start_pool().submit(function, *args, **kwargs)
     except BrokenProcessPool:
-        # One was killed before, and the others ended with it.
-        _processes.cache_clear()
-        return _processes().submit(function, *args, **kwargs)
+        # One process was killed earlier, which broke the whole pool.
+        _start_pool.cache_clear()
+        return _start_pool().submit(function, *args, **kwargs)
 
 
 class _Stream(SpeechToTextStream):
-    """Keeps an utterance and decodes it when it is over."""
+    """Buffers an utterance and decodes it when it is over."""
 
     def __init__(self, hints: tuple[str, ...]) -> None:
         self._hints = hints
@@ -104,15 +110,15 @@ class PocketsphinxSpeechToText(SpeechToTextProvider[ProviderSettings]):
     audio_format = PHONE_PCM
 
     async def open(self) -> None:
-        # Nobody waits for them: the first words are to be recognized after the greeting only.
+        # Not awaited: the first words to recognize come only after the greeting.
         for _ in range(PROCESSES):
-            _begin(load_models, ())
+            _submit(load_models, ())
 
     async def check(self) -> None:
-        await _elsewhere(load_models, ())
+        await _run_in_pool(load_models, ())
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
         if not request.language.lower().startswith("en"):
             raise ProviderError(f"pocketsphinx understands English only, not {request.language}", retryable=False)
-        await _elsewhere(load_models, request.hints)
+        await _run_in_pool(load_models, request.hints)
         return _Stream(request.hints)

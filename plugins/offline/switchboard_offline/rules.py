@@ -1,11 +1,12 @@
-"""The rules by which a `scripted` agent answers, as they stand in its prompt.
+"""Rules of a `scripted` agent, written in its prompt.
 
     When the caller says "opening hours" or "when are you open": say "We are open from nine to five."
     When the caller says "a human": say "I am connecting you." and call transfer_call(to_number="+15550100002")
     When the caller says "goodbye": say "Goodbye!" and call end_call
     Otherwise: say "I can tell you our opening hours."
 
-Case and punctuation do not count; of several rules the one with the most matching words wins. All other lines of the prompt are its knowledge.
+Case and punctuation are ignored. The rule with the most matching words wins. All other lines of the prompt are
+the agent's knowledge.
 """
 
 import json
@@ -75,7 +76,7 @@ class ScriptedCall:
 
 @dataclass(frozen=True, slots=True)
 class ScriptedRule:
-    """What to say and which tools to call, when one of the phrases was said; without phrases, otherwise."""
+    """Text to say and tools to call when one of the phrases was said. Without phrases, the fallback rule."""
 
     phrases: tuple[str, ...]
     say: str
@@ -84,7 +85,7 @@ class ScriptedRule:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A prompt, read: its rules, what it does otherwise, and the sentences of everything else."""
+    """A parsed prompt: its rules, its fallback rule, and the sentences of all other lines."""
 
     rules: tuple[ScriptedRule, ...]
     otherwise: ScriptedRule | None
@@ -92,17 +93,17 @@ class Script:
 
 
 def split_words(text: str) -> list[str]:
-    """A text's words, lower case, without punctuation."""
+    """Return the words of a text, in lower case and without punctuation."""
     return re.findall(r"[\w']+", text.lower().replace("’", "'"))
 
 
 def extract_keywords(text: str) -> set[str]:
-    """The words that tell what a text is about, without their endings."""
+    """Return the significant words of a text, without their endings."""
     return {re.sub(r"(ing|ed|es|s)$", "", word) for word in split_words(text) if word not in COMMON and len(word) > 1}
 
 
 def parse_prompt(prompt: str) -> Script:
-    """Read a prompt; a line that is no rule is knowledge."""
+    """Parse a prompt. A line that is not a rule is knowledge."""
     rules, otherwise, rest = [], None, []
     for line in prompt.splitlines():
         if (match := WHEN.match(line)) is not None:
@@ -117,14 +118,14 @@ def parse_prompt(prompt: str) -> Script:
 
 
 def find_best_rule(rules: Sequence[ScriptedRule], said: str) -> ScriptedRule | None:
-    """The rule that fits best: all words of a phrase were said, or most of its telling ones."""
+    """Return the best matching rule: all words of a phrase were said, or most of its keywords."""
     scored = [(_score(phrase, said), index) for index, rule in enumerate(rules) for phrase in rule.phrases]
     score, index = max(scored, key=lambda entry: (entry[0], -entry[1]), default=(0.0, 0))
     return rules[index] if score > 0 else None
 
 
 def find_best_sentence(sentences: Sequence[str], said: str) -> str | None:
-    """The sentence of the prompt that shares the most telling words with what was said."""
+    """Return the sentence that shares the most keywords with the utterance."""
     wanted = extract_keywords(said)
     scored = [(len(wanted & extract_keywords(sentence)), -index) for index, sentence in enumerate(sentences)]
     shared, index = max(scored, default=(0, 0))
@@ -132,7 +133,7 @@ def find_best_sentence(sentences: Sequence[str], said: str) -> str | None:
 
 
 def _score(phrase: str, said: str) -> float:
-    """How well a phrase fits: its words in a row count most, then all of them, then three quarters of its telling ones."""
+    """Score a phrase: highest if its words were said in a row, lower if three quarters of its keywords were said."""
     wanted, heard = split_words(phrase), split_words(said)
     if not wanted:
         return 0.0
@@ -145,7 +146,7 @@ def _score(phrase: str, said: str) -> float:
 
 
 def _rule(phrases: tuple[str, ...], actions: str) -> ScriptedRule:
-    said = " ".join(_unescaped(straight or curly) for straight, curly in SAY.findall(actions))
+    said = " ".join(_unescape(straight or curly) for straight, curly in SAY.findall(actions))
     unspoken = SAY.sub(" ", actions)
     calls = tuple(
         ScriptedCall(match["name"], _arguments(match["arguments"] or "")) for match in CALL.finditer(unspoken)
@@ -157,5 +158,5 @@ def _arguments(text: str) -> JsonObject:
     return {name: json.loads(value) for name, value in ARGUMENT.findall(text)}
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return text.replace('\\"', '"')

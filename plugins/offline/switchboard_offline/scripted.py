@@ -1,4 +1,4 @@
-"""The provider `scripted`: a stand-in for a language model that answers by the rules in the agent's prompt. The same words, the same answer."""
+"""Provider `scripted`: a deterministic stand-in for a language model that follows the rules in the agent's prompt."""
 
 import json
 import re
@@ -57,13 +57,15 @@ OTHERWISE = "I am not sure that I understood. Could you say that in other words?
 
 
 class ScriptedLLM(LLMProvider[ProviderSettings]):
-    """Rules from the prompt first, then everyday phrases, then the sentence that fits best: of the knowledge bases, then of the prompt."""
+    """Model that applies the prompt's rules, then everyday phrases, then the best sentence of knowledge bases or
+    prompt.
+    """
 
     name = "scripted"
     title = "Scripted"
 
     async def check(self) -> None:
-        """There is nothing that could fail."""
+        """Do nothing, because nothing can fail."""
 
     async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
         prompt, *later = [message.content for message in request.messages if message.role == "system"] or [""]
@@ -90,7 +92,7 @@ class ScriptedLLM(LLMProvider[ProviderSettings]):
 
 
 def _script(prompt: str, instructions: Sequence[str]) -> Script:
-    """The prompt's, with the rules of what the agent was told since, which go before."""
+    """Return the prompt's script, preceded by the rules of later instructions."""
     script = parse_prompt(prompt)
     told = [parse_prompt(text) for text in instructions]
     rules = [rule for one in told for rule in one.rules]
@@ -130,7 +132,10 @@ def _calls(rule: ScriptedRule, offered: set[str], turn: int) -> Iterator[ToolCal
 
 
 def _after_tool(messages: Sequence[Message]) -> str:
-    """What was said with the call stands; a tool that was called in silence is answered for, and a failure is owned up to."""
+    """Return the reply after a tool's result.
+
+    Text spoken with the call is enough; a silent call needs a reply, and a failure an apology.
+    """
     result: JsonObject = json.loads(messages[-1].content)
     if "error" in result:
         return FAILED

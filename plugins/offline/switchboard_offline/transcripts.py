@@ -1,4 +1,4 @@
-"""What rules can find out about a call from its transcript: an honest, plain analysis, by lists of words."""
+"""Analysis of a call's transcript by rules and lists of words."""
 
 import re
 from typing import cast
@@ -54,7 +54,7 @@ PHONE = re.compile(r"\+\d{7,15}")
 
 
 def analyze_transcript(transcript: str, schema: JsonObject) -> JsonObject:
-    """An object of the schema: the fields that rules know by name, and an empty value of its type for each that they do not."""
+    """Return an object of the schema: known fields by rules, and an empty value of the right type for all others."""
     said = {role: [text for who, text in _lines(transcript) if who == role] for role in ("user", "agent")}
     known: JsonObject = {
         "summary": f"{_summary(said['user'], said['agent'])} {BY_RULES}",

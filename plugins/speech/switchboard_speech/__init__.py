@@ -1,4 +1,4 @@
-"""Speech vendors, streaming."""
+"""Streaming speech-to-text and text-to-speech vendors."""
 
 from switchboard.plugin_sdk import ProviderSettings, SpeechToTextProvider, TextToSpeechProvider, hookimpl
 

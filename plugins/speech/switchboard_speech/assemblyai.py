@@ -28,21 +28,22 @@ from switchboard_speech.connection import (
 from switchboard_speech.streams import SocketStream
 
 SHORTEST, LONGEST = 400, 8000
-"""A message's bytes: AssemblyAI takes between 50 and 1000 ms of audio in one."""
+"""Bytes per message: AssemblyAI accepts 50 to 1000 ms of audio in one."""
 SILENT: Final = b"\xff"
 MOST_KEYTERMS: Final = 100
 LONGEST_KEYTERM: Final = 50
 FINAL_CODES: Final = frozenset({1008, 3006, 4001, 4002, 4003})
-"""Not authorized, no funds, or a request that is wrong: asking again changes nothing."""
+"""Not authorized, no funds, or an invalid request: a retry changes nothing."""
 TOO_MANY: Final = "concurrent"
 BY_CONFIDENCE: Final = "universal-streaming-"
 LONGEST_PAUSE_MS: Final = "3600"
 
 
 class AssemblyAISettings(SpeechVendorSettings):
-    """`model` is used where an agent names none; left out, the English or the multilingual one by the agent's language.
+    """`model` is used if an agent names none; without it, the English or the multilingual model by the agent's
+    language.
 
-    `api_url` is the ordinary API's address, at which the key is checked.
+    `api_url` is the address of the REST API, which checks the key.
     """
 
     base_url: HttpUrl = HttpUrl("https://streaming.assemblyai.com")
@@ -57,7 +58,7 @@ class _Word(BaseModel):
 
 
 class _Message(BaseModel):
-    """Of a Turn the transcript so far; of an Error its code and words."""
+    """A Turn with its transcript so far, or an Error with its code and message."""
 
     type: str | None = None
     transcript: str = ""
@@ -73,9 +74,10 @@ class _Transcripts(BaseModel):
 
 
 def _turn_detection(model: str) -> Params:
-    """AssemblyAI ends no turn by its own judgement; the platform says when. To the end of a turn that it had ended itself it would not answer.
+    """Return parameters that disable AssemblyAI's own turn detection, because the platform decides when a turn ends.
 
-    Universal-Streaming judges by its confidence, the models after it by pauses; those tell words in between only where they are asked to.
+    AssemblyAI would not confirm the end of a turn that it had ended itself. Universal-Streaming decides by confidence,
+    later models by pauses; the latter send interim words only on request.
     """
     if model.startswith(BY_CONFIDENCE):
         return [("end_of_turn_confidence_threshold", "1.0")]
@@ -87,19 +89,19 @@ def _turn_detection(model: str) -> Params:
 
 
 def read_assemblyai_fault(body: str) -> VendorFault:
-    """Raises `ValueError`."""
+    """Read a fault. Raises `ValueError`."""
     message = _Message.model_validate_json(body)
     return VendorFault(str(message.error_code) if message.error_code else None, message.error or body)
 
 
-def _refused(connection: VendorConnection, message: _Message) -> ProviderError:
+def _error_of(connection: VendorConnection, message: _Message) -> ProviderError:
     words = message.error or "no reason was given"
     final = message.error_code in FINAL_CODES and TOO_MANY not in words.lower()
     return connection.error(words, code=str(message.error_code) if message.error_code else None, retryable=not final)
 
 
 class _Stream(SocketStream):
-    """Audio is gathered until it is long enough to be sent."""
+    """Stream that buffers audio until it is long enough for a message."""
 
     FINALIZE = json.dumps({"type": "ForceEndpoint"})
     CLOSE = json.dumps({"type": "Terminate"})
@@ -124,12 +126,12 @@ class _Stream(SocketStream):
     def handle_message(self, message: str) -> None:
         said = _Message.model_validate_json(message)
         if said.error is not None:
-            raise _refused(self._connection, said)
+            raise _error_of(self._connection, said)
         if said.type != "Turn":
             return
         since = said.words[0].start if said.words else 0
         words = tuple(Word(word.text, word.start - since, word.end - since) for word in said.words)
-        finalized = self.finalizing and said.end_of_turn
+        finalized = self.is_finalizing and said.end_of_turn
         if said.transcript or finalized:
             self.add_transcript(
                 Transcript(said.transcript, said.end_of_turn, finalized, said.end_of_turn_confidence, words)
@@ -137,7 +139,7 @@ class _Stream(SocketStream):
 
 
 class AssemblyAISpeechToText(ConnectedProvider[AssemblyAISettings], SpeechToTextProvider[AssemblyAISettings]):
-    """Universal-Streaming: mu-law as it comes from the phone, and the platform's own decision when a turn has ended."""
+    """Universal-Streaming with the phone's mu-law audio and the platform's own turn detection."""
 
     name = "assemblyai"
     title = "AssemblyAI"
@@ -179,20 +181,20 @@ class AssemblyAISpeechToText(ConnectedProvider[AssemblyAISettings], SpeechToText
         ]
         socket = await self._connection.socket("/v3/ws", params=params)
         try:
-            await self._begun(socket)
+            await self._wait_for_begin(socket)
         except BaseException:
             await socket.close()
             raise
         return _Stream(self._connection, socket)
 
-    async def _begun(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        """Wait for `Begin`: the key and the parameters are looked at only after the handshake."""
+    async def _wait_for_begin(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        """Wait for `Begin`: the key and the parameters are validated only after the handshake."""
         try:
             received = await socket.receive(CONNECT_SECONDS)
         except TimeoutError:
             raise self._connection.error(f"no session began within {CONNECT_SECONDS:.0f} seconds") from None
         if received.type is aiohttp.WSMsgType.CLOSE:
-            raise _refused(
+            raise _error_of(
                 self._connection, _Message(error_code=received.data, error=received.extra or "the session was closed")
             )
         if received.type is not aiohttp.WSMsgType.TEXT:
@@ -200,4 +202,4 @@ class AssemblyAISpeechToText(ConnectedProvider[AssemblyAISettings], SpeechToText
         with parse_vendor_data(self.title):
             message = _Message.model_validate_json(received.data)
         if message.error is not None:
-            raise _refused(self._connection, message)
+            raise _error_of(self._connection, message)

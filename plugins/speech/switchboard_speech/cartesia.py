@@ -34,13 +34,13 @@ from switchboard_speech.timing import WordTimeline
 
 VERSION: Final = "2026-03-01"
 IDLE_SECONDS: Final = 120.0
-"""Cartesia closes a socket after five minutes in which nothing was said."""
+"""Maximum idle time of a reused socket. Cartesia closes a socket after five idle minutes."""
 SLOWEST, FASTEST = 0.6, 1.5
 VOICES_A_PAGE: Final = 100
 
 
 class CartesiaSettings(SpeechVendorSettings):
-    """`voice_id` and `model` are used where an agent names none."""
+    """`voice_id` and `model` are used if an agent names none."""
 
     base_url: HttpUrl = HttpUrl("https://api.cartesia.ai")
     voice_id: str = "f786b574-daa5-4673-aa0c-cbe3e8534c02"
@@ -81,7 +81,7 @@ class _Voices(BaseModel):
 
 
 def read_cartesia_fault(body: str) -> VendorFault:
-    """Raises `ValueError`."""
+    """Read a fault. Raises `ValueError`."""
     return _fault(_Failure.model_validate_json(body))
 
 
@@ -91,14 +91,17 @@ def _fault(failure: _Failure) -> VendorFault:
 
 
 class _Sockets:
-    """Sockets that were opened and are kept, because a handshake before a sentence is heard as a pause. One text at a time on each."""
+    """Pool of open sockets, because a handshake before a sentence is heard as a pause.
+
+    A socket carries one text at a time.
+    """
 
     def __init__(self, connection: VendorConnection) -> None:
         self._connection = connection
         self._idle: list[tuple[float, aiohttp.ClientWebSocketResponse]] = []
 
     async def take(self) -> tuple[aiohttp.ClientWebSocketResponse, bool]:
-        """A socket, and whether it was used before."""
+        """Return a socket, and whether it was used before."""
         while self._idle:
             since, socket = self._idle.pop()
             if not socket.closed and time.monotonic() - since < IDLE_SECONDS:
@@ -118,7 +121,7 @@ class _Sockets:
 
 
 class CartesiaTextToSpeech(ConnectedProvider[CartesiaSettings], TextToSpeechProvider[CartesiaSettings]):
-    """Sonic: mu-law straight from the vendor, with each word's time."""
+    """Sonic: mu-law from the vendor, with the time of each word."""
 
     name = "cartesia"
     title = "Cartesia"
@@ -157,7 +160,7 @@ class CartesiaTextToSpeech(ConnectedProvider[CartesiaSettings], TextToSpeechProv
                 message = await self._next(socket, order["context_id"])
             finished = True
         finally:
-            # A text that is not wanted any more has audio under way: its socket is no good for the next one.
+            # An abandoned text has audio in flight, so its socket cannot be reused.
             if finished:
                 self._sockets.keep(socket)
             else:
@@ -177,11 +180,11 @@ class CartesiaTextToSpeech(ConnectedProvider[CartesiaSettings], TextToSpeechProv
                 return [Voice(voice.id, voice.name, voice.language, voice.gender) for voice in found]
 
     async def has_voice(self, voice_id: str) -> bool:
-        # The list is the whole library, page by page.
+        # The list is the vendor's whole library, in pages, so ask for the voice itself.
         return await self._connection.has(f"/voices/{quote(voice_id, safe='')}")
 
     async def _begin(self, order: dict[str, object]) -> tuple[aiohttp.ClientWebSocketResponse, _Message]:
-        """A socket on which the text was ordered, and the first message. A kept socket that turns out to be dead is replaced."""
+        """Return a socket on which the text was requested, and its first message. A dead pooled socket is replaced."""
         socket, used = await self._sockets.take()
         while True:
             try:
@@ -198,7 +201,7 @@ class CartesiaTextToSpeech(ConnectedProvider[CartesiaSettings], TextToSpeechProv
                 raise
 
     async def _next(self, socket: aiohttp.ClientWebSocketResponse, context_id: object) -> _Message:
-        """The next message about a text. Raises `ProviderError`."""
+        """Return the next message about a text. Raises `ProviderError`."""
         while True:
             try:
                 received = await socket.receive(SILENCE_SECONDS)

@@ -1,4 +1,7 @@
-"""A vendor's HTTP and WebSocket doors over one session. Whatever goes wrong there is a `ProviderError` with the vendor's code and words."""
+"""HTTP and WebSocket access to a vendor over one session.
+
+Every failure becomes a `ProviderError` with the vendor's code and message.
+"""
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -11,7 +14,7 @@ from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings
 
 CONNECT_SECONDS: Final = 5.0
 SILENCE_SECONDS: Final = 20.0
-"""How long a vendor may say nothing in the middle of an answer."""
+"""Longest silence of a vendor in the middle of a response."""
 CLOSE_SECONDS: Final = 1.0
 LONGEST_LINE: Final = 2**20
 RETRYABLE: Final = (408, 409, 425, 429)
@@ -22,7 +25,7 @@ AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 
 class SpeechVendorSettings(ProviderSettings):
-    """What every vendor wants. `base_url` is another region of the vendor's, or its self-hosted server."""
+    """Settings of every vendor. `base_url` is another region of the vendor, or its self-hosted server."""
 
     api_key: SecretStr
     base_url: HttpUrl
@@ -32,18 +35,20 @@ SettingsT = TypeVar("SettingsT", bound=SpeechVendorSettings)
 
 
 class VendorFault(NamedTuple):
-    """What a vendor says of a failure: its code, its words."""
+    """A vendor's description of a failure: its code and message."""
 
     code: str | None
     message: str
 
 
 FaultReader: TypeAlias = Callable[[str], VendorFault]
-"""Finds the fault in a body or message; a text that it does not understand is itself the message. Raises `ValidationError`."""
+"""Reads the fault from a body or message. Raises `ValidationError` for an unknown format, whose text is then the
+message.
+"""
 
 
 class VendorConnection:
-    """One session for one organization's requests to a vendor. Open it in a running loop."""
+    """Session for one organization's requests to a vendor. Open it in a running event loop."""
 
     def __init__(
         self, title: str, settings: SpeechVendorSettings, headers: Mapping[str, str], read_fault: FaultReader
@@ -73,40 +78,42 @@ class VendorConnection:
     async def request(
         self, method: str, path: str, *, params: Params = (), body: object = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """An answer whose status is good, its body still to be read."""
-        with self._translated():
-            async with self._opened().request(method, self._base_url + path, params=params, json=body) as response:
+        """Send a request and yield its successful response, with an unread body."""
+        with self._translate_errors():
+            async with self._require_session().request(
+                method, self._base_url + path, params=params, json=body
+            ) as response:
                 if response.status >= 400:
-                    raise self.refused(response.status, await response.text(errors="replace"))
+                    raise self.status_error(response.status, await response.text(errors="replace"))
                 yield response
 
     async def get(self, path: str, answer: type[AnswerT], *, params: Params = ()) -> AnswerT:
-        """A whole answer."""
+        """Send a GET request and return its parsed response."""
         async with self.request("GET", path, params=params) as response:
             text = await response.text()
         with parse_vendor_data(self.title):
             return answer.model_validate_json(text)
 
     async def has(self, path: str) -> bool:
-        """Whether something is there; a name that cannot be one names nothing."""
-        with self._translated():
-            async with self._opened().get(self._base_url + path) as response:
+        """Return whether an object exists. An invalid name is the name of no object."""
+        with self._translate_errors():
+            async with self._require_session().get(self._base_url + path) as response:
                 if response.status in NOTHING:
                     return False
                 if response.status >= 400:
-                    raise self.refused(response.status, await response.text(errors="replace"))
+                    raise self.status_error(response.status, await response.text(errors="replace"))
                 return True
 
     async def socket(self, path: str, *, params: Params = ()) -> aiohttp.ClientWebSocketResponse:
-        """A WebSocket, open."""
+        """Open a WebSocket."""
         timeout = aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS)
-        with self._translated():
-            return await self._opened().ws_connect(
+        with self._translate_errors():
+            return await self._require_session().ws_connect(
                 self._base_url + path, params=params, timeout=timeout, max_msg_size=2**23
             )
 
-    def refused(self, status: int, body: str) -> ProviderError:
-        """The error of an HTTP status and its body."""
+    def status_error(self, status: int, body: str) -> ProviderError:
+        """Return the error for an HTTP status and its body."""
         try:
             fault = self._read_fault(body)
         except ValueError:
@@ -115,28 +122,28 @@ class VendorConnection:
         return self.error(fault.message, code=fault.code or str(status), retryable=retryable)
 
     def error(self, message: str, *, code: str | None = None, retryable: bool = True) -> ProviderError:
-        """An error in the vendor's name; the key, which vendors like to repeat, is taken out of it."""
+        """Return an error in the vendor's name, without the API key, which vendors like to repeat."""
         return ProviderError(f"{self.title}: {message.replace(self._key, '***')}", code=code, retryable=retryable)
 
-    def _opened(self) -> aiohttp.ClientSession:
+    def _require_session(self) -> aiohttp.ClientSession:
         if self._session is None:
             raise ProviderError(f"{self.title} is not open", retryable=False)
         return self._session
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except aiohttp.WSServerHandshakeError as error:
-            # The body of a refused handshake is not to be had; Deepgram says its reason in a header.
+            # aiohttp does not provide the body of a refused handshake; Deepgram sends its reason in a header.
             reason = error.headers.get("dg-error", error.message) if error.headers else error.message
-            raise self.refused(error.status, f"{error.status} {reason}") from error
+            raise self.status_error(error.status, f"{error.status} {reason}") from error
         except (aiohttp.ClientError, TimeoutError) as error:
             raise self.error(f"the connection failed ({error or type(error).__name__})") from error
 
 
 class ConnectedProvider(Provider[SettingsT]):
-    """A provider with a session that is open as long as the provider is."""
+    """A provider with a session that is open as long as the provider."""
 
     def __init__(self, settings: SettingsT) -> None:
         super().__init__(settings)
@@ -144,7 +151,7 @@ class ConnectedProvider(Provider[SettingsT]):
 
     @abstractmethod
     def connection(self, settings: SettingsT) -> VendorConnection:
-        """How the vendor is spoken to."""
+        """Create the connection to the vendor."""
 
     async def open(self) -> None:
         await self._connection.open()
@@ -155,8 +162,8 @@ class ConnectedProvider(Provider[SettingsT]):
 
 @contextmanager
 def parse_vendor_data(title: str) -> Iterator[None]:
-    """What a vendor says is parsed within; what cannot be is an error of the vendor's."""
+    """Translate parse errors of a vendor's data within the block to `ProviderError`."""
     try:
         yield
     except ValueError as error:
-        raise ProviderError(f"{title} sent what cannot be understood: {str(error).splitlines()[0]}") from error
+        raise ProviderError(f"{title} sent invalid data: {str(error).splitlines()[0]}") from error

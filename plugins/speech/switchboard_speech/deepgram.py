@@ -1,4 +1,4 @@
-"""Deepgram: Nova's live transcription and Aura's voices (https://developers.deepgram.com/reference)."""
+"""Deepgram: live transcription by Nova and voices by Aura (https://developers.deepgram.com/reference)."""
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -31,18 +31,23 @@ from switchboard_speech.streams import SocketStream
 
 MOST_KEYTERMS: Final = 50
 LONGEST_KEYTERM: Final = 50
-"""Deepgram allows 500 tokens of keyterms in all, and advises 20 to 50 terms."""
+"""Deepgram allows 500 tokens of keyterms in total, and recommends 20 to 50 terms."""
 REGIONS: Final = frozenset((
     "da-DK", "de-CH", "en-AU", "en-GB", "en-IN", "en-NZ", "en-US", "es-419", "fr-CA", "ko-KR", "nl-BE", "pt-BR",
     "pt-PT", "sv-SE", "th-TH", "zh-CN", "zh-HK", "zh-Hans", "zh-Hant", "zh-TW",
 ))  # fmt: skip
-"""What Deepgram knows of languages' regions (https://developers.deepgram.com/docs/models-languages-overview); it refuses a stream in any other."""
+"""Language regions that Deepgram supports (https://developers.deepgram.com/docs/models-languages-overview); it refuses
+streams in others.
+"""
 NEARLY_ALL_SECONDS: Final = 0.05
 SLOWEST, FASTEST = 0.7, 1.5
 
 
 class DeepgramSettings(SpeechVendorSettings):
-    """`model` is used where an agent names none; `endpointing_ms` of silence make Deepgram's words final before the platform asks for it."""
+    """`model` is used if an agent names none.
+
+    `endpointing_ms`: milliseconds of silence after which Deepgram finalizes words by itself.
+    """
 
     base_url: HttpUrl = HttpUrl("https://api.deepgram.com")
     model: str = "nova-3"
@@ -51,7 +56,7 @@ class DeepgramSettings(SpeechVendorSettings):
 
 
 class DeepgramVoiceSettings(SpeechVendorSettings):
-    """`voice_id` is used where an agent names none."""
+    """`voice_id` is used if an agent names none."""
 
     base_url: HttpUrl = HttpUrl("https://api.deepgram.com")
     voice_id: str = "aura-2-thalia-en"
@@ -91,7 +96,7 @@ class _Results(BaseModel):
 
 
 class _Failure(BaseModel):
-    """Deepgram's three ways of saying what is wrong."""
+    """Deepgram's three error formats."""
 
     err_code: str | None = None
     err_msg: str | None = None
@@ -103,7 +108,7 @@ class _Failure(BaseModel):
 
 
 def read_deepgram_fault(body: str) -> VendorFault:
-    """Raises `ValueError`."""
+    """Read a fault. Raises `ValueError`."""
     failure = _Failure.model_validate_json(body)
     message = ": ".join(filter(None, (failure.err_msg or failure.message or failure.description, failure.details)))
     return VendorFault(failure.err_code or failure.category or failure.variant, message or body)
@@ -126,8 +131,8 @@ class _Stream(SocketStream):
     _final_until = 0.0
 
     async def finalize(self) -> None:
-        # Deepgram does not answer where it has nothing left to transcribe.
-        if self._is_whole():
+        # Deepgram does not confirm if it has nothing left to transcribe.
+        if self._is_complete():
             self.add_transcript(Transcript("", is_final=True, finalized=True))
         else:
             await super().finalize()
@@ -144,22 +149,22 @@ class _Stream(SocketStream):
         best = next(iter(results.channel.alternatives), _Alternative())
         if results.is_final:
             self._final_until = results.start + results.duration
-        # `from_finalize` is not promised; a final result that reaches to the end of what was sent says the same.
-        finalized = self.finalizing and results.is_final and (results.from_finalize or self._is_whole())
+        # `from_finalize` is not guaranteed; a final result that covers all sent audio means the same.
+        finalized = self.is_finalizing and results.is_final and (results.from_finalize or self._is_complete())
         if best.transcript or finalized:
-            words = tuple(_timed(word, results.start) for word in best.words)
+            words = tuple(_to_word(word, results.start) for word in best.words)
             self.add_transcript(Transcript(best.transcript, results.is_final, finalized, best.confidence, words))
 
-    def _is_whole(self) -> bool:
+    def _is_complete(self) -> bool:
         return self._final_until >= self.sent_seconds - NEARLY_ALL_SECONDS
 
 
-def _timed(word: _Word, since: float) -> Word:
+def _to_word(word: _Word, since: float) -> Word:
     return Word(word.punctuated_word or word.word, round((word.start - since) * 1000), round((word.end - since) * 1000))
 
 
 class DeepgramSpeechToText(_Deepgram[DeepgramSettings], SpeechToTextProvider[DeepgramSettings]):
-    """Nova's live transcription: mu-law as it comes from the phone, interim results, the agent's phrases as keyterms."""
+    """Live transcription by Nova: the phone's mu-law audio, interim results, and the agent's phrases as keyterms."""
 
     name = "deepgram"
     title = "Deepgram"
@@ -172,8 +177,8 @@ class DeepgramSpeechToText(_Deepgram[DeepgramSettings], SpeechToTextProvider[Dee
     def _params(self, request: TranscriptionRequest) -> Params:
         model = request.model or self.settings.model
         hints = [hint for hint in request.hints if len(hint) <= LONGEST_KEYTERM][:MOST_KEYTERMS]
-        # Keyterms came with Nova-3; the models before it have single keywords.
-        named = "keyterm" if model.startswith("nova-3") else "keywords"
+        # Keyterms exist since Nova-3; earlier models have keywords.
+        parameter = "keyterm" if model.startswith("nova-3") else "keywords"
         return [
             ("model", model),
             ("language", _language(request.language)),
@@ -184,7 +189,7 @@ class DeepgramSpeechToText(_Deepgram[DeepgramSettings], SpeechToTextProvider[Dee
             ("punctuate", "true"),
             ("smart_format", str(self.settings.smart_format).lower()),
             ("endpointing", str(self.settings.endpointing_ms)),
-            *((named, hint) for hint in hints),
+            *((parameter, hint) for hint in hints),
         ]
 
 
@@ -207,7 +212,10 @@ class _Models(BaseModel):
 
 
 class DeepgramTextToSpeech(_Deepgram[DeepgramVoiceSettings], TextToSpeechProvider[DeepgramVoiceSettings]):
-    """Aura's voices, streamed as mu-law. One request for a sentence: the WebSocket allows 20 of them a minute, and its errors come late."""
+    """Aura's voices, streamed as mu-law.
+
+    One HTTP request per sentence: the WebSocket allows 20 requests per minute, and its errors arrive late.
+    """
 
     name = "deepgram"
     title = "Deepgram Aura"

@@ -1,7 +1,7 @@
 """ElevenLabs' voices (https://elevenlabs.io/docs/api-reference/text-to-speech).
 
-Each sentence is one request to the streaming endpoint with timing. The WebSocket for text that arrives in pieces has nothing to add: a
-sentence is whole when it is spoken, a kept connection costs no handshake, and a refusal has a status instead of a closed socket.
+Each sentence is one request to the streaming endpoint with timestamps. The WebSocket for partial text has no advantage:
+sentences are complete, a reused connection needs no handshake, and a refusal has a status instead of a closed socket.
 """
 
 from base64 import b64decode
@@ -25,11 +25,11 @@ from switchboard_speech.timing import WordAssembler, WordTimeline
 SLOWEST, FASTEST = 0.7, 1.2
 VOICES_A_PAGE: Final = "100"
 ENFORCES_LANGUAGE: Final = "_v2_5"
-"""Models of this generation can be held to a language; the others refuse to be."""
+"""Suffix of models that accept a language code; others refuse the request."""
 
 
 class ElevenLabsSettings(SpeechVendorSettings):
-    """`voice_id` and `model` are used where an agent names none. The others are each voice's own where they are left out."""
+    """`voice_id` and `model` are used if an agent names none. The other settings default to those of each voice."""
 
     base_url: HttpUrl = HttpUrl("https://api.elevenlabs.io")
     voice_id: str = "JBFqnCBsd6RMkjVDRZzb"
@@ -39,10 +39,11 @@ class ElevenLabsSettings(SpeechVendorSettings):
 
 
 class _Alignment(BaseModel):
-    """Of the text as it was sent (`normalized_alignment` is of what it was turned into).
+    """Alignment of the text as sent (`normalized_alignment` is of the normalized text).
 
-    The reference says of the WebSocket that its times count from each chunk, and of this endpoint nothing; its examples, and Pipecat, which has
-    used it since 2025, count from the answer's beginning. Times that go back are taken for a chunk's, so that either is right.
+    The reference says that the WebSocket's times count from each chunk, and says nothing about this endpoint. Its
+    examples, and Pipecat, which has used it since 2025, count from the start of the response. Times that jump back are
+    taken to count from a chunk, so that both cases work.
     """
 
     characters: list[str]
@@ -83,7 +84,7 @@ class _Voices(BaseModel):
 
 
 def read_elevenlabs_fault(body: str) -> VendorFault:
-    """Raises `ValueError`."""
+    """Read a fault. Raises `ValueError`."""
     detail = _Failure.model_validate_json(body).detail
     if isinstance(detail, str):
         return VendorFault(None, detail)
@@ -93,7 +94,7 @@ def read_elevenlabs_fault(body: str) -> VendorFault:
 
 
 class ElevenLabsTextToSpeech(ConnectedProvider[ElevenLabsSettings], TextToSpeechProvider[ElevenLabsSettings]):
-    """Mu-law straight from the vendor, with each word's time."""
+    """Mu-law from the vendor, with the time of each word."""
 
     name = "elevenlabs"
     title = "ElevenLabs"
@@ -124,7 +125,7 @@ class ElevenLabsTextToSpeech(ConnectedProvider[ElevenLabsSettings], TextToSpeech
             yield timeline.chunk(b"", rest)
 
     async def list_voices(self) -> Sequence[Voice]:
-        """Page by page: the list that has all at once is refused to an account with more than 500 voices."""
+        """List all voices, page by page, because the endpoint without pages refuses accounts with more than 500 voices."""
         found: list[_Voice] = []
         params = [("page_size", VOICES_A_PAGE)]
         while True:
@@ -135,7 +136,7 @@ class ElevenLabsTextToSpeech(ConnectedProvider[ElevenLabsSettings], TextToSpeech
             params = [("page_size", VOICES_A_PAGE), ("next_page_token", page.next_page_token)]
 
     async def has_voice(self, voice_id: str) -> bool:
-        """Asked for by itself: the older voices, which every example speaks with, are in no list."""
+        """Ask for the voice itself, because older voices, used in all examples, are in no list."""
         return await self._connection.has(f"/v1/voices/{quote(voice_id, safe='')}")
 
     def _body(self, request: SpeechRequest) -> dict[str, object]:

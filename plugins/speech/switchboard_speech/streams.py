@@ -1,4 +1,4 @@
-"""Transcription over a vendor's WebSocket: what is common to all of them."""
+"""Transcription over a vendor's WebSocket: code common to all vendors."""
 
 import asyncio
 from abc import abstractmethod
@@ -12,14 +12,14 @@ from switchboard.plugin_sdk import PHONE_MULAW, ProviderError, SpeechToTextStrea
 from switchboard_speech.connection import VendorConnection, parse_vendor_data
 
 GRACE_SECONDS: Final = 1.0
-"""How long a vendor has to answer that an utterance is over. Where it has nothing left to say it may not answer at all."""
+"""Time for a vendor to confirm the end of an utterance. With nothing left to transcribe, it may not respond at all."""
 KEEP_ALIVE_SECONDS: Final = 4.0
 
 
 class SocketStream(SpeechToTextStream):
-    """One call's stream. A subclass says how its vendor is spoken to, and reads what the vendor says.
+    """Stream of one call. A subclass defines its vendor's control messages and handles the vendor's messages.
 
-    The engine sends only audio in which somebody speaks, so a stream is silent for long; `KEEP_ALIVE` is sent then.
+    The engine sends only audio with speech, so a stream is silent for long periods; `KEEP_ALIVE` is sent then.
     """
 
     KEEP_ALIVE: str | None = None
@@ -39,27 +39,30 @@ class SocketStream(SpeechToTextStream):
 
     @abstractmethod
     def handle_message(self, message: str) -> None:
-        """Read one message; `yield_` what it says. Raises `ProviderError` for one that says that all is over, `ValueError` for nonsense."""
+        """Handle one message, and call `add_transcript` for its transcripts.
+
+        Raises `ProviderError` for a message that ends the stream, and `ValueError` for an invalid one.
+        """
 
     @property
     def sent_seconds(self) -> float:
-        """How much was sent."""
+        """Duration of the audio sent so far."""
         return self.sent_bytes / PHONE_MULAW.bytes_per_second
 
     @property
-    def finalizing(self) -> bool:
-        """Whether the end of an utterance is still to be answered."""
+    def is_finalizing(self) -> bool:
+        """Return whether the end of an utterance is not confirmed yet."""
         return self._grace is not None
 
     async def send(self, audio: bytes) -> None:
         self.sent_bytes += len(audio)
-        await self._say(audio)
+        await self._send_message(audio)
 
     async def finalize(self) -> None:
         if self._grace is not None:
             self._grace.cancel()
-        self._grace = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._answered)
-        await self._say(self.FINALIZE)
+        self._grace = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._confirm_end)
+        await self._send_message(self.FINALIZE)
 
     async def __aiter__(self) -> AsyncIterator[Transcript]:
         while (heard := await self._heard.get()) is not None:
@@ -80,16 +83,16 @@ class SocketStream(SpeechToTextStream):
             await self._socket.close()
 
     def add_transcript(self, transcript: Transcript) -> None:
-        """Hand a transcript on; one that is `finalized` answers `finalize()`."""
+        """Queue a transcript for the iteration. One with `finalized` confirms `finalize()`."""
         if transcript.finalized and self._grace is not None:
             self._grace.cancel()
             self._grace = None
         self._heard.put_nowait(transcript)
 
-    def _answered(self) -> None:
+    def _confirm_end(self) -> None:
         self.add_transcript(Transcript("", is_final=True, finalized=True))
 
-    async def _say(self, message: bytes | str) -> None:
+    async def _send_message(self, message: bytes | str) -> None:
         if self._lost is not None:
             raise self._lost
         try:
@@ -106,21 +109,21 @@ class SocketStream(SpeechToTextStream):
             await asyncio.sleep(KEEP_ALIVE_SECONDS)
             if self.sent_bytes == sent:
                 try:
-                    await self._say(message)
+                    await self._send_message(message)
                 except ProviderError:
-                    return  # The reader says that it is lost.
+                    return  # The reader reports the lost stream.
 
     async def _read(self) -> None:
         try:
             while (message := await self._socket.receive()).type is aiohttp.WSMsgType.TEXT:
                 with parse_vendor_data(self._connection.title):
                     self.handle_message(message.data)
-            self._lost = self._ended(message)
+            self._lost = self._closed_error(message)
         except ProviderError as error:
             self._lost = error
         self._heard.put_nowait(self._lost)
 
-    def _ended(self, message: aiohttp.WSMessage) -> ProviderError:
+    def _closed_error(self, message: aiohttp.WSMessage) -> ProviderError:
         if message.type is aiohttp.WSMsgType.CLOSE:
             return self._connection.error(
                 f"the stream was closed ({message.data} {message.extra or 'no reason given'})", code=str(message.data)

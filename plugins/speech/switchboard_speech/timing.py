@@ -1,4 +1,4 @@
-"""Words in time: vendors count from the beginning of the text, the platform from each chunk's."""
+"""Conversion of word times: vendors count from the start of the text, the platform from the start of each chunk."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,7 +9,7 @@ ROUNDING_SECONDS: Final = 0.01
 
 
 class WordTimeline:
-    """What was spoken of one text so far. A word may be told a little after its audio: it then begins before its chunk."""
+    """Position in one text's speech. A word that arrives after its audio starts before its chunk."""
 
     def __init__(self, audio_format: AudioFormat) -> None:
         self._format = audio_format
@@ -17,18 +17,18 @@ class WordTimeline:
 
     @property
     def seconds(self) -> float:
-        """How much was yielded."""
+        """Duration of the audio yielded so far."""
         return self._yielded / self._format.bytes_per_second
 
     def chunk(self, audio: bytes, words: Sequence[Word]) -> SpeechChunk:
-        """The next audio, and words timed from the text's beginning."""
+        """Return the next chunk, with words timed from the start of the text."""
         begun = int(self.seconds * 1000)
         self._yielded += len(audio)
         return SpeechChunk(audio, tuple(Word(word.text, word.start_ms - begun, word.end_ms - begun) for word in words))
 
 
 class WordAssembler:
-    """Makes words of characters that come in pieces."""
+    """Assembles words from timed characters that arrive in pieces."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -37,9 +37,10 @@ class WordAssembler:
     def add(
         self, characters: Sequence[str], starts: Sequence[float], ends: Sequence[float], *, begun: float
     ) -> list[Word]:
-        """Take a chunk's characters and their seconds; answers the words that are now whole.
+        """Add a chunk's characters with their times in seconds, and return the words that are now complete.
 
-        The seconds count from the text's beginning. Where they go back they count from the chunk's, which is `begun` seconds after that.
+        Times count from the start of the text. If they jump back, they count from the chunk's start, `begun` seconds
+        later.
         """
         since = begun if starts and starts[0] < self._end - ROUNDING_SECONDS else 0.0
         words = []
@@ -54,7 +55,7 @@ class WordAssembler:
         return words
 
     def rest(self) -> list[Word]:
-        """The word that nothing has ended yet."""
+        """Return the last, unterminated word."""
         if not self._text:
             return []
         text, self._text = self._text, ""

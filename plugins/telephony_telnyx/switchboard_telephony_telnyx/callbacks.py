@@ -1,7 +1,8 @@
-"""What Telnyx tells by webhook, in the platform's words.
+"""Translation of Telnyx's webhooks to the platform's events.
 
 Events and fields: https://developers.telnyx.com/docs/voice/programmable-voice/receiving-webhooks and
-https://developers.telnyx.com/docs/messaging/messages/receiving-webhooks. Telnyx does not tell that a call rings: one that it dials counts as ringing.
+https://developers.telnyx.com/docs/messaging/messages/receiving-webhooks. Telnyx does not report ringing, so a call that
+it dials counts as ringing.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +31,7 @@ from switchboard_telephony_telnyx.errors import is_opt_out
 from switchboard_telephony_telnyx.state import CallState, read_state
 from switchboard_telephony_telnyx.wording import describe_stream_failure, describe_telnyx_call_failure
 
-DIALLED: Final = "x-switchboard-to"
+DIALED_HEADER: Final = "x-switchboard-to"
 _OUTCOMES: Final[Mapping[str, CallOutcome]] = {
     "normal_clearing": "completed",
     "time_limit": "completed",
@@ -68,7 +69,7 @@ _OPT_OUTS: Final[Mapping[str, Literal["stop", "start", "help"]]] = {"STOP": "sto
 
 
 class TelnyxProblem(msgspec.Struct):
-    """Why a text failed."""
+    """Reason why a text message failed."""
 
     code: str = ""
     title: str = ""
@@ -85,21 +86,21 @@ class TelnyxAttachment(msgspec.Struct):
 
 
 class TelnyxCost(msgspec.Struct):
-    """What a text costs; Telnyx's schema says that the amount is a text, its examples have a number."""
+    """Cost of a text message. Telnyx's schema has a string amount, its examples a number."""
 
     amount: str | float = ""
     currency: str = ""
 
 
 class TelnyxHeader(msgspec.Struct):
-    """One that a page gave its call along."""
+    """SIP header that a web page added to its call."""
 
     name: str = ""
     value: str = ""
 
 
 class CallPayload(msgspec.Struct, rename={"from_number": "from"}):
-    """What events about calls say, as far as it matters here."""
+    """Payload of call events, as far as the plugin uses it."""
 
     call_control_id: str = ""
     call_leg_id: str = ""
@@ -119,7 +120,7 @@ class CallPayload(msgspec.Struct, rename={"from_number": "from"}):
 
 
 class TextPayload(msgspec.Struct, rename={"sender": "from"}):
-    """What events about texts say, as far as it matters here."""
+    """Payload of messaging events, as far as the plugin uses it."""
 
     id: str = ""
     sender: TelnyxAddress = msgspec.field(default_factory=TelnyxAddress)
@@ -147,14 +148,14 @@ _webhook: Final[msgspec.json.Decoder[_Webhook]] = msgspec.json.Decoder(_Webhook)
 
 @dataclass(frozen=True, slots=True)
 class HangUpCall:
-    """A call that is to be ended, because nothing follows in it."""
+    """Command to end a call in which nothing follows."""
 
     call_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class ForwardAnsweredCall:
-    """An incoming call that is answered, and now to be connected to another number."""
+    """Command to connect an answered inbound call to another number."""
 
     call_id: str
     to_number: str
@@ -163,7 +164,7 @@ class ForwardAnsweredCall:
 
 @dataclass(frozen=True, slots=True)
 class SpeakToTarget:
-    """The target of a warm transfer has answered, and is to hear why."""
+    """Command to speak the introduction to the target of a warm transfer, who has answered."""
 
     call_id: str
     text: str
@@ -172,10 +173,10 @@ class SpeakToTarget:
 
 @dataclass(frozen=True, slots=True)
 class WebhookResult:
-    """What a webhook says, and what Telnyx is to be told on it."""
+    """Event of a webhook, and the command that Telnyx needs in response."""
 
     event: CarrierEvent | None = None
-    then: HangUpCall | ForwardAnsweredCall | SpeakToTarget | None = None
+    command: HangUpCall | ForwardAnsweredCall | SpeakToTarget | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,14 +187,14 @@ class WebhookReader:
     browser_connection: str | None
 
     def read(self, body: bytes, url: str) -> WebhookResult:
-        """A verified webhook that came to this address. Raises `InvalidCallback`."""
+        """Translate a verified webhook that arrived at this address. Raises `InvalidCallback`."""
         try:
             event = _webhook.decode(body).data
             if event.event_type in _CALL_EVENTS:
-                return self._about_call(event.event_type, msgspec.convert(_known(event.payload), CallPayload), url)
+                return self._about_call(event.event_type, msgspec.convert(_drop_nulls(event.payload), CallPayload), url)
             if event.event_type in _TEXT_EVENTS:
                 return WebhookResult(
-                    _about_text(event.event_type, msgspec.convert(_known(event.payload), TextPayload), url)
+                    _about_text(event.event_type, msgspec.convert(_drop_nulls(event.payload), TextPayload), url)
                 )
         except (msgspec.MsgspecError, UnicodeDecodeError):
             raise InvalidCallback("the webhook is not one of Telnyx's") from None
@@ -204,18 +205,20 @@ class WebhookReader:
         if not call.call_control_id and name != "call.recording.saved":
             raise InvalidCallback("the webhook names no call")
         if state.leg_of:
-            return WebhookResult(then=HangUpCall(state.leg_of) if name == "call.hangup" else None)
+            return WebhookResult(command=HangUpCall(state.leg_of) if name == "call.hangup" else None)
         if state.introduction:
             return _about_target(name, call, state)
         if state.reference and state.reference not in url:
             raise InvalidCallback("the webhook is about another call")
-        if name == "call.initiated" and self._is_browsers(call):
+        if name == "call.initiated" and self._is_browser_call(call):
             identity = call.caller_id_name or call.from_number
-            return WebhookResult(BrowserCall(call.call_control_id, call.from_number, _dialled(call), identity=identity))
+            return WebhookResult(
+                BrowserCall(call.call_control_id, call.from_number, _read_dialed_number(call), identity=identity)
+            )
         return _CALL_EVENTS[name](call, state)
 
-    def _is_browsers(self, call: CallPayload) -> bool:
-        """Whether a call waits on the connection that browsers call by; it is outgoing, as Telnyx sees it."""
+    def _is_browser_call(self, call: CallPayload) -> bool:
+        """Return whether a call waits on the browsers' connection. To Telnyx, such a call is outgoing."""
         return (
             self.browser_connection is not None
             and call.connection_id == self.browser_connection
@@ -223,23 +226,26 @@ class WebhookReader:
         )
 
 
-def _known(told: object) -> object:
-    """Without nulls: what it does not know, Telnyx leaves out or tells as null."""
-    if isinstance(told, dict):
-        return {name: _known(value) for name, value in told.items() if value is not None}
-    return [_known(value) for value in told if value is not None] if isinstance(told, list) else told
+def _drop_nulls(value: object) -> object:
+    """Remove nulls. Telnyx omits unknown fields or sends them as null."""
+    if isinstance(value, dict):
+        return {name: _drop_nulls(part) for name, part in value.items() if part is not None}
+    return [_drop_nulls(part) for part in value if part is not None] if isinstance(value, list) else value
 
 
-def _dialled(call: CallPayload) -> str:
-    """What a page dials: Telnyx itself takes numbers and SIP addresses only, so anything else comes in a header of ours."""
-    return next((header.value for header in call.custom_headers if header.name.lower() == DIALLED), call.to)
+def _read_dialed_number(call: CallPayload) -> str:
+    """Return the number that a web page dials.
+
+    Telnyx itself takes only phone numbers and SIP addresses, so any other value arrives in a header of ours.
+    """
+    return next((header.value for header in call.custom_headers if header.name.lower() == DIALED_HEADER), call.to)
 
 
 def _about_target(name: str, call: CallPayload, state: CallState) -> WebhookResult:
     if name == "call.answered":
-        return WebhookResult(then=SpeakToTarget(call.call_control_id, state.introduction, state.language))
+        return WebhookResult(command=SpeakToTarget(call.call_control_id, state.introduction, state.language))
     if name == "call.speak.ended":
-        # Ended by their hanging up, it is followed by that.
+        # If the target hung up meanwhile, `call.hangup` follows.
         return WebhookResult(TransferTargetReady(call.call_control_id) if call.status in ("", "completed") else None)
     return WebhookResult(
         TransferTargetGone(call.call_control_id, _OUTCOMES.get(call.hangup_cause, "failed"))
@@ -248,8 +254,8 @@ def _about_target(name: str, call: CallPayload, state: CallState) -> WebhookResu
     )
 
 
-def _nothing(_: CallPayload, __: CallState) -> WebhookResult:
-    """Known of, and of no matter here."""
+def _ignore(_: CallPayload, __: CallState) -> WebhookResult:
+    """Ignore a known event."""
     return WebhookResult()
 
 
@@ -263,7 +269,7 @@ def _initiated(call: CallPayload, state: CallState) -> WebhookResult:
 
 def _answered(call: CallPayload, state: CallState) -> WebhookResult:
     if state.forward_to:
-        return WebhookResult(then=ForwardAnsweredCall(call.call_control_id, state.forward_to, state.caller_id))
+        return WebhookResult(command=ForwardAnsweredCall(call.call_control_id, state.forward_to, state.caller_id))
     return WebhookResult(CallAnswered(call.call_control_id) if state.reference else None)
 
 
@@ -274,7 +280,7 @@ def _ended(call: CallPayload, _: CallState) -> WebhookResult:
         return WebhookResult(CallEnded(call.call_control_id, outcome))
     if sip_code in _BUSY_CODES:
         return WebhookResult(CallEnded(call.call_control_id, "busy"))
-    # `not_found` comes for calls of a blocked account too, so it does not say that there is no such number.
+    # `not_found` is also sent for calls of a blocked account, so it does not mean that the number does not exist.
     code = sip_code if sip_code.isdecimal() else cause
     return WebhookResult(
         CallEnded(
@@ -294,19 +300,21 @@ def _detected(call: CallPayload, _: CallState) -> WebhookResult:
 
 
 def _greeted(call: CallPayload, _: CallState) -> WebhookResult:
-    """A machine's greeting is over. Without a beep nothing is known that was not told before."""
+    """Translate the end of a machine's greeting. Without a beep it adds nothing to earlier events."""
     return WebhookResult(MachineDetected(call.call_control_id, beep=True) if call.result == "beep_detected" else None)
 
 
 def _recorded(call: CallPayload, state: CallState) -> WebhookResult:
-    """Telnyx names the leg and not the call: the webhook's address does, or the call's state."""
+    """Translate a saved recording. Telnyx names the leg, not the call; the webhook's address or the call's state names
+    the call.
+    """
     if not call.call_leg_id:
         raise InvalidCallback("the webhook names no call")
     return WebhookResult(RecordingReady(call.call_control_id or state.call_id or call.call_leg_id, call.call_leg_id))
 
 
 def _stream_failed(call: CallPayload, state: CallState) -> WebhookResult:
-    """A call without audio would go on in silence."""
+    """Translate a failed stream. The call is ended, because it would go on in silence."""
     if state.transferred:
         return WebhookResult()
     failed = CallEnded(
@@ -315,7 +323,7 @@ def _stream_failed(call: CallPayload, state: CallState) -> WebhookResult:
         error_message=describe_stream_failure(call.failure_reason),
         error_code=call.failure_reason or None,
     )
-    return WebhookResult(failed, then=HangUpCall(call.call_control_id))
+    return WebhookResult(failed, command=HangUpCall(call.call_control_id))
 
 
 def _about_text(name: str, text: TextPayload, url: str) -> CarrierEvent | None:
@@ -347,7 +355,7 @@ _CALL_EVENTS: Final[Mapping[str, Callable[[CallPayload, CallState], WebhookResul
     "call.initiated": _initiated,
     "call.answered": _answered,
     "call.hangup": _ended,
-    "call.speak.ended": _nothing,
+    "call.speak.ended": _ignore,
     "call.machine.detection.ended": _detected,
     "call.machine.premium.detection.ended": _detected,
     "call.machine.greeting.ended": _greeted,

@@ -1,4 +1,4 @@
-"""Media streaming's messages: JSON text frames, mu-law at 8 kHz in base64.
+"""Messages of media streaming: JSON text frames with mu-law at 8 kHz in base64.
 
 https://developers.telnyx.com/api-reference/websockets/stream-call-media-over-websocket
 """
@@ -12,11 +12,11 @@ from switchboard.plugin_sdk.json_media import CommonMessage, MediaMessageWriter,
 from switchboard_telephony_telnyx.state import digest_media_url, read_state
 
 LATE_FRAMES: Final = 3
-"""How many frames are waited for one that is missing: 60 ms. Telnyx does not promise their order."""
+"""Frames to wait for a missing one: 60 ms. Telnyx does not guarantee their order."""
 
 
 class TelnyxMediaFormat(msgspec.Struct):
-    """What calls are asked to be streamed in."""
+    """Format that calls request for their stream."""
 
     encoding: Literal["PCMU"]
     sample_rate: Literal[8000]
@@ -30,7 +30,7 @@ class TelnyxStream(msgspec.Struct):
 
 
 class TelnyxPayload(msgspec.Struct):
-    """20 ms of a track; msgspec reads the payload from base64. `chunk` counts from 1."""
+    """20 ms of a track. msgspec decodes the payload from base64. `chunk` counts from 1."""
 
     payload: bytes
     track: Literal["inbound", "outbound"] = "inbound"
@@ -56,7 +56,7 @@ class TelnyxMedia(msgspec.Struct, tag_field="event", tag="media"):
 
 
 class TelnyxError(msgspec.Struct, tag_field="event", tag="error"):
-    """One of our messages was refused; the stream goes on."""
+    """One of the platform's messages was refused; the stream continues."""
 
     payload: TelnyxFault
 
@@ -67,14 +67,14 @@ _decoder: Final[msgspec.json.Decoder[FromTelnyx]] = msgspec.json.Decoder(FromTel
 
 
 class FrameSequencer:
-    """Puts frames into their order, without waiting long."""
+    """Restores the order of frames with a short wait."""
 
     def __init__(self) -> None:
         self._next = 0
         self._early: dict[int, bytes] = {}
 
     def put(self, number: int, payload: bytes) -> bytes | None:
-        """Take a frame; answers what can be heard now."""
+        """Add a frame and return the audio that is now in order; None if there is none."""
         if self._next == 0:
             self._next = number
         if number < self._next:
@@ -92,7 +92,10 @@ class FrameSequencer:
 
 
 class TelnyxCodec(MediaCodec):
-    """Reads and writes one call's stream. The start must bring along the state that Telnyx was given with the socket's address."""
+    """Codec of one call's stream.
+
+    The start message must contain the state that Telnyx was given together with the socket's address.
+    """
 
     def __init__(self, api_key: str, media_url: str) -> None:
         self._api_key = api_key
@@ -101,15 +104,15 @@ class TelnyxCodec(MediaCodec):
         self._writer = MediaMessageWriter()
 
     def decode(self, message: Frame) -> bytes | MediaEvent | None:
-        told = _decoder.decode(message)
-        if isinstance(told, TelnyxMedia):
-            chunk = told.media
+        parsed = _decoder.decode(message)
+        if isinstance(parsed, TelnyxMedia):
+            chunk = parsed.media
             if chunk.track != "inbound":
                 return None
             return self._order.put(int(chunk.chunk), chunk.payload) if chunk.chunk else chunk.payload
-        if isinstance(told, TelnyxStart):
-            return self._started(told.start, told.stream_id)
-        return None if isinstance(told, TelnyxConnected | TelnyxError) else to_media_event(told)
+        if isinstance(parsed, TelnyxStart):
+            return self._translate_start(parsed.start, parsed.stream_id)
+        return None if isinstance(parsed, TelnyxConnected | TelnyxError) else to_media_event(parsed)
 
     def encode(self, audio: bytes) -> Frame:
         return self._writer.write_media(audio)
@@ -120,7 +123,7 @@ class TelnyxCodec(MediaCodec):
     def mark(self, name: str) -> Frame:
         return self._writer.write_mark(name)
 
-    def _started(self, start: TelnyxStream, stream_id: str) -> MediaStarted:
+    def _translate_start(self, start: TelnyxStream, stream_id: str) -> MediaStarted:
         if read_state(self._api_key, start.client_state).media != self._media:
-            raise ValueError("the stream does not bring its call's state")
+            raise ValueError("the stream's start does not contain its call's state")
         return MediaStarted(start.call_control_id, stream_id, "mulaw")

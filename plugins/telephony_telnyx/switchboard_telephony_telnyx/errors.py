@@ -1,4 +1,6 @@
-"""Telnyx's errors as ours: its own code and words (https://developers.telnyx.com/development/api-fundamentals/api-errors)."""
+"""Translation of Telnyx's errors, with its own codes and messages
+(https://developers.telnyx.com/development/api-fundamentals/api-errors).
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,18 +10,18 @@ from switchboard.plugin_sdk import INVALID_NUMBER, OutcomeUnknown, ProviderError
 
 NOT_FOUND: Final = 404
 CALL_OVER: Final = frozenset(("90015", "90018"))
-"""The call is nobody's, or over."""
+"""The call is over, or the id is of no call."""
 OPTED_OUT: Final = "40300"
-"""The recipient has replied STOP; also other blocks, which say so in words."""
+"""The recipient replied STOP. Other blocks have this code too; only the message distinguishes them."""
 NO_SUCH_NUMBER: Final = frozenset(("10002", "10016"))
-"""What is to be called is no number."""
+"""The number to call is not a valid number."""
 ANOTHER_CARRIER_STATUS: Final = frozenset((401, 402, 403))
-"""Calls that fail because of the account: its credential, its balance, its permissions. Another carrier may well place them."""
+"""Failures because of the account (credential, balance, permissions). Another carrier may be able to place the call."""
 RETRYABLE: Final = frozenset((408, 429))
 
 
 class TelnyxRefusal(ProviderError):
-    """An answer of 400 or more, with its status."""
+    """A response with a status of 400 or more."""
 
     def __init__(self, message: str, status: int, code: str) -> None:
         super().__init__(message, code=code, retryable=status >= 500 or status in RETRYABLE)
@@ -27,7 +29,7 @@ class TelnyxRefusal(ProviderError):
 
 
 def translate_status_error(error: Any) -> ProviderError:
-    """The SDK's `APIStatusError`."""
+    """Translate the SDK's `APIStatusError`."""
     status, body = error.status_code, error.body
     problems = body.get("errors") if isinstance(body, dict) else None
     if not isinstance(problems, list) or not problems or not isinstance(problems[0], dict):
@@ -41,13 +43,13 @@ def translate_status_error(error: Any) -> ProviderError:
 
 
 def is_opt_out(code: str, message: str) -> bool:
-    """Whether a text was refused because of a STOP; the code alone does not tell."""
+    """Return whether a text message was refused because of a STOP; the code alone is ambiguous."""
     return code == OPTED_OUT and "stop" in message.lower()
 
 
 @contextmanager
 def ignore_ended_call() -> Iterator[None]:
-    """Commands to a call that is over do no harm."""
+    """Ignore the error of a command to an ended call."""
     try:
         yield
     except ProviderError as error:
@@ -56,12 +58,12 @@ def ignore_ended_call() -> Iterator[None]:
 
 
 def is_gone(error: ProviderError) -> bool:
-    """Whether what was asked about is not there (any more)."""
+    """Return whether the object of a request does not exist, or no longer does."""
     return isinstance(error, TelnyxRefusal) and error.status == NOT_FOUND
 
 
 def translate_dial_error(error: ProviderError, to_number: str) -> ProviderError:
-    """Why a call was not placed, as the platform wants to know it."""
+    """Return the platform's error for a call that was not placed."""
     if error.code in NO_SUCH_NUMBER and ("'to'" in error.message or to_number in error.message):
         return ProviderError(error.message, code=INVALID_NUMBER, retryable=False)
     if isinstance(error, TelnyxRefusal) and error.status in ANOTHER_CARRIER_STATUS:
@@ -70,7 +72,10 @@ def translate_dial_error(error: ProviderError, to_number: str) -> ProviderError:
 
 
 def read_field(answer: Any, name: str = "") -> Any:
-    """What an answer holds, or the named part of it. Raises `ProviderError` for an answer that is none of Telnyx's, a proxy's page say."""
+    """Return a response's data, or a field of it.
+
+    Raises `ProviderError` for a response that is not Telnyx's, for example a proxy's page.
+    """
     data = getattr(answer, "data", None)
     found = getattr(data, name, None) if name else data
     if found is None or found == "":
@@ -79,7 +84,7 @@ def read_field(answer: Any, name: str = "") -> Any:
 
 
 def require_created_id(answer: Any, name: str) -> str:
-    """The id of what was made. Raises `OutcomeUnknown` where the answer has none."""
+    """Return the id of the created object. Raises `OutcomeUnknown` for a response without it."""
     try:
         return str(read_field(answer, name))
     except ProviderError as error:

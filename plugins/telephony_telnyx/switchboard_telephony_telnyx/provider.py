@@ -1,4 +1,7 @@
-"""The carrier Telnyx, over its own SDK: calls by Call Control, which is told by requests what becomes of a call, and tells by webhooks."""
+"""The carrier Telnyx, over its own SDK.
+
+Calls use Call Control: requests control a call, and webhooks report its progress.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -53,12 +56,13 @@ LANGUAGES: Final = (
     "pt-PT", "arb", "cmn-CN", "cy-GB", "da-DK", "hi-IN", "is-IS", "it-IT", "ja-JP", "ko-KR", "nb-NO", "nl-NL", "pl-PL",
     "ro-RO", "ru-RU", "sv-SE", "tr-TR",
 )  # fmt: skip
-"""What Telnyx's plain voices speak, the first of each language first; in any other language it is left to say it as it can."""
+"""Languages of Telnyx's basic voices, the default variant of each language first. For any other, no language is sent.
+"""
 REASONS: Final = {"rejected": "CALL_REJECTED", "busy": "USER_BUSY"}
 
 
 class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
-    """Calls, media streams, texts, numbers, recordings and browser calling."""
+    """Calls, media streams, text messages, phone numbers, recordings, and browser calls."""
 
     name: ClassVar[str] = "telnyx"
     title: ClassVar[str] = "Telnyx"
@@ -99,23 +103,23 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
     # callbacks and media
 
     async def receive(self, request: CarrierRequest) -> ReceivedCallback:
-        told = self._reader.read(verify_telnyx_signature(request, self.settings.public_key), request.url)
-        if isinstance(told.then, HangUpCall):
-            await self.hang_up(told.then.call_id)
-        elif isinstance(told.then, ForwardAnsweredCall):
-            await self._connect(told.then)
-        elif isinstance(told.then, SpeakToTarget):
-            await self._speak(told.then)
-        return ReceivedCallback(() if told.event is None else (told.event,))
+        result = self._reader.read(verify_telnyx_signature(request, self.settings.public_key), request.url)
+        if isinstance(result.command, HangUpCall):
+            await self.hang_up(result.command.call_id)
+        elif isinstance(result.command, ForwardAnsweredCall):
+            await self._connect(result.command)
+        elif isinstance(result.command, SpeakToTarget):
+            await self._speak(result.command)
+        return ReceivedCallback(() if result.event is None else (result.event,))
 
     async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
         call_id = call.carrier_call_id
         with ignore_ended_call():
             if isinstance(instruction, ConnectMedia):
                 state = CallState(call_id=call_id, media=digest_media_url(instruction.media_url))
-                await self._answer(call_id, state, **self._streamed(instruction.media_url))
+                await self._answer(call_id, state, **self._stream_options(instruction.media_url))
             elif isinstance(instruction, ForwardCall):
-                # Only what is answered can be transferred: the webhook that tells so does it.
+                # Only an answered call can be transferred; the webhook of the answer triggers the transfer.
                 await self._answer(
                     call_id,
                     CallState(call_id=call_id, forward_to=instruction.to_number, caller_id=instruction.caller_id),
@@ -132,8 +136,10 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
     def create_media_codec(self, media_url: str) -> MediaCodec:
         return TelnyxCodec(self._api_key, media_url)
 
-    def _streamed(self, media_url: str) -> dict[str, object]:
-        """How a call's audio is connected: mu-law both ways, the person's alone towards us."""
+    def _stream_options(self, media_url: str) -> dict[str, object]:
+        """Return the options that connect a call's audio: mu-law in both directions, only the person's audio towards
+        us.
+        """
         recorded = {"record": "record-from-answer", "record_channels": "dual", "record_format": "wav"}
         return {
             "stream_url": media_url,
@@ -160,7 +166,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             "timeout_secs": max(LEAST_RING_SECONDS, order.ring_seconds),
             "time_limit_secs": max(LEAST_CALL_SECONDS, order.max_duration_seconds),
             "preferred_codecs": "PCMU,PCMA",
-            **self._streamed(order.media_url),
+            **self._stream_options(order.media_url),
             **({"answering_machine_detection": "detect"} if order.detect_machine else {}),
         }
         try:
@@ -171,7 +177,10 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             raise translate_dial_error(error, order.to_number) from error.__cause__
 
     async def find_call(self, reference: str) -> str | None:
-        """Telnyx lists an application's live calls with their states. Of one that is over its webhooks have told, whose address names the call."""
+        """Search the application's live calls for the reference in their state.
+
+        An ended call was reported by its webhooks, whose address names the call.
+        """
 
         async def look() -> str | None:
             async for call in self._client.connections.list_active_calls(self.settings.connection_id):
@@ -207,7 +216,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         )
 
     async def complete_warm_transfer(self, carrier_call_id: str, target_call_id: str) -> None:
-        """When either hangs up afterwards, Telnyx hangs the other up: neither is parked."""
+        """Bridge the two calls. When either party hangs up, Telnyx ends the other call: neither is parked."""
         left = write_state(self._api_key, CallState(call_id=carrier_call_id, transferred=True))
         told = {"call_control_id_to_bridge_with": target_call_id, "client_state": left}
         await self._command(carrier_call_id, lambda given: self._actions.bridge(carrier_call_id, **told, **given))
@@ -223,20 +232,20 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         return self._client.calls.actions
 
     async def _command(self, call_id: str, send: Callable[[dict[str, str]], Awaitable[Any]], *, key: str = "") -> None:
-        """A command that can be sent again: Telnyx obeys what has the same id in the same call once.
+        """Send a command that may be repeated: Telnyx executes a command id once per call.
 
-        With a key that holds for good, for what a webhook that is told twice would ask for twice. Raises `ProviderError`.
+        `key` makes the id permanent, for a command that a repeated webhook would trigger twice. Raises `ProviderError`.
         """
         given = {"command_id": _command_id(call_id, key or uuid4().hex)}
         await call_telnyx(lambda: send(given))
 
     async def _stop_streaming(self, call_id: str) -> None:
-        # Our side closes the socket anyway.
+        # The platform closes the socket anyway.
         with suppress(ProviderError):
             await self._command(call_id, lambda given: self._actions.stop_streaming(call_id, **given))
 
     async def _speak(self, speak: SpeakToTarget) -> None:
-        """Speak to the target of a transfer; one that cannot be spoken to is let go, and its end told."""
+        """Speak to the target of a transfer. If that fails for good, end the target's call, which is reported as such."""
         language = find_nearest_language(speak.language, LANGUAGES)
         told = {"payload": speak.text, "voice": VOICE, **({"language": language} if language is not None else {})}
         try:
@@ -253,7 +262,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         await self._command(call_id, lambda given: self._actions.answer(call_id, **told, **given), key="answer")
 
     async def _connect(self, connect: ForwardAnsweredCall) -> None:
-        """Connect an incoming call to where it is forwarded; one that cannot be connected ends."""
+        """Connect an inbound call to its forwarding number. If that fails for good, end the call."""
         try:
             await self._transfer(connect.call_id, connect.to_number, connect.caller_id, key="forward")
         except ProviderError as error:
@@ -273,7 +282,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             key=key,
         )
 
-    # texts
+    # text messages
 
     async def send_text_message(self, order: OutboundTextMessage) -> str:
         given = {
@@ -301,12 +310,15 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
     # recordings and browsers
 
     async def fetch_recording(self, recording_id: str, byte_range: str | None) -> RecordingStream:
-        """Telnyx keeps a recording at an address that is good for some minutes and needs no credential; the leg's name finds it."""
+        """Stream a recording, found by its leg id.
+
+        Telnyx stores it at an address that is valid for some minutes and needs no credential.
+        """
         wanted = {"call_leg_id": recording_id}
         found = read_field(await call_telnyx(lambda: self._client.recordings.list(filter=wanted)))
         url = next((one.download_urls.wav or one.download_urls.mp3 for one in found if one.download_urls), None)
         if not url or self._opened is None:
-            raise ProviderError("Telnyx does not have the recording (any more)", code="404", retryable=False)
+            raise ProviderError("Telnyx does not have the recording, or no longer has it", code="404", retryable=False)
         return await stream_recording(self._opened[1], url, {}, byte_range, carrier=self.title)
 
     @property

@@ -1,4 +1,4 @@
-"""What an operator says about an organization's Telnyx account."""
+"""Settings of an organization's Telnyx account."""
 
 from base64 import b64decode
 from typing import Annotated
@@ -12,11 +12,11 @@ Uuid = Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4
 
 
 class TelnyxSettings(ProviderSettings):
-    """`api_key` and `public_key` (which Telnyx's webhooks are checked with) are the portal's.
+    """`api_key` and `public_key` (which verifies Telnyx's webhooks) are from the Telnyx portal.
 
-    `connection_id` names a Voice API application (formerly Call Control), `messaging_profile_id` what texts need, `credential_connection_id` the
-    SIP connection that browsers call by. With `record_calls` Telnyx records each call beside the platform. `base_url` sends every request to
-    another server: a proxy's, or a test's.
+    `connection_id` names a Voice API application (formerly Call Control), `messaging_profile_id` is needed for text
+    messages, and `credential_connection_id` names the SIP connection for browser calls. With `record_calls`, Telnyx
+    records each call in addition to the platform. `base_url` sends every request to another server, such as a proxy.
     """
 
     api_key: SecretStr = Field(min_length=1)
@@ -29,7 +29,7 @@ class TelnyxSettings(ProviderSettings):
 
     @field_validator("public_key")
     @classmethod
-    def _is_a_key(cls, value: str) -> str:
+    def _validate_public_key(cls, value: str) -> str:
         try:
             key = b64decode(value, validate=True)
         except ValueError:

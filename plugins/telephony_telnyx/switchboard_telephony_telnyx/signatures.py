@@ -1,7 +1,9 @@
-"""`Telnyx-Signature-Ed25519`: who sent a webhook, and when (https://developers.telnyx.com/docs/messaging/messages/receiving-webhooks).
+"""Verification of `Telnyx-Signature-Ed25519`
+(https://developers.telnyx.com/docs/messaging/messages/receiving-webhooks).
 
-Ed25519 over `timestamp|body` with the account's key. The address is not covered, and five minutes are granted: what is told twice changes nothing,
-and what is told at another call's address is recognized by the state that the call was placed with.
+The signature is Ed25519 over `timestamp|body` with the account's key, valid for five minutes. It does not cover the
+address. A replayed webhook changes nothing, and one sent to another call's address is recognized by the state that the
+call was placed with.
 """
 
 import time
@@ -18,7 +20,7 @@ TOLERANCE_SECONDS: Final = 300
 
 
 def verify_telnyx_signature(request: CarrierRequest, public_key: str) -> bytes:
-    """The body of a webhook that Telnyx has signed lately. Raises `InvalidCallback`."""
+    """Return the body of a webhook with a valid, recent signature. Raises `InvalidCallback`."""
     signature, timestamp = request.headers.get(HEADER), request.headers.get(TIMESTAMP)
     if not signature or not timestamp:
         raise InvalidCallback("the signature is missing")
@@ -33,5 +35,5 @@ def verify_telnyx_signature(request: CarrierRequest, public_key: str) -> bytes:
     except ValueError:
         raise InvalidCallback("the signature is garbled") from None
     if abs(time.time() - int(timestamp)) > TOLERANCE_SECONDS:
-        raise InvalidCallback("the signature is too old, or of the future")
+        raise InvalidCallback("the signature is too old or from the future")
     return request.body

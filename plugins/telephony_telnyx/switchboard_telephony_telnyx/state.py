@@ -1,6 +1,6 @@
-"""What Telnyx keeps with a call for us and tells with everything about it: `client_state`.
+"""`client_state`: data that Telnyx stores with a call and returns in every event about it.
 
-Signed, because somebody who calls from a browser can give a state of their own along.
+It is signed, because a browser can set the state of its own call.
 """
 
 import hashlib
@@ -14,10 +14,12 @@ _SIGNATURE_BYTES: Final = 32
 
 
 class CallState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`reference` is our id of a call that we placed, `call_id` Telnyx's of one that came in; `media` is the digest of the address of its audio.
+    """`reference` is the platform's id of an outbound call, `call_id` Telnyx's id of an inbound one. `media` is the
+    digest of the media socket's address.
 
-    `forward_to` and `caller_id` say what an incoming call is to be connected to once it is answered. `leg_of` is the call that a leg was dialled
-    for by a transfer, `transferred` says that a call has left us. `introduction` is what the target of a warm transfer is to hear, in `language`.
+    `forward_to` and `caller_id` describe the forwarding of an inbound call once it is answered. `leg_of` is the call
+    whose transfer dialed this leg; `transferred` marks a call that has left the platform. `introduction` is spoken to
+    the target of a warm transfer, in `language`.
     """
 
     reference: str = ""
@@ -35,18 +37,18 @@ _decoder: Final[msgspec.json.Decoder[CallState]] = msgspec.json.Decoder(CallStat
 
 
 def digest_media_url(media_url: str) -> str:
-    """What a state says of a socket's address, which is a secret."""
+    """Return the digest of a media socket's address, which itself is a secret."""
     return hashlib.sha256(media_url.encode()).hexdigest()
 
 
 def write_state(api_key: str, state: CallState) -> str:
-    """A state as `client_state`, base64."""
-    told = msgspec.json.encode(state)
-    return b64encode(_sign(api_key, told) + told).decode()
+    """Return a state as a signed `client_state`, in base64."""
+    content = msgspec.json.encode(state)
+    return b64encode(_sign(api_key, content) + content).decode()
 
 
 def read_state(api_key: str, client_state: str | None) -> CallState:
-    """A state of ours; an empty one for what is missing or somebody else's."""
+    """Return the state; an empty one if it is missing or its signature is invalid."""
     try:
         raw = b64decode(client_state or "", validate=True)
         if hmac.compare_digest(raw[:_SIGNATURE_BYTES], _sign(api_key, raw[_SIGNATURE_BYTES:])):
@@ -56,5 +58,5 @@ def read_state(api_key: str, client_state: str | None) -> CallState:
     return CallState()
 
 
-def _sign(api_key: str, told: bytes) -> bytes:
-    return hmac.new(api_key.encode(), b"client state " + told, hashlib.sha256).digest()
+def _sign(api_key: str, content: bytes) -> bytes:
+    return hmac.new(api_key.encode(), b"client state " + content, hashlib.sha256).digest()

@@ -1,4 +1,6 @@
-"""Numbers that Telnyx sells, and the account's own (https://developers.telnyx.com/docs/numbers/phone-numbers/number-search)."""
+"""Phone numbers for sale and the account's own
+(https://developers.telnyx.com/docs/numbers/phone-numbers/number-search).
+"""
 
 import asyncio
 from typing import Any, Final
@@ -10,7 +12,7 @@ from switchboard_telephony_telnyx.errors import is_gone, read_field
 from switchboard_telephony_telnyx.settings import TelnyxSettings
 from switchboard_telephony_telnyx.transport import call_telnyx
 
-# In the order of preference.
+# In order of preference.
 _TYPES: Final[tuple[NumberType, ...]] = ("local", "mobile", "national", "toll_free")
 _COMING: Final = ("purchase-pending", "provision-pending", "requirement-info-pending", "requirement-info-under-review")
 ARRIVAL_SECONDS: Final = 15.0
@@ -18,7 +20,7 @@ LOOK_SECONDS: Final = 0.5
 
 
 async def search_telnyx_numbers(client: Any, country: str, area_code: str | None, limit: int) -> list[AvailableNumber]:
-    """Numbers that can be called, local ones first, others where there are not enough of those. Raises `ProviderError`."""
+    """List numbers with voice, local ones first, then other types up to `limit`. Raises `ProviderError`."""
     found: list[AvailableNumber] = []
     for number_type in _TYPES:
         if len(found) >= limit or (area_code is not None and number_type == "toll_free"):
@@ -28,7 +30,7 @@ async def search_telnyx_numbers(client: Any, country: str, area_code: str | None
             "features": ["voice"],
             "limit": limit - len(found),
             "phone_number_type": number_type,
-            # The national form of an area code begins with a 0 that the code has not.
+            # The national form of an area code begins with a 0, which E.164 does not have.
             **({"national_destination_code": area_code.lstrip("0")} if area_code is not None else {}),
         }
         found += [_available(number, country, number_type) for number in await _of_type(client, wanted)]
@@ -66,20 +68,20 @@ def _available(number: Any, country: str, number_type: NumberType) -> AvailableN
 async def buy_telnyx_number(
     client: Any, settings: TelnyxSettings, phone_number: str, callbacks: CallbackUrls
 ) -> BoughtNumber:
-    """One that the account has already, or has ordered, is not ordered again. Raises `ProviderError`."""
+    """Order a number unless the account has or has ordered it, and direct it to the platform. Raises `ProviderError`."""
     await _direct_account(client, settings, callbacks)
-    number = await _own(client, phone_number)
+    number = await _find_own_number(client, phone_number)
     if number is None:
         if not await _is_ordered(client, phone_number):
             await _order(client, phone_number)
-        number = await _arrived(client, phone_number)
+        number = await _wait_until_active(client, phone_number)
     elif number.status in _COMING:
-        number = await _arrived(client, phone_number)
+        number = await _wait_until_active(client, phone_number)
     return BoughtNumber(number.id, number.phone_number, sms=await _direct(client, settings, number.id))
 
 
 async def release_telnyx_number(client: Any, number_id: str) -> None:
-    """Give a number back; harmless for one that is not ours any more. Raises `ProviderError`."""
+    """Release a number; no effect on one that the account no longer has. Raises `ProviderError`."""
     try:
         await call_telnyx(lambda: client.phone_numbers.delete(number_id))
     except ProviderError as error:
@@ -87,8 +89,8 @@ async def release_telnyx_number(client: Any, number_id: str) -> None:
             raise
 
 
-async def _own(client: Any, phone_number: str) -> Any | None:
-    """The account's number, active or on its way."""
+async def _find_own_number(client: Any, phone_number: str) -> Any | None:
+    """Return the account's number, active or pending."""
     found = read_field(
         await call_telnyx(lambda: client.phone_numbers.list(filter={"phone_number": phone_number.removeprefix("+")}))
     )
@@ -112,23 +114,23 @@ async def _order(client: Any, phone_number: str) -> None:
         raise ProviderError(f"Telnyx did not sell {phone_number}", code="order_failed", retryable=False)
 
 
-async def _arrived(client: Any, phone_number: str) -> Any:
-    """A number that was ordered, once it is there; orders take seconds, or days where a country wants papers."""
+async def _wait_until_active(client: Any, phone_number: str) -> Any:
+    """Return an ordered number once it is active. Orders take seconds, or days in countries that require documents."""
     try:
         async with asyncio.timeout(ARRIVAL_SECONDS):
             while True:
-                number = await _own(client, phone_number)
+                number = await _find_own_number(client, phone_number)
                 if number is not None and number.status == "active":
                     return number
                 await asyncio.sleep(LOOK_SECONDS)
     except TimeoutError:
         raise ProviderError(
-            f"Telnyx has taken the order of {phone_number} and not delivered it yet", code="order_pending"
+            f"Telnyx has accepted the order of {phone_number} but not delivered it yet", code="order_pending"
         ) from None
 
 
 async def _direct(client: Any, settings: TelnyxSettings, number_id: str) -> bool:
-    """Direct a number's calls and texts to us; answers whether it can text."""
+    """Direct a number's calls and text messages to the platform; returns whether it supports text messages."""
     await call_telnyx(lambda: client.phone_numbers.update(number_id, connection_id=settings.connection_id))
     profile = settings.messaging_profile_id
     if profile is None:
@@ -140,13 +142,13 @@ async def _direct(client: Any, settings: TelnyxSettings, number_id: str) -> bool
     except ProviderError as error:
         if error.retryable:
             raise
-        return False  # a number that cannot text is in no profile
+        return False  # a number without text messages cannot be in a profile
     features = read_field(texting).features
     return features is None or features.sms is not None
 
 
 async def _direct_account(client: Any, settings: TelnyxSettings, callbacks: CallbackUrls) -> None:
-    """See that the application and the messaging profile tell us: at Telnyx they have the addresses, and not their numbers."""
+    """Set the webhook addresses, which Telnyx stores with the application and the messaging profile, not with numbers."""
     connection_id, profile_id, url = settings.connection_id, settings.messaging_profile_id, callbacks.events
     application = read_field(await call_telnyx(lambda: client.call_control_applications.retrieve(connection_id)))
     if application.webhook_event_url != url or application.webhook_api_version != "2":

@@ -1,4 +1,6 @@
-"""What Telnyx's codes mean, where it does not say so itself (https://developers.telnyx.com/docs/messaging/messages/error-codes)."""
+"""Explanations of Telnyx's codes that come without one
+(https://developers.telnyx.com/docs/messaging/messages/error-codes).
+"""
 
 from collections.abc import Mapping
 from typing import Final
@@ -14,12 +16,12 @@ _STREAM: Final[Mapping[str, str]] = {"connection_failed": "it could not connect 
 
 
 def describe_telnyx_call_failure(hangup_cause: str, sip_code: str) -> str:
-    """Why a call failed: by the SIP response that it was answered, else by Telnyx's cause."""
+    """Return the reason why a call failed, by its SIP response code, else by Telnyx's cause."""
     if sip_code.isdecimal():
         return describe_sip_failure(sip_code)
     return _HANGUP.get(hangup_cause, f"Telnyx ended the call: {hangup_cause or 'no cause'}")
 
 
 def describe_stream_failure(reason: str) -> str:
-    """Why a call's audio was never connected."""
+    """Return the reason why a call's audio was not connected."""
     return f"Telnyx could not stream the call's audio: {_STREAM.get(reason, reason or 'no reason')}"

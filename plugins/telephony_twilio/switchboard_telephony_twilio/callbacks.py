@@ -1,8 +1,10 @@
-"""What Twilio tells by callback, in the platform's words.
+"""Translation of Twilio's callbacks to the platform's events.
 
-Fields and states: https://www.twilio.com/docs/voice/api/call-resource#statuscallback, https://www.twilio.com/docs/voice/answering-machine-detection,
-https://www.twilio.com/docs/voice/twiml/stream#statuscallback,
-https://www.twilio.com/docs/voice/api/recording#recordingstatuscallback and https://www.twilio.com/docs/messaging/guides/track-outbound-message-status.
+Fields and states: - https://www.twilio.com/docs/voice/api/call-resource#statuscallback -
+https://www.twilio.com/docs/voice/answering-machine-detection -
+https://www.twilio.com/docs/voice/twiml/stream#statuscallback -
+https://www.twilio.com/docs/voice/api/recording#recordingstatuscallback -
+https://www.twilio.com/docs/messaging/guides/track-outbound-message-status
 """
 
 import re
@@ -44,12 +46,15 @@ CALL, BROWSER, STATUS, STREAM, MACHINE, RECORDING, TEXT = (
     "text",
 )
 INTRODUCED, TARGET = "introduced", "target"
-"""What follows the platform's own callback address; `text` is a text that comes in, and how one that went out gets on; `target` is how somebody
-gets on who is called for a warm transfer, `introduced` asks what follows what they were told."""
+"""Paths after the platform's own callback address.
+
+`text` is for inbound text messages and the statuses of outbound ones, `target` for the status of a warm transfer's
+target, and `introduced` for the next instructions after its introduction.
+"""
 
 _SID: Final = re.compile(r"[A-Z]{2}[0-9a-fA-F]{32}")
 _CLIENT: Final = "client:"
-# ANONYMOUS, RESTRICTED, BLOCKED, UNKNOWN and UNAVAILABLE as they are typed on a telephone: what Twilio has for a number that is withheld.
+# Twilio's values for a withheld number: ANONYMOUS, RESTRICTED, BLOCKED, UNKNOWN, and UNAVAILABLE typed on a keypad.
 _WITHHELD: Final = frozenset(("", "+266696687", "+7378742833", "+2562533", "+8656696", "+86282452253"))
 _OUTCOMES: Final[Mapping[str, CallOutcome]] = {
     "completed": "completed",
@@ -69,7 +74,8 @@ _ANSWERED_BY: Final[Mapping[str, AnsweredBy]] = {
     "unknown": "unknown",
 }
 _TextState = Literal["sending", "sent", "delivered", "undelivered", "failed"]
-# `scheduled`, `receiving` and `received` are not states of a text that we send; `read` and `partially_delivered` are other channels'.
+# `scheduled`, `receiving`, and `received` are not states of messages that the platform sends; `read` and
+# `partially_delivered` are of other channels.
 _TEXT_STATES: Final[Mapping[str, _TextState]] = {
     "accepted": "sending",
     "queued": "sending",
@@ -83,7 +89,8 @@ _TEXT_STATES: Final[Mapping[str, _TextState]] = {
     "canceled": "failed",
 }
 _OPT_OUTS: Final[Mapping[str, Literal["stop", "start", "help"]]] = {"STOP": "stop", "START": "start", "HELP": "help"}
-# What Twilio answers by itself on numbers without Advanced Opt-Out, which name no OptOutType (https://help.twilio.com/articles/223134027).
+# Keywords that Twilio handles on numbers without Advanced Opt-Out, without an OptOutType
+# (https://help.twilio.com/articles/223134027).
 _KEYWORDS: Final[Mapping[str, Literal["stop", "start", "help"]]] = {
     **dict.fromkeys(("STOP", "STOPALL", "UNSUBSCRIBE", "CANCEL", "END", "QUIT", "REVOKE", "OPTOUT"), "stop"),
     **dict.fromkeys(("START", "YES", "UNSTOP"), "start"),
@@ -91,21 +98,21 @@ _KEYWORDS: Final[Mapping[str, Literal["stop", "start", "help"]]] = {
 }
 
 
-class _Told:
-    """A callback's fields, each read once it is known to be there."""
+class _CallbackFields:
+    """Fields of a callback, validated as they are read."""
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields
 
     def get(self, name: str) -> str:
-        """A field, empty where Twilio leaves it out."""
+        """Return a field; empty if Twilio omits it."""
         return self._fields[name][0] if name in self._fields else ""
 
     def sid(self, name: str) -> str:
-        """A Twilio id. Raises `InvalidCallback`."""
+        """Return a Twilio id. Raises `InvalidCallback`."""
         value = self.get(name)
         if not _SID.fullmatch(value):
-            raise InvalidCallback(f"{name} is no id of Twilio's")
+            raise InvalidCallback(f"{name} is not a Twilio id")
         return value
 
     def number(self, name: str) -> int | None:
@@ -114,12 +121,12 @@ class _Told:
 
 
 def translate_callback(path: str, fields: Fields) -> ReceivedCallback:
-    """A verified callback. Raises `InvalidCallback` for an address that Twilio was never given."""
+    """Translate a verified callback. Raises `InvalidCallback` for an unknown path."""
     kind = _KINDS.get(path)
     if kind is None:
-        raise InvalidCallback("Twilio was never given this address")
-    told = _Told(fields)
-    event = kind(told)
+        raise InvalidCallback("unknown callback address")
+    values = _CallbackFields(fields)
+    event = kind(values)
     events = () if event is None else (event,)
     if isinstance(event, TransferTargetReady):
         return ReceivedCallback(events, reply_with(join_conference(event.target_call_id)))
@@ -130,37 +137,41 @@ def translate_callback(path: str, fields: Fields) -> ReceivedCallback:
     )
 
 
-def _incoming(told: _Told) -> IncomingCall:
-    caller = told.get("From")
-    return IncomingCall(told.sid("CallSid"), "anonymous" if caller in _WITHHELD else caller, told.get("To"))
+def _incoming(fields: _CallbackFields) -> IncomingCall:
+    caller = fields.get("From")
+    return IncomingCall(fields.sid("CallSid"), "anonymous" if caller in _WITHHELD else caller, fields.get("To"))
 
 
-def _from_browser(told: _Told) -> BrowserCall:
-    """`To` and `CallerId` are what the page gave to the SDK's `connect`; `From` is the identity in the token."""
-    caller = told.get("From")
+def _from_browser(fields: _CallbackFields) -> BrowserCall:
+    """Translate a browser's call. `To` and `CallerId` are the page's parameters of `connect`; `From` is the token's
+    identity.
+    """
+    caller = fields.get("From")
     if not caller.startswith(_CLIENT):
-        raise InvalidCallback("a call to the application that comes from no browser")
-    return BrowserCall(told.sid("CallSid"), told.get("CallerId"), told.get("To"), identity=caller.removeprefix(_CLIENT))
+        raise InvalidCallback("a call to the application that does not come from a browser")
+    return BrowserCall(
+        fields.sid("CallSid"), fields.get("CallerId"), fields.get("To"), identity=caller.removeprefix(_CLIENT)
+    )
 
 
-def _call_status(told: _Told) -> CarrierEvent | None:
-    call_id, status = told.sid("CallSid"), told.get("CallStatus")
+def _call_status(fields: _CallbackFields) -> CarrierEvent | None:
+    call_id, status = fields.sid("CallSid"), fields.get("CallStatus")
     if status in _OUTCOMES:
-        return _ended(told, call_id, _OUTCOMES[status])
+        return _ended(fields, call_id, _OUTCOMES[status])
     if status in ("queued", "initiated"):
         return CallAccepted(call_id)
     if status == "ringing":
         return CalleeRinging(call_id)
     if status == "in-progress":
-        return CallAnswered(call_id, _ANSWERED_BY.get(told.get("AnsweredBy"), "unknown"))
+        return CallAnswered(call_id, _ANSWERED_BY.get(fields.get("AnsweredBy"), "unknown"))
     return None
 
 
-def _ended(told: _Told, call_id: str, outcome: CallOutcome) -> CallEnded:
+def _ended(fields: _CallbackFields, call_id: str, outcome: CallOutcome) -> CallEnded:
     if outcome != "failed":
-        return CallEnded(call_id, outcome, told.number("CallDuration"))
-    code, sip_code = told.get("ErrorCode"), told.get("SipResponseCode")
-    message = told.get("ErrorMessage") or describe_twilio_call_failure(code, sip_code)
+        return CallEnded(call_id, outcome, fields.number("CallDuration"))
+    code, sip_code = fields.get("ErrorCode"), fields.get("SipResponseCode")
+    message = fields.get("ErrorMessage") or describe_twilio_call_failure(code, sip_code)
     return CallEnded(
         call_id,
         outcome,
@@ -169,57 +180,59 @@ def _ended(told: _Told, call_id: str, outcome: CallOutcome) -> CallEnded:
     )
 
 
-def _introduced(told: _Told) -> TransferTargetReady:
-    return TransferTargetReady(told.sid("CallSid"))
+def _introduced(fields: _CallbackFields) -> TransferTargetReady:
+    return TransferTargetReady(fields.sid("CallSid"))
 
 
-def _target(told: _Told) -> TransferTargetGone | None:
-    outcome = _OUTCOMES.get(told.get("CallStatus"))
-    return TransferTargetGone(told.sid("CallSid"), outcome) if outcome is not None else None
+def _target(fields: _CallbackFields) -> TransferTargetGone | None:
+    outcome = _OUTCOMES.get(fields.get("CallStatus"))
+    return TransferTargetGone(fields.sid("CallSid"), outcome) if outcome is not None else None
 
 
-def _stream(told: _Told) -> CallEnded | None:
-    """A call whose audio could not be connected is over for us; Twilio itself counts it as completed."""
-    if told.get("StreamEvent") != "stream-error":
+def _stream(fields: _CallbackFields) -> CallEnded | None:
+    """Translate a stream's status. A call without audio has failed for the platform; Twilio counts it as completed."""
+    if fields.get("StreamEvent") != "stream-error":
         return None
-    reason = told.get("StreamError") or "no reason"
-    return CallEnded(told.sid("CallSid"), "failed", error_message=f"Twilio could not stream the call's audio: {reason}")
+    reason = fields.get("StreamError") or "no reason"
+    return CallEnded(
+        fields.sid("CallSid"), "failed", error_message=f"Twilio could not stream the call's audio: {reason}"
+    )
 
 
-def _machine(told: _Told) -> CarrierEvent | None:
-    call_id, found = told.sid("CallSid"), told.get("AnsweredBy")
+def _machine(fields: _CallbackFields) -> CarrierEvent | None:
+    call_id, found = fields.sid("CallSid"), fields.get("AnsweredBy")
     answered_by = _ANSWERED_BY.get(found, "unknown")
     if answered_by == "machine":
         return MachineDetected(call_id, beep=found == "machine_end_beep")
     return CallAnswered(call_id, answered_by)
 
 
-def _recording(told: _Told) -> RecordingReady | None:
-    if told.get("RecordingStatus") != "completed":
+def _recording(fields: _CallbackFields) -> RecordingReady | None:
+    if fields.get("RecordingStatus") != "completed":
         return None
-    return RecordingReady(told.sid("CallSid"), told.sid("RecordingSid"))
+    return RecordingReady(fields.sid("CallSid"), fields.sid("RecordingSid"))
 
 
-def _text(told: _Told) -> CarrierEvent | None:
-    text_id, status = told.sid("MessageSid"), told.get("MessageStatus")
+def _text(fields: _CallbackFields) -> CarrierEvent | None:
+    text_id, status = fields.sid("MessageSid"), fields.get("MessageStatus")
     if not status:
-        return _text_received(told, text_id)
+        return _text_received(fields, text_id)
     if status not in _TEXT_STATES:
         return None
-    code = told.get("ErrorCode")
+    code = fields.get("ErrorCode")
     failed = _TEXT_STATES[status] in ("undelivered", "failed")
-    message = (told.get("ErrorMessage") or describe_text_failure(code, status)) if failed else None
+    message = (fields.get("ErrorMessage") or describe_text_failure(code, status)) if failed else None
     return TextMessageStatus(text_id, _TEXT_STATES[status], message, code or None, opted_out=code == OPTED_OUT)
 
 
-def _text_received(told: _Told, text_id: str) -> TextMessageReceived:
-    body = told.get("Body")
-    media = tuple(url for index in range(told.number("NumMedia") or 0) if (url := told.get(f"MediaUrl{index}")))
-    opt_out = _OPT_OUTS.get(told.get("OptOutType")) or _KEYWORDS.get(body.strip().upper())
-    return TextMessageReceived(text_id, told.get("From"), told.get("To"), body, media, opt_out)
+def _text_received(fields: _CallbackFields, text_id: str) -> TextMessageReceived:
+    body = fields.get("Body")
+    media = tuple(url for index in range(fields.number("NumMedia") or 0) if (url := fields.get(f"MediaUrl{index}")))
+    opt_out = _OPT_OUTS.get(fields.get("OptOutType")) or _KEYWORDS.get(body.strip().upper())
+    return TextMessageReceived(text_id, fields.get("From"), fields.get("To"), body, media, opt_out)
 
 
-_KINDS: Final[Mapping[str, Callable[[_Told], CarrierEvent | None]]] = {
+_KINDS: Final[Mapping[str, Callable[[_CallbackFields], CarrierEvent | None]]] = {
     CALL: _incoming,
     BROWSER: _from_browser,
     STATUS: _call_status,

@@ -1,4 +1,7 @@
-"""Media Streams' messages (https://www.twilio.com/docs/voice/media-streams/websocket-messages): JSON text frames, mu-law at 8 kHz in base64."""
+"""Messages of Media Streams: JSON text frames with mu-law at 8 kHz in base64.
+
+https://www.twilio.com/docs/voice/media-streams/websocket-messages
+"""
 
 import hashlib
 import hmac
@@ -8,12 +11,12 @@ import msgspec
 from switchboard.plugin_sdk import Frame, MediaCodec, MediaEvent, MediaStarted
 from switchboard.plugin_sdk.json_media import CommonMessage, MediaMessageWriter, to_media_event
 
-TOKEN: Final = "token"  # noqa: S105  its name, not one
-"""The stream's custom parameter that shows that it is the call's own."""
+TOKEN: Final = "token"  # noqa: S105  a name, not a token
+"""Custom parameter that proves that a stream belongs to its call."""
 
 
 class TwilioMediaFormat(msgspec.Struct, rename="camel"):
-    """What a bidirectional stream always has."""
+    """The only format of bidirectional streams."""
 
     encoding: Literal["audio/x-mulaw"]
     sample_rate: Literal[8000]
@@ -29,7 +32,7 @@ class TwilioStream(msgspec.Struct, rename="camel"):
 
 
 class TwilioPayload(msgspec.Struct):
-    """20 ms of a track; msgspec reads the payload from base64."""
+    """20 ms of a track. msgspec decodes the payload from base64."""
 
     payload: bytes
     track: Literal["inbound", "outbound"] = "inbound"
@@ -53,24 +56,27 @@ _decoder: Final[msgspec.json.Decoder[FromTwilio]] = msgspec.json.Decoder(FromTwi
 
 
 def derive_stream_token(auth_token: str, media_url: str) -> str:
-    """What the stream to this address must bring along: Twilio gets it with the call's instructions, and nobody reads it in an address."""
+    """Return the token that the stream to this address must contain.
+
+    Twilio gets it with the call's instructions, so it is in no address that could be logged.
+    """
     return hmac.new(auth_token.encode(), b"media stream " + media_url.encode(), hashlib.sha256).hexdigest()
 
 
 class TwilioCodec(MediaCodec):
-    """Reads and writes one call's stream."""
+    """Codec of one call's stream."""
 
     def __init__(self, token: str) -> None:
         self._token = token
         self._writer = MediaMessageWriter()
 
     def decode(self, message: Frame) -> bytes | MediaEvent | None:
-        told = _decoder.decode(message)
-        if isinstance(told, TwilioMedia):
-            return told.media.payload if told.media.track == "inbound" else None
-        if isinstance(told, TwilioStart):
-            return self._started(told.start)
-        return None if isinstance(told, TwilioConnected) else to_media_event(told)
+        parsed = _decoder.decode(message)
+        if isinstance(parsed, TwilioMedia):
+            return parsed.media.payload if parsed.media.track == "inbound" else None
+        if isinstance(parsed, TwilioStart):
+            return self._translate_start(parsed.start)
+        return None if isinstance(parsed, TwilioConnected) else to_media_event(parsed)
 
     def encode(self, audio: bytes) -> Frame:
         return self._writer.write_media(audio)
@@ -81,8 +87,8 @@ class TwilioCodec(MediaCodec):
     def mark(self, name: str) -> Frame:
         return self._writer.write_mark(name)
 
-    def _started(self, start: TwilioStream) -> MediaStarted:
+    def _translate_start(self, start: TwilioStream) -> MediaStarted:
         if not hmac.compare_digest(start.custom_parameters.get(TOKEN, "").encode(), self._token.encode()):
-            raise ValueError("the stream does not bring its call's token")
+            raise ValueError("the stream's start does not contain its call's token")
         self._writer = MediaMessageWriter(f'"streamSid":{msgspec.json.encode(start.stream_sid).decode()}')
         return MediaStarted(start.call_sid, start.stream_sid, "mulaw")

@@ -1,4 +1,4 @@
-"""Twilio's errors as ours: its own code and words."""
+"""Translation of Twilio's errors, with its own codes and messages."""
 
 from collections.abc import Awaitable
 from typing import Final, TypeVar
@@ -8,22 +8,27 @@ from twilio.base.exceptions import TwilioException, TwilioRestException, TwilioS
 
 NOT_FOUND: Final = "20404"
 CALL_OVER: Final = frozenset((NOT_FOUND, "21220"))
-"""The call is not there, or not in a state that allows it (https://www.twilio.com/docs/api/errors)."""
+"""The call does not exist, or its state does not allow the request (https://www.twilio.com/docs/api/errors)."""
 OPTED_OUT: Final = "21610"
-"""The recipient has replied STOP to this sender."""
+"""The recipient replied STOP to this sender."""
 NO_SUCH_NUMBER: Final = frozenset(("13223", "13224", "13226", "21211", "21217"))
-"""What is to be called is no number, or nobody's."""
+"""The number to call is invalid or not assigned."""
 ANOTHER_CARRIER: Final = frozenset(
     ("10001", "10004", "13227", "20003", "20005", "20006", "21203", "21210", "21212", "21215", "21216", "21219")
 )
-"""Calls that fail because of the account, its limits, its lists, or a caller id that is not its own: another carrier may well place them."""
+"""Failures because of the account, its limits, its lists, or a caller id of another account. Another carrier may be
+able to place the call.
+"""
 RETRYABLE: Final = frozenset((408, 429))
 
 Answer = TypeVar("Answer")
 
 
 async def call_twilio(request: Awaitable[Answer]) -> Answer:
-    """The SDK's answer. Raises `ProviderError`; `OutcomeUnknown` for an answer that is none of Twilio's, a proxy's page say."""
+    """Return the result of the SDK's request.
+
+    Raises `ProviderError`, or `OutcomeUnknown` for a response that is not Twilio's, for example a proxy's page.
+    """
     try:
         return await request
     except TwilioException as error:
@@ -33,14 +38,14 @@ async def call_twilio(request: Awaitable[Answer]) -> Answer:
 
 
 def require_sid(sid: str | None) -> str:
-    """The id of what was made. Raises `OutcomeUnknown` where the answer has none."""
+    """Return the id of the created object. Raises `OutcomeUnknown` if the response has none."""
     if not sid:
-        raise OutcomeUnknown("Twilio did not name what it made")
+        raise OutcomeUnknown("Twilio did not return the id of the created object")
     return sid
 
 
 def translate_call_error(error: ProviderError) -> ProviderError:
-    """Why a call was not placed, as the platform wants to know it."""
+    """Return the platform's error for a call that was not placed."""
     if error.code in NO_SUCH_NUMBER:
         return ProviderError(error.message, code=INVALID_NUMBER, retryable=False)
     if error.code in ANOTHER_CARRIER:
@@ -49,20 +54,20 @@ def translate_call_error(error: ProviderError) -> ProviderError:
 
 
 def translate_sdk_error(error: TwilioException) -> ProviderError:
-    """An answer of 400 or more; what never got an answer is told by `TwilioHttpClient`."""
+    """Translate a response of 400 or more. Requests without a response are handled by `TwilioHttpClient`."""
     if type(error) is TwilioException and len(error.args) > 1:
-        # A list's: the SDK has not read the answer that it raises.
+        # Raised by a list, whose response the SDK has not parsed.
         from twilio.base.version import Version
 
         error = Version.exception("GET", "", error.args[1], str(error.args[0]))
     if isinstance(error, TwilioRestException):
-        # The SDK puts what it was doing before Twilio's words: "Unable to create record: …".
+        # The SDK puts its own action before Twilio's message: "Unable to create record: …".
         message, code, status = error.msg.partition(": ")[2] or error.msg, error.code, error.status
     elif isinstance(error, TwilioServiceException):
         message, code, status = error.detail or error.title, error.code, error.status
     else:
         return ProviderError(str(error), retryable=False)
-    told = f"Twilio: {message}" if code == status else f"Twilio: {message} (error {code})"
+    message = f"Twilio: {message}" if code == status else f"Twilio: {message} (error {code})"
     if str(code) == OPTED_OUT:
-        return UnsubscribedRecipient(told, code=OPTED_OUT, retryable=False)
-    return ProviderError(told, code=str(code), retryable=status >= 500 or status in RETRYABLE)
+        return UnsubscribedRecipient(message, code=OPTED_OUT, retryable=False)
+    return ProviderError(message, code=str(code), retryable=status >= 500 or status in RETRYABLE)

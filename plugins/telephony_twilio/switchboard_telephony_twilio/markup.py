@@ -1,4 +1,4 @@
-"""What Twilio is told to do with a call, in its markup (https://www.twilio.com/docs/voice/twiml)."""
+"""Instructions for calls in TwiML (https://www.twilio.com/docs/voice/twiml)."""
 
 from typing import Final
 
@@ -20,23 +20,28 @@ LANGUAGES: Final = (
     "ja-JP", "kn-IN", "ko-KR", "lv-LV", "ml-IN", "mr-IN", "ms-MY", "nb-NO", "pa-IN", "pl-PL", "ro-RO", "ru-RU", "sk-SK",
     "sr-RS", "sv-SE", "ta-IN", "te-IN", "th-TH", "tr-TR", "uk-UA", "vi-VN",
 )  # fmt: skip
-"""What `<Say>` speaks, as Twilio's SDKs list it, the first of each language first; in any other it may say nothing at all."""
+"""Languages of `<Say>`, as listed by Twilio's SDKs, the default variant of each language first. In any other, Twilio
+may say nothing.
+"""
 
 
 def reply_with(markup: TwiML) -> CarrierReply:
-    """Markup as the answer to a callback."""
+    """Return TwiML as the response to a callback."""
     return CarrierReply(str(markup).encode(), CONTENT_TYPE)
 
 
 def reply_without_message() -> CarrierReply:
-    """The answer to a text that Twilio brings: no text goes back by it."""
+    """Return the response to an inbound text message, without a reply to its sender."""
     return reply_with(MessagingResponse())
 
 
 def connect_stream(
     media_url: str, token: str, stream_callback: str, recording_callback: str | None = None
 ) -> VoiceResponse:
-    """Connect the call's audio to our socket. When we close that, or it cannot be opened, nothing follows, so the call ends."""
+    """Connect the call's audio to the platform's socket.
+
+    When the socket is closed or cannot be opened, no instruction follows, so the call ends.
+    """
     response = VoiceResponse()
     if recording_callback is not None:
         response.start().recording(
@@ -50,14 +55,20 @@ def connect_stream(
 
 
 def dial_number(to_number: str, caller_id: str) -> VoiceResponse:
-    """Connect the call to another number. The caller hears it ring; when the other side hangs up, the call ends."""
+    """Connect the call to another number.
+
+    The caller hears ringing; the call ends when the other side hangs up.
+    """
     response = VoiceResponse()
     response.dial(caller_id=caller_id, answer_on_bridge=True, timeout=FORWARD_RING_SECONDS).number(to_number)
     return response
 
 
 def say_and_redirect(text: str, language: str, then: str) -> VoiceResponse:
-    """Say something, and ask us at this address what follows. In a language that Twilio does not speak it is left to say it as it can."""
+    """Speak a text, then request the next instructions from `then`.
+
+    For a language that Twilio does not speak, no language is sent.
+    """
     response = VoiceResponse()
     response.say(text, language=find_nearest_language(language, LANGUAGES))
     response.redirect(then, method="POST")
@@ -65,14 +76,14 @@ def say_and_redirect(text: str, language: str, then: str) -> VoiceResponse:
 
 
 def join_conference(room: str) -> VoiceResponse:
-    """Connect the call to the other one in a room of two, who hear each other alone; the room closes behind whoever leaves it first."""
+    """Connect the call to the other one in a silent two-party conference, which ends when either party leaves."""
     response = VoiceResponse()
     response.dial().conference(room, beep=False, start_conference_on_enter=True, end_conference_on_exit=True)
     return response
 
 
 def reject_call(reason: str) -> VoiceResponse:
-    """Do not answer: `rejected` or `busy`."""
+    """Reject the call, with reason `rejected` or `busy`."""
     response = VoiceResponse()
     response.reject(reason=reason)
     return response

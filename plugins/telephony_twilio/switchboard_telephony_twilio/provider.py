@@ -31,7 +31,7 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.recordings import stream_recording
 from twilio.twiml import TwiML
 
-from switchboard_telephony_twilio import callbacks as told
+from switchboard_telephony_twilio import callbacks as paths
 from switchboard_telephony_twilio import markup, stock
 from switchboard_telephony_twilio.codec import TwilioCodec, derive_stream_token
 from switchboard_telephony_twilio.errors import CALL_OVER, NOT_FOUND, call_twilio, require_sid, translate_call_error
@@ -45,9 +45,9 @@ TOKEN_SECONDS: Final = 3600
 
 
 class TwilioTelephony(TelephonyProvider[TwilioSettings]):
-    """Calls, media streams, texts, numbers, recordings and browser calling.
+    """Calls, media streams, text messages, phone numbers, recordings, and browser calls.
 
-    Keys are pressed in the call's audio, by the platform: Twilio's own way would take the call off the media stream.
+    The platform sends digits as tones in the call's audio, because Twilio's own method would end the media stream.
     """
 
     name: ClassVar[str] = "twilio"
@@ -89,11 +89,11 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
     # callbacks and media
 
     async def receive(self, request: CarrierRequest) -> ReceivedCallback:
-        return told.translate_callback(request.path, verify_twilio_signature(request, self._token))
+        return paths.translate_callback(request.path, verify_twilio_signature(request, self._token))
 
     async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
         if isinstance(instruction, ConnectMedia):
-            return markup.reply_with(self._connected(instruction.media_url, callbacks))
+            return markup.reply_with(self._stream_markup(instruction.media_url, callbacks))
         if isinstance(instruction, ForwardCall):
             return markup.reply_with(markup.dial_number(instruction.to_number, instruction.caller_id))
         return markup.reply_with(markup.reject_call(instruction.reason))
@@ -101,10 +101,10 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
     def create_media_codec(self, media_url: str) -> MediaCodec:
         return TwilioCodec(derive_stream_token(self._token, media_url))
 
-    def _connected(self, media_url: str, callbacks: CallbackUrls) -> TwiML:
-        recorded_at = f"{callbacks.events}/{told.RECORDING}" if self.settings.record_calls else None
+    def _stream_markup(self, media_url: str, callbacks: CallbackUrls) -> TwiML:
+        recorded_at = f"{callbacks.events}/{paths.RECORDING}" if self.settings.record_calls else None
         return markup.connect_stream(
-            media_url, derive_stream_token(self._token, media_url), f"{callbacks.events}/{told.STREAM}", recorded_at
+            media_url, derive_stream_token(self._token, media_url), f"{callbacks.events}/{paths.STREAM}", recorded_at
         )
 
     # calls
@@ -114,7 +114,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
         detection = {
             "machine_detection": "Enable",
             "async_amd": "true",
-            "async_amd_status_callback": f"{events}/{told.MACHINE}",
+            "async_amd_status_callback": f"{events}/{paths.MACHINE}",
             "async_amd_status_callback_method": "POST",
         }
         try:
@@ -122,10 +122,10 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
                 self._client.calls.create_async(
                     to=order.to_number,
                     from_=order.from_number,
-                    twiml=str(self._connected(order.media_url, order.callbacks)),
+                    twiml=str(self._stream_markup(order.media_url, order.callbacks)),
                     timeout=order.ring_seconds,
                     time_limit=order.max_duration_seconds,
-                    status_callback=f"{events}/{told.STATUS}",
+                    status_callback=f"{events}/{paths.STATUS}",
                     status_callback_event=PROGRESS,
                     status_callback_method="POST",
                     **(detection if order.detect_machine else {}),
@@ -136,7 +136,10 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
         return require_sid(call.sid)
 
     async def find_call(self, reference: str) -> str | None:
-        """Twilio keeps nothing of ours with a call. Its first callback, whose address names the call, tells the platform before it has to ask."""
+        """Return None: Twilio stores no reference with a call.
+
+        Its first callback, whose address names the call, reports the call before the platform needs to search for it.
+        """
         return None
 
     async def hang_up(self, carrier_call_id: str) -> None:
@@ -155,7 +158,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
         self, carrier_call_id: str, introduction: WarmTransfer, callbacks: CallbackUrls
     ) -> str:
         spoken = markup.say_and_redirect(
-            introduction.text, introduction.language, f"{callbacks.events}/{told.INTRODUCED}"
+            introduction.text, introduction.language, f"{callbacks.events}/{paths.INTRODUCED}"
         )
         call = await call_twilio(
             self._client.calls.create_async(
@@ -163,7 +166,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
                 from_=introduction.caller_id,
                 twiml=str(spoken),
                 timeout=introduction.ring_seconds,
-                status_callback=f"{callbacks.events}/{told.TARGET}",
+                status_callback=f"{callbacks.events}/{paths.TARGET}",
                 status_callback_event=["completed"],
                 status_callback_method="POST",
             )
@@ -176,9 +179,11 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
         )
 
     async def send_digits(self, carrier_call_id: str, digits: str) -> None:
-        raise ProviderError("on Twilio keys are pressed in the call's audio", code="unsupported", retryable=False)
+        raise ProviderError(
+            "on Twilio, digits are sent as tones in the call's audio", code="unsupported", retryable=False
+        )
 
-    # texts
+    # text messages
 
     async def send_text_message(self, order: OutboundTextMessage) -> str:
         text = await call_twilio(
@@ -186,7 +191,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
                 to=order.to_number,
                 from_=order.from_number,
                 body=order.body,
-                status_callback=f"{order.callbacks.events}/{told.TEXT}",
+                status_callback=f"{order.callbacks.events}/{paths.TEXT}",
             )
         )
         return require_sid(text.sid)
@@ -197,13 +202,13 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
         return await stock.search_twilio_numbers(self._client, country, area_code, limit)
 
     async def buy_number(self, phone_number: str, callbacks: CallbackUrls) -> BoughtNumber:
-        """One that the account has already, bought here or in the console, is directed to us and answered."""
+        """Buy a number, or return one that the account already has; direct it to the platform either way."""
         directed = {
-            "voice_url": f"{callbacks.events}/{told.CALL}",
+            "voice_url": f"{callbacks.events}/{paths.CALL}",
             "voice_method": "POST",
-            "status_callback": f"{callbacks.events}/{told.STATUS}",
+            "status_callback": f"{callbacks.events}/{paths.STATUS}",
             "status_callback_method": "POST",
-            "sms_url": f"{callbacks.events}/{told.TEXT}",
+            "sms_url": f"{callbacks.events}/{paths.TEXT}",
             "sms_method": "POST",
         }
         ours = await call_twilio(self._client.incoming_phone_numbers.list_async(phone_number=phone_number, limit=20))
@@ -213,7 +218,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
                 self._client.incoming_phone_numbers.create_async(phone_number=phone_number, **directed)
             )
         else:
-            # Where a number has one of these, Twilio asks there, and not at its addresses.
+            # A number with one of these ignores its webhook addresses.
             elsewhere = {"voice_application_sid": "", "sms_application_sid": "", "trunk_sid": ""}
             bought = await call_twilio(
                 self._client.incoming_phone_numbers(known.sid).update_async(**directed, **elsewhere)
@@ -263,10 +268,13 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
 
 
 def _client(account_sid: str, auth_token: str, http: TwilioHttpClient) -> Any:
-    """The SDK's client, with what is used of it imported: a third of a second and 20 MB, which no process pays that uses no Twilio, and no call."""
+    """Create the SDK's client and import the parts in use.
+
+    That takes a third of a second and 20 MB, which neither calls nor processes without Twilio should pay.
+    """
     from twilio.rest import Client
 
-    # The SDK would read region and edge from the environment; an organization's settings are all that counts.
+    # The SDK would read region and edge from the environment, but an organization's settings are all that counts.
     client = Client(account_sid, auth_token, http_client=http, environment={"TWILIO_EDGE": ""})
     for name in ("calls", "messages", "incoming_phone_numbers", "available_phone_numbers"):
         getattr(client, name)

@@ -1,4 +1,4 @@
-"""What an operator says about an organization's Twilio account."""
+"""Settings of an organization's Twilio account."""
 
 from typing import Annotated, Literal
 
@@ -13,11 +13,11 @@ def _sid(prefix: str) -> StringConstraints:
 
 
 class TwilioSettings(ProviderSettings):
-    """`account_sid` and `auth_token` are the console's; the token signs Twilio's callbacks too.
+    """`account_sid` and `auth_token` are from the Twilio console; the token also signs Twilio's callbacks.
 
-    `api_sid`, `api_secret` (an API key's) and `application_sid` (a TwiML app's) are needed for browser calling, the push credentials for phone
-    apps that are to be rung. With `record_calls` Twilio records each call beside the platform. `base_url` sends every request to another server:
-    a proxy's, or a test's.
+    `api_sid`, `api_secret` (of an API key), and `application_sid` (of a TwiML app) are needed for browser calls; the
+    push credentials for inbound calls to phone apps. With `record_calls`, Twilio records each call in addition to the
+    platform. `base_url` sends every request to another server, such as a proxy.
     """
 
     account_sid: Annotated[str, _sid("AC")]
@@ -31,7 +31,7 @@ class TwilioSettings(ProviderSettings):
     base_url: HttpUrl | None = None
 
     @model_validator(mode="after")
-    def _browser_calling_is_whole(self) -> "TwilioSettings":
+    def _require_all_of_browser_calling(self) -> "TwilioSettings":
         parts = (self.api_sid, self.api_secret, self.application_sid)
         if any(parts) and not all(parts):
             raise ValueError("browser calling needs api_sid, api_secret and application_sid")

@@ -1,7 +1,8 @@
-"""`X-Twilio-Signature`: who sent a callback (https://www.twilio.com/docs/usage/security#validating-requests).
+"""Verification of `X-Twilio-Signature` (https://www.twilio.com/docs/usage/security#validating-requests).
 
-HMAC-SHA1 of the address and of the form's fields, sorted, under the account's auth token. A JSON body is covered by its SHA-256, which Twilio puts
-into the address. There is no time stamp: a callback can be told twice, which changes nothing, but never at another address.
+The signature is HMAC-SHA1 of the address and the sorted form fields under the account's auth token. A JSON body is
+covered by its SHA-256 in the address. There is no timestamp: a callback can be replayed, which changes nothing, but
+only at its own address.
 """
 
 import hashlib
@@ -22,7 +23,7 @@ Fields = Mapping[str, Sequence[str]]
 
 
 class _Form:
-    """A form as the SDK's validator reads one with repeated fields."""
+    """A form with repeated fields, as the SDK's validator expects it."""
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields
@@ -38,7 +39,10 @@ class _Form:
 
 
 def verify_twilio_signature(request: CarrierRequest, auth_token: str) -> Fields:
-    """The fields of a callback that Twilio has signed: its form's, or its address's where it has none. Raises `InvalidCallback`."""
+    """Return the fields of a signed callback, from its form or, without one, from its query string.
+
+    Raises `InvalidCallback`.
+    """
     signature = request.headers.get(HEADER)
     if not signature:
         raise InvalidCallback("the signature is missing")
@@ -50,23 +54,23 @@ def verify_twilio_signature(request: CarrierRequest, auth_token: str) -> Fields:
         if not hmac.compare_digest(hashlib.sha256(request.body).hexdigest(), query[BODY_HASH][0].lower()):
             raise InvalidCallback("the body is not the one that was signed")
     else:
-        covered = _form(request.body)
+        covered = _parse_form(request.body)
     if not RequestValidator(auth_token).validate(request.url, _Form(covered), signature):
         raise InvalidCallback("the signature does not match")
-    return (_json(request.body) if BODY_HASH in query else covered) or query
+    return (_parse_json(request.body) if BODY_HASH in query else covered) or query
 
 
-def _json(body: bytes) -> Fields:
-    """A JSON object's texts and numbers. Raises `InvalidCallback`."""
+def _parse_json(body: bytes) -> Fields:
+    """Return the strings and integers of a JSON object. Raises `InvalidCallback`."""
     try:
-        told = msgspec.json.decode(body, type=dict[str, object])
+        values = msgspec.json.decode(body, type=dict[str, object])
     except ValueError:
-        raise InvalidCallback("the body is no JSON object") from None
-    return {name: [str(value)] for name, value in told.items() if isinstance(value, str | int)}
+        raise InvalidCallback("the body is not a JSON object") from None
+    return {name: [str(value)] for name, value in values.items() if isinstance(value, str | int)}
 
 
-def _form(body: bytes) -> Fields:
-    """A form's fields. Raises `InvalidCallback` for bytes that are none."""
+def _parse_form(body: bytes) -> Fields:
+    """Return the fields of a form. Raises `InvalidCallback` for other bytes."""
     try:
         pairs = parse_qsl(
             body.decode("ascii"),
@@ -76,7 +80,7 @@ def _form(body: bytes) -> Fields:
             max_num_fields=MAX_FIELDS,
         )
     except ValueError:
-        raise InvalidCallback("the body is no form") from None
+        raise InvalidCallback("the body is not a form") from None
     fields: dict[str, list[str]] = {}
     for name, value in pairs:
         fields.setdefault(name, []).append(value)

@@ -1,4 +1,4 @@
-"""Numbers that Twilio sells, and what they cost (https://www.twilio.com/docs/phone-numbers/api)."""
+"""Phone numbers for sale, and their prices (https://www.twilio.com/docs/phone-numbers/api)."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -10,8 +10,8 @@ from switchboard.plugin_sdk.phone_numbers import NumberType
 from switchboard_telephony_twilio.errors import NOT_FOUND, call_twilio
 
 AREA_CODES: Final = ("US", "CA")
-"""Where Twilio searches by area code."""
-# In the order of preference; the second is the SDK's name, the third the price list's.
+"""Countries in which Twilio searches by area code."""
+# In order of preference: the SDK's type, its resource, and the type in the price list.
 _TYPES: Final[tuple[tuple[NumberType, str, str], ...]] = (
     ("local", "local", "local"),
     ("mobile", "mobile", "mobile"),
@@ -21,7 +21,7 @@ _TYPES: Final[tuple[tuple[NumberType, str, str], ...]] = (
 
 
 async def search_twilio_numbers(client: Any, country: str, area_code: str | None, limit: int) -> list[AvailableNumber]:
-    """Numbers that can be called, local ones first, others where there are not enough of those. Raises `ProviderError`."""
+    """List numbers with voice, local ones first, then other types up to `limit`. Raises `ProviderError`."""
     prices = await _prices(client, country)
     found: list[AvailableNumber] = []
     for number_type, resource, priced_as in _TYPES:
@@ -39,7 +39,8 @@ async def _of_type(resource: Any, country: str, area_code: str | None, limit: in
     if area_code is not None and country in AREA_CODES:
         given["area_code"] = area_code
     elif area_code is not None:
-        # A pattern that begins with + is matched from the number's start; the national form of an area code begins with a 0 that E.164 has not.
+        # A pattern that begins with + matches from the start of the number. The national form of an area code begins
+        # with a 0, which E.164 does not have.
         given["contains"] = f"+{country_code_for_region(country)}{area_code.lstrip('0')}%"
     try:
         return list(await call_twilio(resource.list_async(**given)))
@@ -50,7 +51,7 @@ async def _of_type(resource: Any, country: str, area_code: str | None, limit: in
 
 
 async def _prices(client: Any, country: str) -> Mapping[str, float]:
-    """US dollars a month by type. Raises `ProviderError`."""
+    """Return monthly prices in US dollars by number type. Raises `ProviderError`."""
     try:
         answer = await call_twilio(client.pricing.v1.phone_numbers.countries(country).fetch_async())
     except ProviderError as error:
@@ -78,6 +79,6 @@ def _number(number: Any, number_type: NumberType, monthly_cost: float) -> Availa
 
 
 def read_capabilities(number: Any) -> dict[str, bool]:
-    """What a number can do. Twilio writes the names in different cases in different places."""
+    """Return a number's capabilities. Twilio's spelling of the names differs between resources."""
     able = {name.lower(): bool(value) for name, value in (number.capabilities or {}).items()}
     return {name: able.get(name, False) for name in ("voice", "sms", "mms")}

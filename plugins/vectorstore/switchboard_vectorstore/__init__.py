@@ -1,4 +1,4 @@
-"""Knowledge bases in LanceDB: on a local disk, or in any object store."""
+"""Vector store of knowledge bases in LanceDB, on a local disk or in an object store."""
 
 from switchboard.plugin_sdk import hookimpl
 

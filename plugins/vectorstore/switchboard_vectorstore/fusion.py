@@ -1,4 +1,4 @@
-"""One ranking out of two: nearness in meaning, and words in common."""
+"""Fusion of two rankings: similarity of meaning, and common words."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,14 +7,22 @@ from uuid import UUID
 from switchboard.plugin_sdk import ChunkMatch
 
 WORDS_WEIGHT = 0.3
-"""How much of a cosine the best possible match of words is worth. This and the next were tried out in tests/knowledge_bases/test_retrieval.py."""
+"""Worth of the best possible word match, as a cosine.
+
+This and the next value were tuned in tests/knowledge_bases/test_retrieval.py.
+"""
 WORDS_HALF = 16.0
-"""The BM25 score that is worth half of that. A name or number that few passages have, which counts three times, has about as much."""
+"""BM25 score that is worth half of `WORDS_WEIGHT`.
+
+A rare name or number, which counts three times, scores about as much.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A chunk that a search came upon. `cosine` is to the query; `words` is its BM25 score, 0 where no word is shared."""
+    """A chunk found by a search. `cosine` is its similarity to the query; `words` its BM25 score, 0 without common
+    words.
+    """
 
     knowledge_base_id: UUID
     document_id: UUID
@@ -26,12 +34,15 @@ class Candidate:
 
     @property
     def score(self) -> float:
-        """Both kinds of nearness in one figure."""
+        """Combined score of both rankings."""
         return self.cosine + WORDS_WEIGHT * self.words / (self.words + WORDS_HALF)
 
 
 def fuse_candidates(candidates: Iterable[Candidate], limit: int) -> list[ChunkMatch]:
-    """The best, each chunk once. Of a document that is just being replaced only the newest generation counts."""
+    """Return the best candidates, each chunk once.
+
+    Of a document that is being replaced, only the newest generation counts.
+    """
     found = list(candidates)
     newest: dict[UUID, str] = {}
     for candidate in found:

@@ -1,4 +1,4 @@
-"""The vector store `lancedb`."""
+"""Vector store `lancedb`."""
 
 import asyncio
 import random
@@ -18,18 +18,26 @@ ATTEMPTS = 6
 
 
 class LanceSettings(ProviderSettings):
-    """Where the vectors are. `storage_options` are LanceDB's for object stores (credentials, region, endpoint) and are kept encrypted."""
+    """Location of the vectors.
+
+    `storage_options` are LanceDB's options for object stores (credentials, region, endpoint), stored encrypted.
+    """
 
     uri: str = Field(
         "",
-        description="A folder, or the URI of an object store: `s3://…`, `gs://…`, `az://…`. Empty is `vectors` in DATA_DIR.",
+        description=(
+            "A folder, or the URI of an object store: `s3://…`, `gs://…`, `az://…`. Empty is `vectors` in DATA_DIR."
+        ),
         json_schema_extra=OPERATOR_ONLY,
     )
     storage_options: dict[str, SecretStr] = Field(default_factory=dict, json_schema_extra=OPERATOR_ONLY)
 
 
 class LanceStore(VectorStore[LanceSettings]):
-    """A folder for each organization, in it a table for each embedding model: no query can reach into another organization's files."""
+    """One folder per organization, with one table per embedding model.
+
+    A query cannot reach another organization's files.
+    """
 
     name = "lancedb"
     title = "LanceDB"
@@ -58,7 +66,8 @@ class LanceStore(VectorStore[LanceSettings]):
                     table = await open_or_create_table(connection, model, len(chunks[0].vector))
                 return await table.replace(chunks, f"{time.time_ns():020d}-{uuid4().hex[:8]}")
             except LanceConflict:
-                # Processes that make the first table of an organization at once make it twice, and one of them is refused.
+                # Processes that create an organization's first table at the same time conflict, and one of them is
+                # refused.
                 if attempt == ATTEMPTS - 1:
                     raise
                 await asyncio.sleep(random.uniform(0.05, 0.2) * (attempt + 1))  # noqa: S311 - chance, not secrecy
@@ -78,7 +87,7 @@ class LanceStore(VectorStore[LanceSettings]):
         if table is None or (knowledge_base_ids is not None and not knowledge_base_ids):
             return []
         condition = None if knowledge_base_ids is None else build_id_condition("knowledge_base_id", knowledge_base_ids)
-        # More than are wanted, because the best of both together may be in the middle of either.
+        # More than `limit`, because the best combined match may be in the middle of either ranking.
         depth = 2 * limit + 10
         near, worded = await asyncio.gather(
             table.find_nearest(vector, condition, depth), table.find_by_words(text, vector, condition, depth)

@@ -1,4 +1,4 @@
-"""One organization's tables: one for each embedding model, in a folder of the organization's own."""
+"""Tables of one organization: one per embedding model, in the organization's own folder."""
 
 import hashlib
 import re
@@ -14,43 +14,43 @@ from switchboard_vectorstore.fusion import Candidate
 from switchboard_vectorstore.library import translate_lancedb_errors
 
 INDEXED_FROM_ROWS = 10_000
-"""Below, looking at every vector takes a few milliseconds and misses nothing."""
+"""Below this, comparing every vector takes a few milliseconds and misses nothing."""
 REBUILT_AFTER_GROWTH = 4
-"""An index of vectors keeps the partitions that it was built with, so one that has become this many times as large is built anew."""
+"""Growth factor after which the vector index is rebuilt, because an index keeps its original partitions."""
 VERSIONS_KEPT = timedelta(minutes=10)
-"""Longer than any search or write takes: files of older versions are deleted."""
+"""Age at which files of older versions are deleted; longer than any search or write takes."""
 PROBES, REFINED = 20, 5
-"""How many partitions of an index are looked into, and how many times as many vectors as are wanted are compared exactly."""
+"""Partitions searched, and the multiple of `limit` whose vectors are compared exactly."""
 NAMES = re.compile(r"(?<=\s)[^\W\d_a-z][\w'’-]*|[\w'’-]*\d[\w.,:'’-]*")
 NAMES_COUNT = 3
-"""What tells one record from its neighbours counts three times: words with a digit, and those with a capital letter that begin no sentence."""
+"""Weight of words that distinguish records: words with a digit, and capitalized words inside a sentence."""
 SCALARS = ("knowledge_base_id", "document_id")
 COLUMNS = ("knowledge_base_id", "document_id", "generation", "chunk_index", "text")
 
 
 def format_table_name(model: str) -> str:
-    """A model's table: its name may have any letters, a table's may not."""
+    """Return a model's table name. A model's name may have any characters, a table's may not."""
     return "model_" + hashlib.sha256(model.encode()).hexdigest()[:24]
 
 
 def build_id_condition(column: str, ids: Iterable[UUID]) -> str:
-    """A condition. Conditions are text, so nothing but a UUID gets into one."""
+    """Return a filter condition. Conditions are strings, so only UUIDs are allowed in one."""
     return f"{column} in ({', '.join(repr(str(UUID(int=one.int))) for one in ids)})"
 
 
 class ModelTable:
-    """The chunks of one organization and one embedding model. Methods raise `ProviderError`."""
+    """Chunks of one organization and one embedding model. Methods raise `ProviderError`."""
 
     def __init__(self, table: Any) -> None:
         self._table = table
 
     async def dimension(self) -> int:
-        """How long its vectors are."""
+        """Return the length of the table's vectors."""
         with translate_lancedb_errors():
             return int((await self._table.schema()).field("vector").type.list_size)
 
     async def replace(self, chunks: Sequence[Chunk], generation: str) -> None:
-        """Add first, then delete what was there of the same documents before, so that they can be found at any moment."""
+        """Add chunks, then delete older ones of the same documents, so that a document can be found at any time."""
         import pyarrow as pa
 
         values = pa.array([part for chunk in chunks for part in chunk.vector], pa.float32())
@@ -73,12 +73,12 @@ class ModelTable:
         )
 
     async def delete(self, condition: str) -> None:
-        """Delete the rows of a condition."""
+        """Delete the rows that match a condition."""
         with translate_lancedb_errors():
             await self._table.delete(condition)
 
     async def find_nearest(self, vector: tuple[float, ...], condition: str | None, limit: int) -> list[Candidate]:
-        """The nearest in meaning."""
+        """Return the candidates nearest in meaning."""
         query = self._table.query().nearest_to(list(vector)).distance_type("dot").nprobes(PROBES).refine_factor(REFINED)
         with translate_lancedb_errors():
             rows = await _limited(query.select([*COLUMNS, "_distance"]), condition, limit).to_list()
@@ -87,10 +87,11 @@ class ModelTable:
     async def find_by_words(
         self, text: str, vector: tuple[float, ...], condition: str | None, limit: int
     ) -> list[Candidate]:
-        """Those with the rarest words of a text, with their nearness in meaning."""
+        """Return the candidates with the rarest common words, and their cosine."""
         from lancedb.query import MatchQuery
 
-        # Repeated, because a boost of their own makes it a query of two parts, which takes twenty times as long among a million passages.
+        # Words are repeated instead of boosted: a boost splits the query in two, which takes twenty times as long
+        # among a million passages.
         weighted = " ".join([text, *NAMES.findall(text) * (NAMES_COUNT - 1)])
         query = self._table.query().nearest_to_text(MatchQuery(weighted, "text"))
         with translate_lancedb_errors():
@@ -105,7 +106,7 @@ class ModelTable:
         ]
 
     async def maintain(self) -> None:
-        """Compact the files, take new rows into the indexes, build the index of vectors where there are enough of them."""
+        """Compact the files, add new rows to the indexes, and build the vector index if there are enough rows."""
         with translate_lancedb_errors():
             await self._build_indexes()
             await self._table.optimize(cleanup_older_than=VERSIONS_KEPT)
@@ -135,7 +136,7 @@ class ModelTable:
 
 
 async def open_table(connection: Any, model: str) -> ModelTable | None:
-    """A model's table at its latest version, None where nothing was ever put."""
+    """Open a model's table at its latest version; None if it does not exist."""
     with translate_lancedb_errors():
         try:
             return ModelTable(await connection.open_table(format_table_name(model)))
@@ -146,7 +147,7 @@ async def open_table(connection: Any, model: str) -> ModelTable | None:
 
 
 async def open_or_create_table(connection: Any, model: str, dimension: int) -> ModelTable:
-    """A model's table, made where there is none. Raises `ProviderError` where it holds vectors of another length."""
+    """Open a model's table, or create it. Raises `ProviderError` if it holds vectors of another length."""
     table = await open_table(connection, model)
     if table is None:
         with translate_lancedb_errors():
@@ -155,12 +156,14 @@ async def open_or_create_table(connection: Any, model: str, dimension: int) -> M
             )
     kept = await table.dimension()
     if kept != dimension:
-        raise ProviderError(f"{model} made vectors of {kept} dimensions before and of {dimension} now", retryable=False)
+        raise ProviderError(
+            f"{model} returned vectors of {kept} dimensions before, and of {dimension} now", retryable=False
+        )
     return table
 
 
 async def open_all_tables(connection: Any) -> list[ModelTable]:
-    """Those of all models."""
+    """Open the tables of all models."""
     with translate_lancedb_errors():
         listed = await connection.list_tables()
         return [ModelTable(await connection.open_table(name)) for name in listed.tables]
@@ -183,5 +186,5 @@ def _candidate(row: dict[str, Any], *, cosine: float, words: float = 0.0) -> Can
 
 
 def _built_with(index: Any) -> int:
-    """How many rows an index of vectors was built with: its name tells."""
+    """Return the number of rows that a vector index was built with, which is part of its name."""
     return 0 if index is None else int(index.name.rpartition("_")[2])

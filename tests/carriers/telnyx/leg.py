@@ -30,9 +30,9 @@ class TelnyxLeg(LoopbackLeg):
 
     async def wait_for_speech(self, subscriber: Subscriber, ring_seconds: float) -> CallEndedNotice:
         """Ring a person, who waits then for what is said to them."""
-        self.tell(RingingNotice(self.call_id))
+        self.notify(RingingNotice(self.call_id))
         if subscriber.outcome is None:
-            self.tell(AnsweredNotice(self.call_id, "unknown"))
+            self.notify(AnsweredNotice(self.call_id, "unknown"))
         return await self.consult(subscriber, ring_seconds, await self.speech if subscriber.outcome is None else b"")
 
     def connect_media(self, url: str) -> None:

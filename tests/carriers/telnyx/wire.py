@@ -230,7 +230,7 @@ class TelnyxStream(MediaStream):
                 self.fault = "100003: malformed_frame"
                 return
             try:
-                await self._obey(read_command(message.data))
+                await self._execute(read_command(message.data))
             except ValueError as error:
                 self.fault = f"100003: {error}"
                 return

@@ -269,7 +269,7 @@ class TwilioStream(MediaStream):
                 self.fault = "31951: the message does not name its stream"
                 return
             try:
-                await self._obey(read_command(message.data))
+                await self._execute(read_command(message.data))
             except ValueError as error:
                 self.fault = f"31951: {error}"
                 return

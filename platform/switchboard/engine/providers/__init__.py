@@ -1,1 +1,1 @@
-"""Which providers an organization uses: their settings, their instances, and what happens when one fails."""
+"""An organization's providers: configuration, instances, and failover."""

@@ -1,4 +1,4 @@
-"""Writing an organization's providers down: settings that anyone may see apart from secrets, which are encrypted."""
+"""Storage of an organization's provider settings; secrets are separate and encrypted."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from switchboard.plugin_sdk.registry import Capability, Registry, parse_settings
 
 @dataclass(frozen=True, slots=True)
 class ProviderSpec:
-    """A provider as it is to be: `settings` with secrets in plain text, as the operator gave them."""
+    """A provider as it should be configured. `settings` contain secrets in plain text, as the operator entered them."""
 
     capability: Capability
     name: str
@@ -24,16 +24,16 @@ class ProviderSpec:
 
 
 class UnknownProvider(Exception):
-    """No plugin provides it; the message names those there are."""
+    """No plugin provides it. The message names the available ones."""
 
 
 def format_secrets_label(row: ProviderConfiguration) -> str:
-    """What a provider's encrypted secrets are bound to."""
+    """Return the label that a provider's encrypted secrets are bound to."""
     return f"provider_configuration|secrets|{row.id}|{row.organization_id}"
 
 
 def require_provider_class(registry: Registry, wanted: ProviderSpec) -> type[Provider[ProviderSettings]]:
-    """The class of a provider. Raises `UnknownProvider`."""
+    """Return the class of a provider. Raises `UnknownProvider`."""
     kind = registry.find_provider_class(wanted.capability.base_class, wanted.name)
     if kind is None:
         names = (
@@ -49,9 +49,9 @@ def require_provider_class(registry: Registry, wanted: ProviderSpec) -> type[Pro
 async def configure_providers(
     session: TenantSession, registry: Registry, keyring: KeyRing, wanted: Sequence[ProviderSpec]
 ) -> list[str]:
-    """Make the organization's providers these, in this order within each capability; answers what changed, in words.
+    """Replace the organization's providers by these, in this order within each capability.
 
-    The session is the organization's own. Raises `UnknownProvider` and the registry's `InvalidSettings`.
+    Returns descriptions of the changes. Raises `UnknownProvider` and the registry's `InvalidSettings`.
     """
     rows = await _rows(session)
     changes = []
@@ -80,13 +80,13 @@ def write_provider(
     row: ProviderConfiguration | None,
     position: int,
 ) -> list[str]:
-    """Write one provider down, anew or in its row; answers what changed, in words. Raises as `configure` does."""
+    """Insert or update one provider and return descriptions of the changes. Raises as `configure_providers` does."""
     kind = require_provider_class(registry, want)
     organization_id = session.organization_id
     label = f"{want.capability.value} {want.name}"
     known = decrypt_secrets(keyring, row)
-    made_up = {name: known.get(name, value) for name, value in kind.initial_settings().items()}
-    settings = {**made_up, **want.settings}
+    generated = {name: known.get(name, value) for name, value in kind.initial_settings().items()}
+    settings = {**generated, **want.settings}
     parse_settings(kind, settings)
     secret = {name: settings[name] for name in settings if is_secret(kind, name)}
     public = {name: value for name, value in settings.items() if name not in secret}
@@ -109,7 +109,10 @@ def write_provider(
 
 
 def decrypt_secrets(keyring: KeyRing, row: ProviderConfiguration | None) -> dict[str, JsonValue]:
-    """What is kept; nothing where the key that encrypted it is gone, so that writing the settings anew repairs that."""
+    """Return the stored secrets.
+
+    Empty if the key that encrypted them is gone, so that saving the settings again repairs the provider.
+    """
     if row is None:
         return {}
     try:
@@ -120,6 +123,6 @@ def decrypt_secrets(keyring: KeyRing, row: ProviderConfiguration | None) -> dict
 
 
 def is_secret(kind: type[Provider[ProviderSettings]], name: str) -> bool:
-    """Whether a setting is kept encrypted and never shown."""
+    """Return whether a setting is stored encrypted and never shown."""
     field = kind.Settings.model_fields.get(name)
     return field is not None and SecretStr.__name__ in str(field.annotation)

@@ -1,4 +1,4 @@
-"""The providers of one conversation: the agent's own first, the organization's others behind them."""
+"""Providers of one conversation: the agent's own first, the organization's others as fallbacks."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -22,7 +22,7 @@ from switchboard.plugin_sdk.registry import find_capability
 
 
 class ProviderChoice(Protocol):
-    """Whose providers: an agent."""
+    """The providers that an agent names."""
 
     stt_provider: str
     tts_provider: str
@@ -31,7 +31,7 @@ class ProviderChoice(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConversationProviders:
-    """What a conversation needs; each is itself a provider that fails over."""
+    """Providers of a conversation; each of them fails over by itself."""
 
     speech_to_text: SpeechToTextProvider[ProviderSettings]
     text_to_speech: TextToSpeechProvider[ProviderSettings]
@@ -42,12 +42,12 @@ class ConversationProviders:
 async def open_conversation_providers(
     database: Database, providers: Providers, organization_id: UUID, agent: ProviderChoice, *, record: ServiceRecord
 ) -> AsyncIterator[ConversationProviders]:
-    """Providers for one call; `record` is filled with who served. Raises `ProviderError`."""
+    """Open the providers of one call. `record` collects which of them served. Raises `ProviderError`."""
     async with AsyncExitStack() as stack:
         opening = _Opening(stack, database, providers, organization_id)
-        transcribers = await opening.all_of(SpeechToTextProvider, agent.stt_provider)
-        voices = await opening.all_of(TextToSpeechProvider, agent.tts_provider)
-        models = await opening.all_of(LLMProvider, agent.llm_provider)
+        transcribers = await opening.open_all(SpeechToTextProvider, agent.stt_provider)
+        voices = await opening.open_all(TextToSpeechProvider, agent.tts_provider)
+        models = await opening.open_all(LLMProvider, agent.llm_provider)
         yield ConversationProviders(
             FailoverSpeechToText(transcribers, record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
             FailoverTextToSpeech(voices, record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
@@ -63,23 +63,26 @@ async def open_agent_model(
     agent: ProviderChoice,
     record: ServiceRecord | None = None,
 ) -> AsyncIterator[LLMProvider[ProviderSettings]]:
-    """The agent's model alone, for what is written: nobody waits on a line, so only one that fails is replaced. Raises `ProviderError`."""
+    """Open the agent's model for written replies. Raises `ProviderError`.
+
+    Nobody waits on a line, so another model is asked only after a failure.
+    """
     async with AsyncExitStack() as stack:
-        models = await _Opening(stack, database, providers, organization_id).all_of(LLMProvider, agent.llm_provider)
+        models = await _Opening(stack, database, providers, organization_id).open_all(LLMProvider, agent.llm_provider)
         yield FailoverLLM(models, record or ServiceRecord(), hedge_after_seconds=STALL_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
 class _Opening:
-    """Takes an organization's providers into use, until the stack is left."""
+    """Opens an organization's providers until the stack is left."""
 
     stack: AsyncExitStack
     database: Database
     providers: Providers
     organization_id: UUID
 
-    async def all_of(self, base: type[ProviderT], first: str) -> list[ProviderT]:
-        """Every provider of a capability, the agent's choice first."""
+    async def open_all(self, base: type[ProviderT], first: str) -> list[ProviderT]:
+        """Open every provider of a capability, the agent's choice first."""
         async with self.database.tenant(self.organization_id) as session:
             names = await list_provider_names(session, find_capability(base))
         ordered = [first, *(name for name in names if name != first)]

@@ -1,4 +1,4 @@
-"""Changing one provider at a time, as people do in the dashboard; a tenant file changes all of them at once (`configuration.py`)."""
+"""Changes to one provider at a time, from the dashboard; a tenant file replaces all of them (`configuration.py`)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,45 +26,48 @@ from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Registr
 
 
 def find_tenant_file(tenants_dir: Path, slug: str | None) -> Path | None:
-    """The tenant file that an organization's providers come from; None where it has none. While it is there, what is edited elsewhere is lost."""
+    """Return the tenant file that configures an organization's providers; None without one.
+
+    While the file exists, other changes are overwritten by it.
+    """
     path = tenants_dir / f"{slug}.toml"
     return path if slug is not None and path.exists() else None
 
 
 def require_no_file(tenants_dir: Path, slug: str | None) -> None:
-    """Raises `InvalidState` for an organization whose providers come from a tenant file."""
+    """Raise `InvalidState` for an organization whose providers are configured by a tenant file."""
     if (path := find_tenant_file(tenants_dir, slug)) is not None:
         raise InvalidState(f"The providers of this organization come from {path.name}. Change them there.")
 
 
 async def list_providers(session: TenantSession) -> list[ProviderConfiguration]:
-    """The organization's providers, those of one capability in the order in which they are tried."""
+    """List the organization's providers, within a capability in the order in which they are tried."""
     rows = session.select(ProviderConfiguration)
     rows = rows.order_by(col(ProviderConfiguration.position), col(ProviderConfiguration.id))
     return list((await session.exec(rows)).all())
 
 
-async def _locked(session: TenantSession) -> list[ProviderConfiguration]:
-    """The same, for one who changes them: two who do so at once see what the other did."""
+async def _lock_providers(session: TenantSession) -> list[ProviderConfiguration]:
+    """List the organization's providers under a lock, so that concurrent changes see each other."""
     name = f"providers {session.organization_id}"
     await session.exec(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
     return await list_providers(session)
 
 
 async def find_provider(session: TenantSession, capability: Capability, name: str) -> ProviderConfiguration | None:
-    """One of the organization's providers."""
+    """Return one of the organization's providers; None if it is not configured."""
     return next(
         (row for row in await list_providers(session) if (row.capability, row.name) == (capability, name)), None
     )
 
 
 def list_saved_secrets(keyring: KeyRing, row: ProviderConfiguration | None) -> frozenset[str]:
-    """Which secrets are kept, by name."""
+    """Return the names of the stored secrets."""
     return frozenset(name for name, value in decrypt_secrets(keyring, row).items() if value)
 
 
 def list_operator_settings(kind: type[Provider[ProviderSettings]]) -> frozenset[str]:
-    """The settings that only the operator may set (`OPERATOR_ONLY`)."""
+    """Return the names of the settings that only the operator may set (`OPERATOR_ONLY`)."""
     marked = set()
     for name, field in kind.Settings.model_fields.items():
         extra = field.json_schema_extra
@@ -78,17 +81,17 @@ def list_operator_settings(kind: type[Provider[ProviderSettings]]) -> frozenset[
 async def put_provider(
     session: TenantSession, registry: Registry, keyring: KeyRing, wanted: ProviderSpec, *, by_operator: bool
 ) -> None:
-    """Add a provider behind the others, or give one other settings.
+    """Add a provider after the others, or change the settings of an existing one.
 
-    A secret that is not given stays as it is, and so does what only the operator may set, where it is not the operator who asks.
-    Raises `NotFound` for a provider that there is not, `ValidationFailed` with the settings' names as fields.
+    Secrets that are not given keep their value, and so do operator-only settings unless the operator asks. Raises
+    `NotFound` for an unknown provider, and `ValidationFailed` with the settings' names as fields.
     """
-    rows = await _locked(session)
+    rows = await _lock_providers(session)
     row = next((row for row in rows if (row.capability, row.name) == (wanted.capability, wanted.name)), None)
     position = row.position if row is not None else max((row.position for row in rows), default=-1) + 1
     try:
         kind = require_provider_class(registry, wanted)
-        settings = _merged(kind, row, decrypt_secrets(keyring, row), wanted.settings, by_operator=by_operator)
+        settings = _merge_settings(kind, row, decrypt_secrets(keyring, row), wanted.settings, by_operator=by_operator)
         write_provider(session, registry, keyring, replace(wanted, settings=settings), row=row, position=position)
     except UnknownProvider as error:
         raise NotFound(str(error)) from None
@@ -101,7 +104,7 @@ async def put_provider(
     record_audit(session, AuditAction.PROVIDER_SAVED, name, fields=wanted.settings)
 
 
-def _merged(
+def _merge_settings(
     kind: type[Provider[ProviderSettings]],
     row: ProviderConfiguration | None,
     secrets: Mapping[str, JsonValue],
@@ -118,7 +121,7 @@ def _merged(
 
 
 async def remove_provider(session: TenantSession, capability: Capability, name: str) -> None:
-    """Take a provider from the organization, with its secrets. Raises `NotFound`."""
+    """Delete a provider of the organization, with its secrets. Raises `NotFound`."""
     row = await find_provider(session, capability, name)
     if row is None:
         raise NotFound
@@ -127,8 +130,8 @@ async def remove_provider(session: TenantSession, capability: Capability, name: 
 
 
 async def move_provider_up(session: TenantSession, capability: Capability, name: str) -> None:
-    """Have a provider tried before the one that was before it; the first one stays where it is. Raises `NotFound`."""
-    rows = [row for row in await _locked(session) if row.capability == capability]
+    """Move a provider one place up in the order of failover; no effect on the first one. Raises `NotFound`."""
+    rows = [row for row in await _lock_providers(session) if row.capability == capability]
     place = next((index for index, row in enumerate(rows) if row.name == name), None)
     if place is None:
         raise NotFound

@@ -1,7 +1,7 @@
-"""Providers that are several: the next one is asked where one fails, or is slow, before it has produced anything.
+"""Providers composed of several: the next one is asked if one fails, or is slow, before it has produced anything.
 
-Each is itself a provider of its capability, so whoever uses it knows one type. A model or voice belongs to the provider that the agent chose,
-so the others are asked for their defaults.
+Each is itself a provider of its capability, so callers use one type. A model or voice belongs to the provider that the
+agent chose, so the other providers are asked for their defaults.
 """
 
 import asyncio
@@ -37,12 +37,15 @@ from switchboard.plugin_sdk.registry import Capability
 logger = structlog.get_logger()
 
 HEDGE_AFTER_SECONDS: Final = 0.7
-"""Seconds until one that has not begun gets the next one beside it, in a call: voices and models promise a first byte within 0.1 to 0.6, and a
-caller is to wait less than a second longer than usual."""
+"""Time without a first item after which the next provider is asked as well, in a call.
+
+Models and voices promise a first byte within 0.1 to 0.6 seconds, and a caller must wait less than a second longer than
+usual.
+"""
 STALL_SECONDS: Final = 8.0
-"""How long a provider that nobody can replace may produce nothing, at the beginning of its answer or in the middle."""
+"""Time that the last remaining provider may produce nothing, at the start or in the middle of its response."""
 FAILURES: Final = (ProviderError, TimeoutError)
-"""What a provider may fail with; anything else is a fault in it."""
+"""Expected errors of a provider; any other exception is a bug in it."""
 
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
 Item = TypeVar("Item")
@@ -50,7 +53,7 @@ Item = TypeVar("Item")
 
 @dataclass(slots=True)
 class ServiceRecord:
-    """Which provider served each capability, and what a conversation's overtaken voices will bill for nothing, in characters."""
+    """Providers that served each capability, and characters that overtaken voices will bill without having been heard."""
 
     served: dict[str, str] = field(default_factory=dict)
     overtaken_characters: int = 0
@@ -58,7 +61,7 @@ class ServiceRecord:
 
 @dataclass(frozen=True, slots=True)
 class _Winner(Generic[ProviderT]):
-    """Who answers, and who was asked as well and came too late."""
+    """The provider that serves, and those that were asked too and came too late."""
 
     provider: ProviderT
     overtaken: Sequence[ProviderT]
@@ -80,7 +83,7 @@ class _Failover(Generic[ProviderT]):
         self._patience = hedge_after_seconds
 
     async def check(self) -> None:
-        """Whether all of them work."""
+        """Check all of the providers."""
         for provider in self._providers:
             await provider.check()
 
@@ -99,7 +102,10 @@ class _Failover(Generic[ProviderT]):
     async def _first(
         self, capability: Capability, order: Sequence[ProviderT], attempt: Callable[[ProviderT], AsyncIterator[Item]]
     ) -> AsyncIterator[tuple[_Winner[ProviderT], Item]]:
-        """Items of the provider that yields first. Raises `ProviderError` where none does, or the one that did fails later."""
+        """Yield the items of the provider that yields first.
+
+        Raises `ProviderError` if no provider yields, or if the winner fails later.
+        """
         race: Race[ProviderT, Item] = Race()
         try:
             provider, first = await self._fastest(capability, order, attempt, race)
@@ -122,7 +128,10 @@ class _Failover(Generic[ProviderT]):
         attempt: Callable[[ProviderT], AsyncIterator[Item]],
         race: Race[ProviderT, Item],
     ) -> tuple[ProviderT, Item]:
-        """The provider that yields first, and its first item. Whenever one fails or hedge_after_seconds ends, the next is asked as well."""
+        """Return the provider that yields first, and its first item.
+
+        When one fails or `hedge_after_seconds` pass, the next one is asked as well.
+        """
         error = ProviderError(f"the organization has no {capability.value} provider", retryable=False)
         waiting = deque(order)
         while waiting or race.runners:
@@ -139,7 +148,7 @@ class _Failover(Generic[ProviderT]):
                 continue
             if item is None:
                 race.drop(provider)
-                item = ProviderError(f"{provider.title} answered nothing")
+                item = ProviderError(f"{provider.title} returned nothing")
             if not isinstance(item, Exception):
                 return provider, item
             if not isinstance(item, FAILURES):
@@ -151,7 +160,7 @@ class _Failover(Generic[ProviderT]):
         try:
             _, item = await race.next(STALL_SECONDS)
         except TimeoutError:
-            item = ProviderError(f"{provider.title} stopped in the middle of its answer")
+            item = ProviderError(f"{provider.title} stopped in the middle of its response")
         if isinstance(item, FAILURES):
             raise self._failed(capability, provider, item)
         if isinstance(item, Exception):
@@ -160,10 +169,10 @@ class _Failover(Generic[ProviderT]):
 
 
 class FailoverLLM(_Failover[LLMProvider[ProviderSettings]], LLMProvider[ProviderSettings]):
-    """Language models in order."""
+    """Language models in order of preference."""
 
     async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
-        """As a provider's; what overtaken models will bill for reading the conversation follows as usage of their own."""
+        """Yield the fastest model's events, plus usage of overtaken models, which bill for reading the conversation."""
 
         def attempt(provider: LLMProvider[ProviderSettings]) -> AsyncIterator[ChatEvent]:
             return provider.chat(request if provider is self._providers[0] else replace(request, model=None))
@@ -179,7 +188,10 @@ class FailoverLLM(_Failover[LLMProvider[ProviderSettings]], LLMProvider[Provider
 
 
 class FailoverTextToSpeech(_Failover[TextToSpeechProvider[ProviderSettings]], TextToSpeechProvider[ProviderSettings]):
-    """Voices in order, all in the first one's audio format. Whoever has spoken is asked first from then on: a caller hears one change of voice."""
+    """Voices in order of preference, all in the first one's audio format.
+
+    A voice that has spoken is asked first from then on, so that the caller hears at most one change of voice.
+    """
 
     def __init__(
         self,
@@ -216,9 +228,10 @@ class FailoverTextToSpeech(_Failover[TextToSpeechProvider[ProviderSettings]], Te
 
 
 class FailoverSpeechToText(_Failover[SpeechToTextProvider[ProviderSettings]], SpeechToTextProvider[ProviderSettings]):
-    """Transcribers in order, all fed in the first one's audio format. A stream that is lost is reopened.
+    """Transcribers in order of preference, all fed in the first one's audio format.
 
-    One that does not open in time is left for the next: what the caller says meanwhile is kept, so two at once would save nothing.
+    A transcriber that does not open in time is skipped. The caller's audio is buffered meanwhile, so opening two at
+    once would gain nothing.
     """
 
     def __init__(
@@ -244,12 +257,12 @@ class FailoverSpeechToText(_Failover[SpeechToTextProvider[ProviderSettings]], Sp
             self._record.served[Capability.SPEECH_TO_TEXT.value] = provider.name
             if provider.audio_format == self.audio_format:
                 return stream
-            return _Converted(stream, Converter(self.audio_format, provider.audio_format))
+            return _ConvertingStream(stream, Converter(self.audio_format, provider.audio_format))
         raise error
 
 
-class _Converted(SpeechToTextStream):
-    """A stream that takes another audio format than it is given."""
+class _ConvertingStream(SpeechToTextStream):
+    """A stream of a transcriber with a different audio format."""
 
     def __init__(self, stream: SpeechToTextStream, converter: Converter) -> None:
         self._stream = stream

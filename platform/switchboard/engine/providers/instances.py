@@ -1,4 +1,4 @@
-"""Provider instances: one for each organization and provider, shared by its calls, replaced when the settings change."""
+"""Provider instances: one per organization and provider, shared by its calls, replaced when the settings change."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ class _Instance:
 
 
 class Providers:
-    """Hands out instances, opened, for as long as a caller uses them."""
+    """Opened provider instances, kept open while a caller uses them."""
 
     def __init__(self, database: Database, registry: Registry, keyring: KeyRing, *, data_dir: Path) -> None:
         self._database = database
@@ -134,4 +134,4 @@ async def _close(instance: _Instance) -> None:
         try:
             await instance.provider.close()
         except ProviderError as error:
-            logger.warning("provider did not close well", provider=instance.provider.name, reason=error.message)
+            logger.warning("provider failed to close", provider=instance.provider.name, reason=error.message)

@@ -1,4 +1,4 @@
-"""An organization's providers."""
+"""Configured providers of organizations."""
 
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,10 @@ from switchboard.foundation.database import TenantTable, json_column, now
 
 
 class ProviderConfiguration(TenantTable, table=True):
-    """One provider of one capability. `position` is its place in the order of failover; `secrets` is the key ring's ciphertext of a JSON object."""
+    """One provider of one capability.
+
+    `position` is its place in the order of failover. `secrets` is a JSON object encrypted by the key ring.
+    """
 
     __tablename__ = "provider_configuration"
     __table_args__ = (UniqueConstraint("organization_id", "capability", "name"),)

@@ -1,4 +1,6 @@
-"""The models that a provider offers, for people to choose from. One that is away offers none, and holds nobody up for long."""
+"""Models that a provider offers, for people to choose from. A provider that does not answer offers none, after a short
+timeout.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,10 +17,10 @@ ANSWER_SECONDS: Final = 5.0
 
 
 async def list_offered_models(providers: Providers, organization_id: UUID, provider: str) -> Sequence[str]:
-    """What an agent's `llm_model` may be with one of the organization's providers, as far as it says so."""
+    """List valid values of an agent's `llm_model` for one of the organization's providers, as far as it lists them."""
     try:
         async with asyncio.timeout(ANSWER_SECONDS), providers.use(organization_id, LLMProvider, provider) as found:
             return await found.list_models()
     except (ProviderError, TimeoutError) as error:
-        logger.warning("models not asked for", provider=provider, reason=str(error) or "no answer in time")
+        logger.warning("models could not be listed", provider=provider, reason=str(error) or "no answer in time")
         return ()

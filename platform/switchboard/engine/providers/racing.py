@@ -1,4 +1,4 @@
-"""Streams of several providers at once, so that whichever speaks first can be taken."""
+"""Concurrent streams of several providers, of which the fastest is taken."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,7 +11,9 @@ Item = TypeVar("Item")
 
 
 class Race(Generic[RunnerT, Item]):
-    """Each runner's stream is read by a task of its own from beginning to end: a stream may rely on that (`asyncio.timeout` does)."""
+    """Reads several streams, each in its own task from start to end, because a stream may rely on that
+    (`asyncio.timeout` does).
+    """
 
     def __init__(self) -> None:
         self._news: asyncio.Queue[tuple[RunnerT, Item | BaseException | None]] = asyncio.Queue()
@@ -20,23 +22,25 @@ class Race(Generic[RunnerT, Item]):
 
     @property
     def runners(self) -> list[RunnerT]:
-        """Whose streams are being read, in the order of their start."""
+        """Runners whose streams are being read, in the order of their start."""
         return list(self._reading)
 
     def start(self, runner: RunnerT, stream: AsyncIterator[Item]) -> None:
-        """Read one more stream."""
+        """Read another stream."""
         task = asyncio.create_task(self._read(runner, stream))
         task.add_done_callback(partial(self._over, runner))
         self._reading[runner] = task
 
     def drop(self, runner: RunnerT) -> None:
-        """Stop reading a stream at once; nothing is heard of it any more."""
+        """Stop reading a stream at once and ignore its items."""
         task = self._reading.pop(runner)
         task.cancel()
         self._stopped.append(task)
 
     async def next(self, seconds: float) -> tuple[RunnerT, Item | Exception | None]:
-        """The next item of any stream, what a stream failed with, or None for a stream that is over. Raises `TimeoutError`."""
+        """Return the next item of any stream, the error of a failed stream, or None for a finished one. Raises
+        `TimeoutError`.
+        """
         async with asyncio.timeout(seconds):
             while True:
                 runner, news = await self._news.get()
@@ -55,10 +59,11 @@ class Race(Generic[RunnerT, Item]):
         await asyncio.gather(*self._stopped, return_exceptions=True)
 
     async def _read(self, runner: RunnerT, stream: AsyncIterator[Item]) -> None:
-        async with aclosing(stream):  # type: ignore[type-var] # a stream that cannot be closed is none of a provider's
+        async with aclosing(stream):  # type: ignore[type-var] # providers' streams are generators, which can be closed
             async for item in stream:
                 self._news.put_nowait((runner, item))
-                # A stream that has much at hand never waits by itself, and whoever listens is to go on with the first of it.
+                # A stream with buffered items never yields to the event loop, and the consumer must get the first
+                # item early.
                 await asyncio.sleep(0)
 
     def _over(self, runner: RunnerT, task: asyncio.Task[None]) -> None:

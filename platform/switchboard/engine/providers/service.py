@@ -1,4 +1,4 @@
-"""Which providers an organization has configured, in their order."""
+"""Queries for an organization's configured providers."""
 
 from sqlmodel import col, select
 
@@ -9,7 +9,7 @@ from switchboard.plugin_sdk.registry import Capability
 
 
 async def list_provider_names(session: TenantSession, capability: Capability) -> list[str]:
-    """The names of the organization's providers of a capability, the first choice first."""
+    """List the names of the organization's providers of a capability, in order of preference."""
     rows = await session.exec(
         select(ProviderConfiguration.name)
         .where(
@@ -22,7 +22,7 @@ async def list_provider_names(session: TenantSession, capability: Capability) ->
 
 
 async def choose_provider(session: TenantSession, capability: Capability, name: str | None, *, field: str) -> str:
-    """The provider that a request names, or the organization's first. Raises `ValidationFailed` with the ones there are."""
+    """Return the requested provider, or the organization's first. Raises `ValidationFailed` with the configured ones."""
     names = await list_provider_names(session, capability)
     if name is None and names:
         return names[0]

@@ -1,4 +1,4 @@
-"""Whether a voice exists, as far as its provider can be asked. A provider that is away says nothing, and holds nobody up."""
+"""Existence checks and lists of voices. A provider that does not answer is skipped after a short timeout."""
 
 import asyncio
 import time
@@ -16,28 +16,28 @@ logger = structlog.get_logger()
 ANSWER_SECONDS: Final = 2.0
 KNOWN_SECONDS: Final = 600.0
 AWAY_SECONDS: Final = 60.0
-"""How long a provider that did not answer is left alone."""
+"""Time during which a provider that did not answer is not asked again."""
 
 Speaker = TextToSpeechProvider[ProviderSettings]
-Said = TypeVar("Said")
+AnswerT = TypeVar("AnswerT")
 
 
 class VoiceCatalog:
-    """Asks providers about voices. What one has said it has is believed for a while; what it has not is asked again each time."""
+    """Cached knowledge about providers' voices. Existing voices are cached; missing ones are checked again each time."""
 
     def __init__(self, providers: Providers) -> None:
         self._providers = providers
-        # By instance: other settings make another instance, of which nothing is known.
+        # Keyed by instance: changed settings create a new instance, about which nothing is known.
         self._known: WeakKeyDictionary[Speaker, dict[str, float]] = WeakKeyDictionary()
         self._lists: WeakKeyDictionary[Speaker, tuple[float, Sequence[Voice]]] = WeakKeyDictionary()
         self._away: dict[tuple[UUID, str], float] = {}
 
     async def list_voices(self, organization_id: UUID, provider: str) -> Sequence[Voice]:
-        """The voices of one of the organization's providers, for people to choose from; none where it does not answer."""
+        """List the voices of one of the organization's providers; none if it does not answer."""
         return await self._ask(organization_id, provider, self._list, ())
 
     async def lacks_voice(self, organization_id: UUID, provider: str, voice_id: str) -> bool:
-        """Whether a provider of the organization answers, and has no such voice."""
+        """Return whether a provider of the organization answers and has no such voice."""
 
         async def is_missing(speaker: Speaker) -> bool:
             return not await self._has(speaker, voice_id)
@@ -45,8 +45,12 @@ class VoiceCatalog:
         return await self._ask(organization_id, provider, is_missing, False)
 
     async def _ask(
-        self, organization_id: UUID, provider: str, question: Callable[[Speaker], Awaitable[Said]], otherwise: Said
-    ) -> Said:
+        self,
+        organization_id: UUID,
+        provider: str,
+        question: Callable[[Speaker], Awaitable[AnswerT]],
+        otherwise: AnswerT,
+    ) -> AnswerT:
         asked = (organization_id, provider)
         if self._away.get(asked, 0.0) > time.monotonic():
             return otherwise
@@ -57,7 +61,7 @@ class VoiceCatalog:
             ):
                 return await question(speaker)
         except (ProviderError, TimeoutError) as error:
-            logger.warning("voices not asked for", provider=provider, reason=str(error) or "no answer in time")
+            logger.warning("voices could not be listed", provider=provider, reason=str(error) or "no answer in time")
             self._away[asked] = time.monotonic() + AWAY_SECONDS
             return otherwise
 

@@ -1,4 +1,4 @@
-"""The loopback carrier. Its wire, its numbers and its people are described in the plugin's README."""
+"""The loopback carrier. The plugin's README describes its protocol, phone numbers, and simulated people."""
 
 from switchboard_offline.loopback.provider import LoopbackSettings, LoopbackTelephony
 

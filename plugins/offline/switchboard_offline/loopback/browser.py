@@ -1,4 +1,4 @@
-"""A browser or an app on the platform's socket: a telephone whose microphone and loudspeaker are at the other end of a WebSocket."""
+"""Browser calls over the platform's socket: the browser's microphone and speaker act as the telephone of a leg."""
 
 import asyncio
 import hashlib
@@ -21,16 +21,16 @@ from switchboard_offline.loopback.phone import Phone
 TOKEN_SECONDS: Final = 3600
 DIAL_SECONDS: Final = 10.0
 IDLE_SECONDS: Final = 15.0
-"""A browser whose microphone has sent nothing for so long is gone."""
+"""A browser whose microphone has sent nothing for this long is gone."""
 MOST_LATE: Final = 15
 CUSHION: Final = 3
-"""20 ms frames: so much of what is said may wait for the line's clock, and so much silence goes before what comes after a gap."""
+"""20 ms frames: at most `MOST_LATE` wait for the line's clock, and `CUSHION` of silence precede audio after a gap."""
 MOST_WAITING: Final = 50
 MOST_BYTES: Final = 16_000
 
 
 class DialMessage(msgspec.Struct, frozen=True, tag_field="event", tag="dial"):
-    """The first message."""
+    """First message of the browser."""
 
     token: str
     to_number: str
@@ -38,7 +38,7 @@ class DialMessage(msgspec.Struct, frozen=True, tag_field="event", tag="dial"):
 
 
 class DigitMessage(msgspec.Struct, frozen=True, tag_field="event", tag="digit"):
-    """A key was pressed."""
+    """A pressed key."""
 
     digit: Literal["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "*", "#"]
 
@@ -48,13 +48,13 @@ class HangUpMessage(msgspec.Struct, frozen=True, tag_field="event", tag="hang_up
 
 
 class ConnectedMessage(msgspec.Struct, frozen=True, tag_field="event", tag="connected"):
-    """The call was answered; its id at the carrier."""
+    """The call was answered. `call_id` is the carrier's id."""
 
     call_id: str
 
 
 class EndedMessage(msgspec.Struct, frozen=True, tag_field="event", tag="ended"):
-    """The last message; why the call was not answered, or broke."""
+    """Last message, with the reason if the call was not answered or broke."""
 
     message: str | None = None
 
@@ -64,42 +64,42 @@ _asked: Final[msgspec.json.Decoder[BrowserMessage]] = msgspec.json.Decoder(Brows
 
 
 def create_token(secret: str, identity: str) -> str:
-    """A token for an hour: when it ends, for whom, and the proof that we said so."""
+    """Create a token valid for one hour: expiry, identity, and signature."""
     claims = f"{int(time.time()) + TOKEN_SECONDS}.{identity}"
-    return f"{claims}.{_proof(secret, claims)}"
+    return f"{claims}.{_sign_claims(secret, claims)}"
 
 
 def verify_token(secret: str, token: str) -> str | None:
-    """Whom a token is for, None for one that is not ours or too old."""
+    """Return the identity of a token; None if it is forged or expired."""
     claims, _, proof = token.rpartition(".")
-    if not hmac.compare_digest(proof.encode(), _proof(secret, claims).encode()):
+    if not hmac.compare_digest(proof.encode(), _sign_claims(secret, claims).encode()):
         return None
     until, _, identity = claims.partition(".")
     return identity if time.time() < int(until) else None
 
 
-def _proof(secret: str, claims: str) -> str:
+def _sign_claims(secret: str, claims: str) -> str:
     return hmac.new(secret.encode(), f"browser.{claims}".encode(errors="backslashreplace"), hashlib.sha256).hexdigest()
 
 
 async def serve_browser_call(exchange: Exchange, secret: str, socket: BrowserSocket, callbacks: CallbackUrls) -> None:
-    """Hold one browser's call, from what it dials to its end."""
-    dial = await _dialled(socket)
+    """Handle one browser's call, from its first message to its end."""
+    dial = await _receive_dial(socket)
     identity = verify_token(secret, dial.token) if dial is not None else None
     if dial is None or identity is None:
-        await _tell(socket, EndedMessage("The first message must dial, with a valid token."))
+        await _send_message(socket, EndedMessage("The first message must dial with a valid token."))
         return
     leg = await exchange.add(callbacks.events)
     caller = BrowserCaller(exchange.directory, socket)
     announced = IncomingCallNotice(leg.call_id, dial.from_number, dial.to_number, identity)
     await exchange.run(leg, lambda leg: caller.ring(leg, exchange.post, callbacks.events, announced))
-    await _tell(
+    await _send_message(
         socket,
         EndedMessage(leg.fault if caller.answered else caller.refused or leg.fault or "The call was not answered."),
     )
 
 
-async def _dialled(socket: BrowserSocket) -> DialMessage | None:
+async def _receive_dial(socket: BrowserSocket) -> DialMessage | None:
     try:
         async with asyncio.timeout(DIAL_SECONDS):
             message = await socket.receive()
@@ -116,9 +116,9 @@ def _read(message: str) -> BrowserMessage | None:
         return None
 
 
-async def _tell(socket: BrowserSocket, told: ConnectedMessage | EndedMessage) -> None:
+async def _send_message(socket: BrowserSocket, message: ConnectedMessage | EndedMessage) -> None:
     try:
-        await socket.send(msgspec.json.encode(told).decode())
+        await socket.send(msgspec.json.encode(message).decode())
     except ConnectionError:
         return
 
@@ -135,7 +135,7 @@ class BrowserCaller(Caller):
     def person(self, leg: LoopbackLeg) -> Person:
         async def talk(phone: Phone) -> None:
             phone.on_heard = self._hear
-            await _tell(self._socket, ConnectedMessage(leg.call_id))
+            await _send_message(self._socket, ConnectedMessage(leg.call_id))
             tasks = [asyncio.create_task(self._receive(phone)), asyncio.create_task(self._send())]
             try:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -169,7 +169,9 @@ class BrowserCaller(Caller):
             return None
 
     def _speak(self, phone: Phone, pcm: bytes) -> None:
-        """What comes in a burst after a stall is dropped: it would stay late for good."""
+        """Queue audio to be spoken. A burst after a stall is dropped, because it would stay late for the rest of the
+        call.
+        """
         if len(pcm) % 2 or len(pcm) > MOST_BYTES or phone.unsaid > MOST_LATE:
             return
         cushion = [] if phone.unsaid else [SILENT_FRAME] * CUSHION

@@ -1,4 +1,4 @@
-"""What the carrier tells the platform over HTTP, how it is delivered, and how the platform's side of the plugin reads it."""
+"""Notices that the carrier sends to the platform over HTTP, their delivery, and their translation by the provider."""
 
 import asyncio
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class IncomingCallNotice(msgspec.Struct, frozen=True, tag_field="type", tag="inc
     from_number: str
     to_number: str
     identity: str | None = None
-    """Whose token a browser called with; None where a telephone did."""
+    """Identity of the browser's token; None for a telephone."""
 
 
 class RingingNotice(msgspec.Struct, frozen=True, tag_field="type", tag="ringing"):
@@ -62,13 +62,13 @@ class CallEndedNotice(msgspec.Struct, frozen=True, tag_field="type", tag="ended"
 
 
 class TargetReadyNotice(msgspec.Struct, frozen=True, tag_field="type", tag="introduced"):
-    """Who was called for a transfer has heard why."""
+    """The target of a warm transfer has heard its introduction."""
 
     call_id: str
 
 
 class TargetGoneNotice(msgspec.Struct, frozen=True, tag_field="type", tag="left"):
-    """Who was called for a transfer is not there (any more)."""
+    """The target of a warm transfer did not answer, or has hung up."""
 
     call_id: str
     outcome: CallOutcome
@@ -123,12 +123,12 @@ _PATHS: Final = {IncomingCallNotice: "call", InboundTextNotice: "text", TextStat
 
 
 def read_reply(body: bytes) -> Reply:
-    """What is to become of an incoming call. Raises `ValueError`."""
+    """Return the platform's decision about an incoming call. Raises `ValueError`."""
     return _answer.decode(body)
 
 
 def write_reply(instruction: Instruction) -> CarrierReply:
-    """An instruction as the answer to the callback that announced the call."""
+    """Write an instruction as the response to the notice of the incoming call."""
     answer: Reply
     match instruction:
         case ConnectMedia(media_url):
@@ -141,7 +141,7 @@ def write_reply(instruction: Instruction) -> CarrierReply:
 
 
 def translate_notice(body: bytes) -> CarrierEvent:
-    """A verified callback as an event. Raises `InvalidCallback`."""
+    """Translate a verified notice to an event. Raises `InvalidCallback`."""
     try:
         told = _told.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -184,19 +184,22 @@ def _text_event(told: InboundTextNotice | TextStatusNotice) -> CarrierEvent:
 
 
 class NoticeUndelivered(Exception):
-    """The platform did not take a callback."""
+    """The platform did not accept a notice."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoticeSender:
-    """Delivers callbacks, again for a while where the platform fails or does not answer; once only after `closing` is set."""
+    """Delivers notices, with retries if the platform fails or does not answer; without retries once `closing` is set."""
 
     http: aiohttp.ClientSession
     secret: str
     closing: asyncio.Event
 
     async def deliver(self, events_url: str, told: Notice) -> bytes:
-        """Answers the platform's reply. Raises `Undelivered` when it refuses, or when patience ends."""
+        """Deliver a notice and return the platform's response.
+
+        Raises `NoticeUndelivered` when the platform refuses it, or no retry is left.
+        """
         url = f"{events_url}/{_PATHS.get(type(told), 'status')}"
         body = msgspec.json.encode(told)
         reason = ""
@@ -216,7 +219,7 @@ class NoticeSender:
         raise NoticeUndelivered(reason)
 
     async def send(self, url: str, body: bytes) -> tuple[int, bytes]:
-        """One signed request. Raises what aiohttp raises."""
+        """Send one signed request. Raises aiohttp's errors."""
         headers = {
             signatures.HEADER: signatures.sign_request(self.secret, url, body),
             "Content-Type": "application/json",

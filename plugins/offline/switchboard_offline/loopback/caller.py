@@ -1,4 +1,4 @@
-"""Somebody rings one of our numbers: the call is announced, what the platform says is done, and the call is held to its end."""
+"""A simulated caller's side of an inbound call: announce it, follow the platform's reply, and hold the call to its end."""
 
 from abc import ABC, abstractmethod
 
@@ -17,7 +17,7 @@ from switchboard_offline.loopback.persons import Directory, Person
 
 
 class Caller(ABC):
-    """One such call, in the hands of its leg. `refused` says why it was not answered."""
+    """One inbound call. `refused` is the reason why it was not answered."""
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
@@ -27,19 +27,19 @@ class Caller(ABC):
 
     @abstractmethod
     def person(self, leg: LoopbackLeg) -> Person:
-        """What the caller does once they are connected."""
+        """Return the behavior of the caller once connected."""
 
     async def ring(
         self, leg: LoopbackLeg, post: NoticeSender, events_url: str, call: IncomingCallNotice
     ) -> CallEndedNotice:
-        """Announce the call, do what the platform says, and hold it to its end."""
+        """Announce the call, follow the platform's reply, and hold the call to its end."""
         try:
             answer = read_reply(await post.deliver(events_url, call))
         except (NoticeUndelivered, ValueError) as error:
             self.refused = (
                 str(error)
                 if isinstance(error, NoticeUndelivered)
-                else f"the platform's answer was not understood: {error}"
+                else f"the platform's response was not understood: {error}"
             )
             return CallEndedNotice(leg.call_id, "failed", error_message=self.refused)
         if isinstance(answer, ConnectReply):

@@ -1,4 +1,4 @@
-"""The media socket's messages: JSON text frames in the style of Twilio's. See "The loopback carrier" in the plugin's README."""
+"""Messages of the media socket: JSON text frames in the style of Twilio Media Streams (see the plugin's README)."""
 
 from typing import Final, Literal, TypeAlias
 
@@ -8,7 +8,7 @@ from switchboard.plugin_sdk.json_media import CommonMessage, Mark, MediaMessageW
 
 
 class LoopbackPayload(msgspec.Struct):
-    """Mu-law audio; msgspec reads it from base64."""
+    """Mu-law audio; msgspec decodes it from base64."""
 
     payload: bytes
 
@@ -42,30 +42,30 @@ _writer: Final = MediaMessageWriter()
 
 
 def read_command(message: Frame) -> ToCarrier:
-    """What the platform sent. Raises `ValueError` for anything else."""
+    """Parse a message of the platform. Raises `ValueError` for an unknown one."""
     return _to_carrier.decode(message)
 
 
 def write_media(audio: bytes) -> str:
-    """Audio as a text frame."""
+    """Write audio as a text frame."""
     return _writer.write_media(audio)
 
 
 def write_message(message: FromCarrier | ToCarrier) -> str:
-    """A message as a text frame."""
+    """Write a message as a text frame."""
     return _encoder.encode(message).decode()
 
 
 class LoopbackCodec(MediaCodec):
-    """Reads and writes the media socket. It keeps nothing: a stream's messages do not name the stream."""
+    """Codec of the media socket. It has no state, because messages do not name their stream."""
 
     def decode(self, message: Frame) -> bytes | MediaEvent | None:
-        told = _from_carrier.decode(message)
-        if isinstance(told, LoopbackMedia):
-            return told.media.payload
-        if isinstance(told, LoopbackStart):
-            return MediaStarted(told.start.call_id, told.start.stream_id, told.start.encoding)
-        return to_media_event(told)
+        parsed = _from_carrier.decode(message)
+        if isinstance(parsed, LoopbackMedia):
+            return parsed.media.payload
+        if isinstance(parsed, LoopbackStart):
+            return MediaStarted(parsed.start.call_id, parsed.start.stream_id, parsed.start.encoding)
+        return to_media_event(parsed)
 
     def encode(self, audio: bytes) -> Frame:
         return write_media(audio)

@@ -1,4 +1,4 @@
-"""The calls of one provider instance, and a door by which other processes on the machine reach them."""
+"""The calls of one provider instance, and a local HTTP endpoint through which other processes control them."""
 
 import asyncio
 import re
@@ -21,7 +21,7 @@ _CALL_ID: Final = re.compile(r"lb-([0-9]{1,5})-[0-9a-f]{32}")
 
 
 class TransferConsultation(msgspec.Struct, frozen=True):
-    """Who is to be called for a transfer, under which call id, and what they are told."""
+    """The call to the target of a warm transfer: its id, number, and introduction."""
 
     call_id: str
     to_number: str
@@ -31,7 +31,10 @@ class TransferConsultation(msgspec.Struct, frozen=True):
 
 
 class LegCommand(msgspec.Struct, frozen=True):
-    """What the platform wants of a live call: `hang_up`, `transfer` to a number, `digits` to press, `introduce` somebody, or `join` their call."""
+    """A command of the platform for a live call.
+
+    `action`: `hang_up`, `transfer` to a number, `digits` to press, `introduce` a target, or `join` the target's call.
+    """
 
     action: str
     argument: str = ""
@@ -39,13 +42,14 @@ class LegCommand(msgspec.Struct, frozen=True):
 
 
 class CallGone(Exception):
-    """The call is over, or never was."""
+    """The call is over, or never existed."""
 
 
 class Exchange:
-    """Holds legs and obeys orders for them, whichever process they come from.
+    """Holds legs and executes commands for them, from any process.
 
-    A call's id carries the port of the exchange that holds it (`lb-<port>-<hex>`); the door opens with the first call.
+    A call's id contains the port of the exchange that holds it (`lb-<port>-<hex>`). The endpoint opens with the first
+    call.
     """
 
     def __init__(self, directory: Directory, secret: str) -> None:
@@ -60,11 +64,11 @@ class Exchange:
         self._opening = asyncio.Lock()
 
     async def open(self) -> None:
-        # A cookie or an answer's encoding means nothing here, so the session is as bare as can be.
+        # Neither cookies nor compression are used, so the session is as bare as possible.
         self._http = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False)
 
     async def close(self) -> None:
-        """End every call, tell the platform once, and let go of everything."""
+        """End every call, notify the platform once, and release all resources."""
         self.closing.set()
         for leg in self._legs.values():
             leg.hang_up()
@@ -80,17 +84,17 @@ class Exchange:
 
     @property
     def post(self) -> NoticeSender:
-        """Delivers callbacks. Raises `ProviderError` while the exchange is closed."""
+        """Sender of notices. Raises `ProviderError` while the exchange is closed."""
         if self._http is None or self._http.closed or self.closing.is_set():
             raise ProviderError("the loopback carrier is not open")
         return NoticeSender(self._http, self._secret, self.closing)
 
     def find_call_id(self, reference: str) -> str | None:
-        """The id of the live call that was placed with this reference."""
+        """Return the id of the live call that was placed with this reference."""
         return self._references.get(reference)
 
     async def add(self, events_url: str, reference: str | None = None) -> LoopbackLeg:
-        """A new leg, not yet running."""
+        """Create a leg, not yet running."""
         post = self.post
         leg = LoopbackLeg(_new_id(await self._port()), post, events_url)
         self._legs[leg.call_id] = leg
@@ -99,32 +103,32 @@ class Exchange:
         return leg
 
     def create_sibling_id(self, call_id: str) -> str:
-        """An id for another call in the exchange that holds this one. Raises `CallGone`."""
+        """Return an id for another call in the exchange that holds this one. Raises `CallGone`."""
         shape = _CALL_ID.fullmatch(call_id)
         if shape is None:
             raise CallGone
         return _new_id(int(shape[1]))
 
     def run(self, leg: LoopbackLeg, call: Callable[[LoopbackLeg], Awaitable[CallEndedNotice]]) -> asyncio.Task[None]:
-        """Start a leg; it is forgotten when it is over."""
+        """Start a leg; it is removed when it is over."""
         task = self.spawn(leg.run(call))
-        task.add_done_callback(lambda _: self._forget(leg))
+        task.add_done_callback(lambda _: self._remove(leg))
         return task
 
     def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Run something that `close` waits for."""
+        """Run a task that `close` waits for."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     async def order(self, call_id: str, order: LegCommand) -> None:
-        """Have an order obeyed, here or in the process that holds the call. Raises `CallGone`, `ProviderError`."""
+        """Execute a command, here or in the process that holds the call. Raises `CallGone` and `ProviderError`."""
         shape = _CALL_ID.fullmatch(call_id)
         if shape is None:
             raise CallGone
         if call_id in self._legs:
-            await self._obey(self._legs[call_id], order)
+            await self._execute(self._legs[call_id], order)
         elif int(shape[1]) != self._own_port():
             await self._ask(f"http://127.0.0.1:{shape[1]}/calls/{call_id}", order)
         else:
@@ -144,7 +148,7 @@ class Exchange:
         if status != 204:
             raise CallGone
 
-    async def _obey(self, leg: LoopbackLeg, order: LegCommand) -> None:
+    async def _execute(self, leg: LoopbackLeg, order: LegCommand) -> None:
         match order.action:
             case "hang_up":
                 leg.hang_up()
@@ -161,7 +165,7 @@ class Exchange:
             case "join":
                 target = self._legs.get(order.argument)
                 if target is None:
-                    raise ProviderError("who was called has hung up", code="call_gone", retryable=False)
+                    raise ProviderError("the target of the transfer has hung up", code="call_gone", retryable=False)
                 join_legs(leg, target)
             case _:
                 await leg.press(order.argument)
@@ -171,13 +175,13 @@ class Exchange:
         leg = self._legs[wanted.call_id] = TargetLeg(wanted.call_id, self.post, wanted.events_url)
         self.run(leg, lambda leg: leg.consult(subscriber, wanted.ring_seconds, audio))
 
-    def _forget(self, leg: LoopbackLeg) -> None:
+    def _remove(self, leg: LoopbackLeg) -> None:
         del self._legs[leg.call_id]
         self._references = {
             reference: call_id for reference, call_id in self._references.items() if call_id != leg.call_id
         }
 
-    # the door
+    # the endpoint for other processes
 
     async def _port(self) -> int:
         async with self._opening:
@@ -206,7 +210,7 @@ class Exchange:
         if leg is None:
             return web.Response(status=404)
         try:
-            await self._obey(leg, msgspec.json.decode(body, type=LegCommand))
+            await self._execute(leg, msgspec.json.decode(body, type=LegCommand))
         except ProviderError as error:
             return web.Response(status=409, text=error.message)
         return web.Response(status=204)

@@ -1,4 +1,4 @@
-"""One call at the carrier: a person's phone, what is at its other end, and what the platform is told of it."""
+"""One call at the carrier: a person's phone, the far end, and the notices sent to the platform."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -51,21 +51,21 @@ class ConnectCommand:
 
 
 class MediaFailed(Exception):
-    """The platform's media socket could not be opened or was not understood."""
+    """The platform's media socket could not be opened, or sent something that is not understood."""
 
 
 class LoopbackLeg:
-    """A call. `run` it as a task; `hang_up`, `connect_to` and `press` are the platform's commands."""
+    """A call. `run` it as a task; `hang_up`, `connect_to`, and `press` are the platform's commands."""
 
     def __init__(self, call_id: str, post: NoticeSender, events_url: str) -> None:
         self.call_id = call_id
-        self.phone = Phone(machine_beeped=lambda: self.tell(BeepNotice(call_id)))
+        self.phone = Phone(machine_beeped=lambda: self.notify(BeepNotice(call_id)))
         self.detect_machine = False
         self.fault: str | None = None
         self._post = post
         self._events_url = events_url
         self._commands: asyncio.Queue[HangUpCommand | ConnectCommand] = asyncio.Queue()
-        self._untold: asyncio.Queue[Notice | None] = asyncio.Queue()
+        self._undelivered: asyncio.Queue[Notice | None] = asyncio.Queue()
 
     # commands
 
@@ -87,14 +87,14 @@ class LoopbackLeg:
 
     # the call
 
-    def tell(self, told: Notice) -> None:
-        """Tell the platform, after all that it was told before."""
-        if self.detect_machine or not isinstance(told, BeepNotice):
-            self._untold.put_nowait(told)
+    def notify(self, notice: Notice) -> None:
+        """Queue a notice for the platform, after all earlier ones."""
+        if self.detect_machine or not isinstance(notice, BeepNotice):
+            self._undelivered.put_nowait(notice)
 
     async def run(self, call: Callable[["LoopbackLeg"], Awaitable[CallEndedNotice]]) -> None:
-        """Hold the call and tell the platform how it ended; returns when it has been told."""
-        teller = asyncio.create_task(self._tell_all())
+        """Hold the call and notify the platform of its end; returns once that was delivered."""
+        delivery = asyncio.create_task(self._deliver_notices())
         ended = CallEndedNotice(self.call_id, "failed", error_message="the carrier stopped")
         try:
             ended = await call(self)
@@ -104,18 +104,18 @@ class LoopbackLeg:
                 self.call_id, "failed", self.seconds, self.fault, "media" if isinstance(error, MediaFailed) else None
             )
         finally:
-            self.tell(ended)
-            self._untold.put_nowait(None)
-            await teller
+            self.notify(ended)
+            self._undelivered.put_nowait(None)
+            await delivery
 
     @property
     def seconds(self) -> int:
-        """How long the call has been connected, in whole seconds."""
+        """Duration of the connected call, in whole seconds."""
         return round(self.phone.now * 0.02)
 
     async def place(self, order: OutboundCall, subscriber: Subscriber) -> CallEndedNotice:
-        """Ring a person for the platform, and connect the two."""
-        self.tell(RingingNotice(self.call_id))
+        """Call a person for the platform, and connect the two."""
+        self.notify(RingingNotice(self.call_id))
         rings = order.ring_seconds if subscriber.outcome == "no-answer" else min(RING_SECONDS, order.ring_seconds)
         if await self.is_canceled_within(rings):
             return CallEndedNotice(self.call_id, "canceled")
@@ -123,23 +123,25 @@ class LoopbackLeg:
             return CallEndedNotice(self.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
         self.detect_machine = order.detect_machine
         found: AnsweredBy = "machine" if subscriber.machine else "human"
-        self.tell(AnsweredNotice(self.call_id, found if order.detect_machine else "unknown"))
+        self.notify(AnsweredNotice(self.call_id, found if order.detect_machine else "unknown"))
         await self.converse(subscriber.person, await self.open_media(order.media_url), order.max_duration_seconds)
         return CallEndedNotice(self.call_id, "completed", self.seconds)
 
     async def consult(self, subscriber: Subscriber, ring_seconds: float, audio: bytes) -> CallEndedNotice:
-        """Ring a person, and tell them why; they wait then for who is to be connected to them."""
+        """Call a person and speak an introduction; the person then waits to be connected."""
         if await self.is_canceled_within(
             ring_seconds if subscriber.outcome == "no-answer" else min(RING_SECONDS, ring_seconds)
         ):
             return CallEndedNotice(self.call_id, "canceled")
         if subscriber.outcome is not None:
             return CallEndedNotice(self.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
-        await self.converse(subscriber.person, Announcement(audio, lambda: self.tell(TargetReadyNotice(self.call_id))))
+        await self.converse(
+            subscriber.person, Announcement(audio, lambda: self.notify(TargetReadyNotice(self.call_id)))
+        )
         return CallEndedNotice(self.call_id, "completed", self.seconds)
 
     async def is_canceled_within(self, seconds: float) -> bool:
-        """Whether the platform hangs up while it rings."""
+        """Return whether the platform hangs up within this time."""
         try:
             async with asyncio.timeout(seconds):
                 await self._commands.get()
@@ -161,13 +163,15 @@ class LoopbackLeg:
         return stream
 
     async def converse(self, person: Person, far: FarEnd, limit: float = MAX_CALL_SECONDS) -> Party:
-        """Let the two ends talk until one of them hangs up; answers which. Raises `MediaFailed`, `ProviderError`."""
+        """Let the two ends talk until one of them hangs up, and return that end. Raises `MediaFailed` and
+        `ProviderError`.
+        """
         near = asyncio.ensure_future(_as_coroutine(person(self.phone)))
         loop = asyncio.get_running_loop()
         until = loop.time() + limit
         try:
             while True:
-                ended = await self._until_something_happens(near, far, until - loop.time())
+                ended = await self._wait_for_change(near, far, until - loop.time())
                 await far.close()
                 if not isinstance(ended, ConnectCommand):
                     return ended
@@ -176,23 +180,21 @@ class LoopbackLeg:
             await _stop(near)
             await far.close()
 
-    async def _until_something_happens(
-        self, near: asyncio.Future[None], far: FarEnd, seconds: float
-    ) -> Party | ConnectCommand:
+    async def _wait_for_change(self, near: asyncio.Future[None], far: FarEnd, seconds: float) -> Party | ConnectCommand:
         clock = asyncio.create_task(run_audio_clock(self.phone, far))
         other = asyncio.create_task(far.run())
         command = asyncio.create_task(self._commands.get())
         try:
-            happenings: set[asyncio.Future[None] | asyncio.Task[HangUpCommand | ConnectCommand]] = {
+            awaited: set[asyncio.Future[None] | asyncio.Task[HangUpCommand | ConnectCommand]] = {
                 near,
                 clock,
                 other,
                 command,
             }
-            done, _ = await asyncio.wait(happenings, timeout=max(0, seconds), return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(awaited, timeout=max(0, seconds), return_when=asyncio.FIRST_COMPLETED)
             if command in done:
-                told = command.result()
-                return told if isinstance(told, ConnectCommand) else "agent"
+                result = command.result()
+                return result if isinstance(result, ConnectCommand) else "agent"
             for task in done - {command}:
                 task.result()
             if isinstance(far, MediaStream) and far.fault:
@@ -202,11 +204,11 @@ class LoopbackLeg:
             for task in (clock, other, command):
                 await _stop(task)
 
-    async def _tell_all(self) -> None:
-        while (told := await self._untold.get()) is not None:
-            # A platform that is down for longer than a carrier's patience never hears of it, as with any carrier.
+    async def _deliver_notices(self) -> None:
+        while (notice := await self._undelivered.get()) is not None:
+            # A platform that is down for longer than the retries last misses the notice, as with any carrier.
             with suppress(NoticeUndelivered):
-                await self._post.deliver(self._events_url, told)
+                await self._post.deliver(self._events_url, notice)
 
 
 async def _as_coroutine(behaviour: Awaitable[None]) -> None:
@@ -228,9 +230,9 @@ def join_legs(call: LoopbackLeg, target: LoopbackLeg) -> None:
 
 
 class TargetLeg(LoopbackLeg):
-    """A call to whom another is to be transferred: the platform is told of its end in a word of its own."""
+    """A call to the target of a warm transfer. Its end is reported as `TargetGoneNotice`."""
 
-    def tell(self, told: Notice) -> None:
-        super().tell(
-            TargetGoneNotice(told.call_id, told.outcome, told.error_code) if isinstance(told, CallEndedNotice) else told
-        )
+    def notify(self, notice: Notice) -> None:
+        if isinstance(notice, CallEndedNotice):
+            notice = TargetGoneNotice(notice.call_id, notice.outcome, notice.error_code)
+        super().notify(notice)

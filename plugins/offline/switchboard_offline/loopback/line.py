@@ -1,4 +1,4 @@
-"""What can be at the other end of a person's line: the platform's media socket, or another person."""
+"""Far ends of a person's line: the platform's media socket, another person, or an announcement."""
 
 import asyncio
 from collections import deque
@@ -22,27 +22,27 @@ from switchboard_offline.loopback.frames import FRAME_BYTES, SILENT_FRAME, split
 from switchboard_offline.loopback.phone import FRAME_SECONDS, Phone
 
 CABLE_FRAMES: Final = 10
-"""How far the clocks of two phones may drift apart."""
+"""Frames by which the clocks of two phones may drift apart."""
 
 
 class FarEnd(Protocol):
     """The other end of a line."""
 
     async def run(self) -> None:
-        """Live until this end hangs up."""
+        """Run until this end hangs up."""
 
     async def exchange(self, frame: bytes) -> bytes:
-        """Take 20 ms of the person's audio, answer 20 ms to be heard."""
+        """Take 20 ms of the person's audio and return 20 ms to be heard."""
 
     async def press(self, digit: str) -> None:
-        """The person has pressed a key."""
+        """Handle a key that the person pressed."""
 
     async def close(self) -> None:
-        """The line is gone."""
+        """Close the line."""
 
 
 class MediaStream:
-    """The platform's end: plays what it sends in real time, and says how far it has got."""
+    """The platform's end: plays its audio in real time, and returns marks when they are reached."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse, call_id: str, stream_id: str) -> None:
         self._socket = socket
@@ -55,20 +55,20 @@ class MediaStream:
     async def run(self) -> None:
         async for message in self._socket:
             if message.type is not aiohttp.WSMsgType.TEXT:
-                self.fault = "the platform sent something that is no text frame"
+                self.fault = "the platform sent something other than a text frame"
                 return
             try:
                 command = read_command(message.data)
             except ValueError as error:
-                self.fault = f"the platform sent a message that the carrier does not know: {error}"
+                self.fault = f"the platform sent an unknown message: {error}"
                 return
-            await self._obey(command)
+            await self._execute(command)
 
     async def start(self) -> None:
-        """Introduce the stream, before anything else is sent."""
+        """Send the start message, before anything else."""
         await self._send(write_message(LoopbackStart(self._start)))
 
-    async def _obey(self, command: LoopbackMedia | Mark | LoopbackClear) -> None:
+    async def _execute(self, command: LoopbackMedia | Mark | LoopbackClear) -> None:
         match command:
             case LoopbackMedia(audio):
                 self._buffer += audio.payload
@@ -101,7 +101,7 @@ class MediaStream:
             await self._send(write_message(Mark(MarkName(self._marks.popleft()[1]))))
 
     async def _send(self, message: str) -> None:
-        """What a platform that has gone cannot hear is dropped: `run` ends the line."""
+        """Send a message. It is dropped if the platform is gone, because `run` then ends the line."""
         if not self._socket.closed:
             try:
                 await self._socket.send_str(message)
@@ -110,7 +110,7 @@ class MediaStream:
 
 
 class OtherPerson:
-    """Another person's end."""
+    """The end of another person."""
 
     def __init__(self, person: Callable[[Phone], Awaitable[None]]) -> None:
         self.phone = Phone()
@@ -128,15 +128,15 @@ class OtherPerson:
         self.phone.hear_digit(digit)
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing."""
 
 
 class Announcement:
-    """Says something once, and then nothing."""
+    """Speaks once, then stays silent."""
 
-    def __init__(self, audio: bytes, said: Callable[[], None]) -> None:
+    def __init__(self, audio: bytes, on_spoken: Callable[[], None]) -> None:
         self._frames = deque(split_frames(audio))
-        self._said = said
+        self._on_spoken = on_spoken
 
     async def run(self) -> None:
         await asyncio.Event().wait()
@@ -146,19 +146,19 @@ class Announcement:
             return SILENT_FRAME
         said = self._frames.popleft()
         if not self._frames:
-            self._said()
+            self._on_spoken()
         return said
 
     async def press(self, digit: str) -> None:
-        """Nobody is there."""
+        """Do nothing, because nobody listens."""
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class CableEnd:
-    """One end of a cable between two phones, each with a clock of its own. Once one end is closed nobody is at the other."""
+    """One end of a cable between two phones, each with its own clock. Closing one end ends the other."""
 
     other: Phone
     heard: deque[bytes]
@@ -181,14 +181,14 @@ class CableEnd:
 
 
 def create_cable(one: Phone, other: Phone) -> tuple[CableEnd, CableEnd]:
-    """What the first phone is to be connected to so that it talks to the second, and the other way round."""
+    """Return the far ends that connect two phones: the first phone's, and the second phone's."""
     there, back = deque[bytes](maxlen=CABLE_FRAMES), deque[bytes](maxlen=CABLE_FRAMES)
     cut_one, cut_other = asyncio.Event(), asyncio.Event()
     return CableEnd(other, back, there, cut_one, cut_other), CableEnd(one, there, back, cut_other, cut_one)
 
 
 async def run_audio_clock(phone: Phone, far: FarEnd) -> None:
-    """Carry audio between the two ends, 20 ms at a time, against an absolute clock; runs until cancelled."""
+    """Exchange audio between the two ends every 20 ms, on an absolute schedule, until cancelled."""
     loop = asyncio.get_running_loop()
     due = loop.time()
     while True:

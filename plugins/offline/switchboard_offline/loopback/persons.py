@@ -1,4 +1,7 @@
-"""Who is at the other end of a number. The last two digits of a number that begins with +1555 say what becomes of a call to it."""
+"""Simulated people behind phone numbers.
+
+For numbers that begin with +1555, the last two digits decide the result of a call (see the plugin's README).
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,9 +18,9 @@ from switchboard_offline.loopback.phone import Phone
 Person: TypeAlias = Callable[[Phone], Awaitable[None]]
 
 GREETING_SECONDS: Final = 3.0
-"""A person who hears nothing for so long speaks first."""
+"""A person who hears nothing for this long speaks first."""
 ANSWER_SECONDS: Final = 20.0
-"""A person waits so long for an answer."""
+"""Time for which a person waits for a reply."""
 FRIENDLY: Final = ("Hello, who is speaking please?", "Thank you, that is all. Goodbye.")
 VOICEMAIL: Final = "You have reached my voicemail. Please leave a message after the tone."
 _TONE: Final = encode_audio((8000 * np.sin(2 * np.pi * 1000 * np.arange(4000) / 8000)).astype(np.int16), "mulaw")
@@ -25,7 +28,7 @@ _TONE: Final = encode_audio((8000 * np.sin(2 * np.pi * 1000 * np.arange(4000) / 
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """What becomes of a call to a number: `outcome` where nobody answers it, else `person` picks up."""
+    """Behavior behind a number: `outcome` if nobody answers, else `person`."""
 
     person: Person
     outcome: CallOutcome | None = None
@@ -40,24 +43,24 @@ async def say_text(phone: Phone, text: str) -> None:
 
 
 async def synthesize_mulaw(text: str) -> bytes:
-    """A text as mu-law audio."""
+    """Synthesize a text as mu-law audio."""
     pcm = await asyncio.to_thread(speak_text, text, sample_rate=8000)
     return transcode_audio(pcm, "pcm16", "mulaw")
 
 
 def create_talker(lines: Sequence[bytes], tell: Callable[[CallProgress], None] = lambda _: None) -> Person:
-    """Speaks each line when the other side has stopped talking, waits for the last answer, and hangs up."""
+    """Return a person who speaks each line when the other side stops talking, waits for the last reply, and hangs up."""
 
     async def talk(phone: Phone) -> None:
-        patience = GREETING_SECONDS
+        wait_seconds = GREETING_SECONDS
         for number, audio in enumerate(lines, start=1):
-            if await phone.wait_for_voice(patience):
+            if await phone.wait_for_voice(wait_seconds):
                 tell(CallProgress("agent_speaking"))
                 await phone.wait_for_pause()
             await phone.say(audio)
             tell(CallProgress("said", line=number))
-            patience = ANSWER_SECONDS
-        if await phone.wait_for_voice(patience):
+            wait_seconds = ANSWER_SECONDS
+        if await phone.wait_for_voice(wait_seconds):
             tell(CallProgress("agent_speaking"))
             await phone.wait_for_pause()
 
@@ -114,13 +117,13 @@ async def _stay_silent(phone: Phone) -> None:
 
 
 class Directory:
-    """Finds out who is at a number. `people` has the lines of those who say something of their own."""
+    """Finds the subscriber of a number. `people` maps numbers to the lines that their person speaks."""
 
     def __init__(self, people: Mapping[str, Sequence[str]]) -> None:
         self._people = people
 
     def subscriber(self, number: str) -> Subscriber:
-        """Who is at a number. Raises `ProviderError` for one that the carrier refuses to dial."""
+        """Return the subscriber of a number. Raises `ProviderError` for a number that the carrier refuses to dial."""
         texts = self._people.get(number) or FRIENDLY
         last = read_ending(number)
         if last == "24":
@@ -150,5 +153,5 @@ _SPEAKING: Final = {"41": _leave_while_speaking, "60": _interrupter}
 
 
 def read_ending(number: str) -> str:
-    """The digits that decide, empty for a number that is not one of ours to decide on."""
+    """Return the two deciding digits of a number; empty for a number outside +1555."""
     return number[-2:] if number.startswith("+1555") else ""

@@ -1,4 +1,4 @@
-"""A person's telephone: what is said into it, what is heard from it, and when."""
+"""A person's telephone: audio in both directions, and its timing."""
 
 import asyncio
 from collections import deque
@@ -9,13 +9,16 @@ from switchboard_offline.loopback.frames import SILENT_FRAME, is_audible, split_
 
 FRAME_SECONDS: Final = 0.02
 PAUSE_SECONDS: Final = 0.6
-"""So long must the other side have been silent before it is thought to have finished."""
+"""Silence after which the other side is considered to have finished."""
 RECORDED_BYTES: Final = 8000 * 600
-"""Ten minutes of each direction are kept."""
+"""Ten minutes of each direction are recorded."""
 
 
 class Phone:
-    """One end of a line, driven by the line's clock: every 20 ms `speak` and `hear`. Times are counted in frames since the answer."""
+    """One end of a line, driven by the line's clock, which calls `speak` and `hear` every 20 ms.
+
+    Times are counted in frames since the answer.
+    """
 
     def __init__(self, machine_beeped: Callable[[], None] = lambda: None) -> None:
         self.machine_beeped = machine_beeped
@@ -34,7 +37,7 @@ class Phone:
     # the line's side
 
     def speak(self) -> bytes:
-        """The next 20 ms of what is said."""
+        """Return the next 20 ms to be spoken."""
         if not self._queue:
             return SILENT_FRAME
         frame = self._queue.popleft()
@@ -43,7 +46,7 @@ class Phone:
         return frame
 
     def hear(self, said: bytes, heard: bytes) -> None:
-        """20 ms have passed, in which this was said and that was heard."""
+        """Process 20 ms of audio in both directions."""
         if is_audible(heard):
             self.last_heard = self.now
             self.audible_frames += 1
@@ -66,12 +69,12 @@ class Phone:
             await self.wait()
 
     def add(self, said: list[bytes]) -> None:
-        """Say these frames after what is still to be said."""
+        """Queue frames to be spoken after the others."""
         self._queue.extend(said)
 
     @property
     def unsaid(self) -> int:
-        """How many frames are still to be said."""
+        """Number of frames still to be spoken."""
         return len(self._queue)
 
     def press(self, digits: str) -> None:
@@ -79,14 +82,14 @@ class Phone:
         self.pressed.extend(digits)
 
     async def wait(self, seconds: float = FRAME_SECONDS) -> None:
-        """Let time pass on the line."""
+        """Wait for this time on the line's clock."""
         until = self.now + round(seconds / FRAME_SECONDS)
         while self.now < until:
             self._tick.clear()
             await self._tick.wait()
 
     async def wait_for_voice(self, patience: float) -> bool:
-        """Wait until something new is heard; false if nothing is within `patience` seconds."""
+        """Wait until new sound is heard; returns False if there is none within `patience` seconds."""
         start, until = self.now, self.now + round(patience / FRAME_SECONDS)
         while self.last_heard is None or self.last_heard < start:
             if self.now >= until:
@@ -100,7 +103,7 @@ class Phone:
             await self.wait()
 
     async def listen(self, patience: float) -> bool:
-        """Hear the other side out; false if it says nothing within `patience` seconds."""
+        """Wait until the other side has spoken and stopped; returns False if it says nothing within `patience` seconds."""
         spoke = await self.wait_for_voice(patience)
         await self.wait_for_pause()
         return spoke

@@ -1,4 +1,4 @@
-"""The loopback carrier: a carrier in the machine, which speaks to the platform exactly as a real one would."""
+"""The loopback carrier: a simulated carrier on this machine that behaves to the platform like a real one."""
 
 import secrets
 from collections.abc import Callable, Sequence
@@ -48,10 +48,10 @@ from switchboard_offline.loopback.simulation import SimulatedCaller, render_line
 
 
 class LoopbackSettings(ProviderSettings):
-    """`signing_secret` signs callbacks; `people` has the lines that the person at a number speaks.
+    """`signing_secret` signs callbacks; `people` maps phone numbers to the lines that their person speaks.
 
-    With `browsers_only` browsers call, and the carrier places no calls, sends no texts and sells no numbers: beside a real carrier, whose calls it
-    would otherwise take over when that fails.
+    With `browsers_only`, only browsers call: the carrier places no calls, sends no text messages, and sells no numbers.
+    Use that beside a real carrier, whose calls would otherwise fail over to this one.
     """
 
     signing_secret: SecretStr = Field(min_length=16)
@@ -60,9 +60,10 @@ class LoopbackSettings(ProviderSettings):
 
 
 class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, BrowserPhone):
-    """Calls with real audio, texts and numbers without any account. What numbers do is in the plugin's README.
+    """Calls with real audio, text messages, and phone numbers without an account. The plugin's README lists the
+    numbers.
 
-    A call lives in the process that placed it and ends with it, or with this instance.
+    A call lives in the process that placed it, and ends with the process or with this instance.
     """
 
     name: ClassVar[str] = "loopback"
@@ -86,7 +87,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         await self._exchange.close()
 
     async def check(self) -> None:
-        """There is no account whose credential could be wrong."""
+        """Do nothing, because there is no account."""
 
     # callbacks and media
 
@@ -131,7 +132,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         try:
             target = self._exchange.create_sibling_id(carrier_call_id)
         except CallGone:
-            raise _gone() from None
+            raise _call_gone_error() from None
         wanted = TransferConsultation(
             target, introduction.to_number, introduction.ring_seconds, introduction.text, callbacks.events
         )
@@ -148,9 +149,9 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         try:
             await self._exchange.order(carrier_call_id, order)
         except CallGone:
-            raise _gone() from None
+            raise _call_gone_error() from None
 
-    # texts
+    # text messages
 
     async def send_text_message(self, order: OutboundTextMessage) -> str:
         self._refuse_beside_browsers()
@@ -169,7 +170,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         return stock.buy_from_stock(phone_number)
 
     async def release_number(self, carrier_number_id: str) -> None:
-        """Nothing is kept of who has which number, so there is nothing to undo."""
+        """Do nothing, because the carrier does not record the owners of numbers."""
 
     # recordings and browsers
 
@@ -197,7 +198,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
                 "the loopback carrier is for calls from browsers only", code="unsupported", retryable=False
             )
 
-    # people
+    # simulated people
 
     async def simulate_call(
         self,
@@ -208,13 +209,13 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         callbacks: CallbackUrls,
         progress: Callable[[CallProgress], None] | None = None,
     ) -> SimulatedCall:
-        tell = progress or (lambda _: None)
+        report = progress or (lambda _: None)
         exchange = self._exchange
-        call = SimulatedCaller([await render_line(line) for line in lines], exchange.directory, tell)
+        call = SimulatedCaller([await render_line(line) for line in lines], exchange.directory, report)
         leg = await exchange.add(callbacks.events)
         announced = IncomingCallNotice(leg.call_id, from_number, to_number)
         await exchange.run(leg, lambda leg: call.ring(leg, exchange.post, callbacks.events, announced))
-        tell(CallProgress("ended"))
+        report(CallProgress("ended"))
         return call.result(leg)
 
     async def simulate_text_message(
@@ -228,5 +229,5 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         return text.text_id
 
 
-def _gone() -> ProviderError:
+def _call_gone_error() -> ProviderError:
     return ProviderError("the call is over", code="call_gone", retryable=False)

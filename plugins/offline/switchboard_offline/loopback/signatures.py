@@ -1,4 +1,7 @@
-"""The signature on every callback and command: `X-Loopback-Signature: t=<unix>,v1=<hex hmac-sha256 of "<t>.<url>.<body>">`."""
+"""Signature of every callback and command.
+
+`X-Loopback-Signature: t=<unix seconds>,v1=<hex>` with the HMAC-SHA256 of `<t>.<url>.<body>`.
+"""
 
 import hashlib
 import hmac
@@ -12,13 +15,13 @@ _SHAPE: Final = re.compile(r"t=([0-9]{1,12}),v1=([0-9a-f]{64})")
 
 
 def sign_request(secret: str, url: str, body: bytes) -> str:
-    """The header's value for a request sent now."""
+    """Return the header's value for a request sent now."""
     stamp = str(int(time.time()))
     return f"t={stamp},v1={_digest(secret, stamp, url, body)}"
 
 
 def find_signature_fault(secret: str, header: str | None, url: str, body: bytes) -> str | None:
-    """What is wrong with a signature, None for a good one."""
+    """Return the fault of a signature; None for a valid one."""
     if header is None:
         return "the signature is missing"
     shape = _SHAPE.fullmatch(header)

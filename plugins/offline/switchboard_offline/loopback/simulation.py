@@ -1,4 +1,4 @@
-"""A simulated person rings one of our numbers."""
+"""A simulated caller who speaks given lines, for `switchboard phone dial` and simulations."""
 
 import io
 import wave
@@ -17,10 +17,10 @@ from switchboard_offline.loopback.phone import FRAME_SECONDS
 
 
 async def render_line(line: SpokenLine) -> bytes:
-    """A line as mu-law audio. Raises `ProviderError` for a WAV that cannot be read."""
+    """Return a line as mu-law audio. Raises `ProviderError` for an unreadable WAV file."""
     if line.text is not None:
         return await synthesize_mulaw(line.text)
-    assert line.wav is not None  # noqa: S101  SpokenLine sees to it
+    assert line.wav is not None  # noqa: S101  SpokenLine validates it
     return _read_wav(line.wav)
 
 
@@ -41,7 +41,7 @@ def _read_wav(path: Path) -> bytes:
 
 
 class SimulatedCaller(Caller):
-    """A caller who speaks lines, and how the call went."""
+    """A caller who speaks lines, and the result of the call."""
 
     def __init__(self, lines: Sequence[bytes], directory: Directory, progress: Callable[[CallProgress], None]) -> None:
         super().__init__(directory)
@@ -72,7 +72,7 @@ class SimulatedCaller(Caller):
         return create_talker(self._lines, tell)
 
     def result(self, leg: LoopbackLeg) -> SimulatedCall:
-        """How it went, once the leg is over."""
+        """Return the result of the call, once the leg is over."""
         phone = leg.phone
         reply_ms: int | None = None
         if self._first_line_ended is not None and self._first_reply is not None:

@@ -1,4 +1,4 @@
-"""The carrier's stock of numbers: the same ones at every search, from the ranges that regulators keep free for fiction."""
+"""The carrier's numbers for sale: fixed ones, from ranges that regulators reserve for fiction."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import Final
 
 from switchboard.plugin_sdk import AvailableNumber, BoughtNumber, ProviderError
 
-# Area code: what follows it, up to the two digits that count, and where that is.
+# Per country: prefix, monthly cost in US dollars, and per area code the digits before the last two, and the city.
 _RANGES: Final[dict[str, tuple[str, float, dict[str, tuple[str, str]]]]] = {
     "US": (
         "+1",
@@ -28,12 +28,12 @@ _E164: Final = re.compile(r"\+[1-9][0-9]{6,14}")
 
 
 def search_stock(country: str, area_code: str | None, limit: int) -> tuple[AvailableNumber, ...]:
-    """Numbers of a country, at most 99 an area; none for a country or an area that the carrier does not serve."""
+    """List at most 99 numbers per area; none for a country or an area that the carrier does not serve."""
     if country not in _RANGES:
         return ()
     prefix, cost, areas = _RANGES[country]
     if area_code is not None:
-        # Every area of North America has a 555; which of its areas are whose is not a carrier's in a machine to know.
+        # Every North American area code has 555 numbers, so any valid one is served, without a city.
         fallback = ("55501", "") if prefix == "+1" and re.fullmatch(r"[2-9][0-9]{2}", area_code) else None
         area = areas.get(area_code.lstrip("0"), fallback)
         areas = {} if area is None else {area_code.lstrip("0"): area}
@@ -49,7 +49,10 @@ def _stock(country: str, prefix: str, cost: float, areas: dict[str, tuple[str, s
 
 
 def buy_from_stock(phone_number: str) -> BoughtNumber:
-    """Raises `ProviderError` for what is no number, and for those that end in 99, which are always somebody else's."""
+    """Buy a number.
+
+    Raises `ProviderError` for an invalid number, and for a number that ends in 99, which is always taken.
+    """
     if not _E164.fullmatch(phone_number):
         raise ProviderError(f"{phone_number!r} is not a phone number", code="invalid_number", retryable=False)
     if phone_number.endswith("99"):

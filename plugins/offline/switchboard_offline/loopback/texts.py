@@ -1,4 +1,4 @@
-"""Texts: what becomes of those the platform sends. The last two digits of a number that begins with +1555 decide."""
+"""Outbound text messages. For recipients that begin with +1555, the last two digits decide the result."""
 
 import asyncio
 from typing import Final
@@ -18,23 +18,23 @@ def new_text_id() -> str:
 
 
 def check_destination(order: OutboundTextMessage) -> None:
-    """Raises `ProviderError` for a destination that the carrier does not text."""
+    """Raise `ProviderError` for a destination that the carrier refuses."""
     if read_ending(order.to_number) == "82":
         raise ProviderError(f"the carrier does not text {order.to_number}", code="destination_refused", retryable=False)
 
 
 async def deliver_text(post: NoticeSender, order: OutboundTextMessage, text_id: str) -> None:
-    """Take a text to its person, telling the platform how it gets on, and bring the answer of those who write one."""
+    """Deliver a text message, report its statuses, and send the reply of a recipient who writes one."""
     kind = read_ending(order.to_number)
     delivered = TextStatusNotice(text_id, "delivered")
     if kind == "80":
         delivered = TextStatusNotice(text_id, "undelivered", "the phone is switched off", "30003")
-    told: list[TextStatusNotice | InboundTextNotice] = [TextStatusNotice(text_id, "sent"), delivered]
+    notices: list[TextStatusNotice | InboundTextNotice] = [TextStatusNotice(text_id, "sent"), delivered]
     if kind == "81":
-        told.append(InboundTextNotice(new_text_id(), order.to_number, order.from_number, REPLY))
-    for one in told:
+        notices.append(InboundTextNotice(new_text_id(), order.to_number, order.from_number, REPLY))
+    for notice in notices:
         await asyncio.sleep(STEP_SECONDS)
         try:
-            await post.deliver(order.callbacks.events, one)
+            await post.deliver(order.callbacks.events, notice)
         except NoticeUndelivered:
             return
