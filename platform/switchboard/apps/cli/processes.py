@@ -9,8 +9,7 @@ import uvloop
 from switchboard.apps.cli.launch import Launch
 from switchboard.apps.cli.session import Failure, get_server_urls
 from switchboard.apps.server import app
-from switchboard.apps.server.http_server import CannotListen, raise_file_limit, stop_on_signals
-from switchboard.apps.server.http_server import serve_http
+from switchboard.apps.server.http_server import CannotListen, raise_file_limit, serve_http, stop_on_signals
 from switchboard.apps.worker.worker import run_worker
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.foundation.observability import logs, metrics
