@@ -104,13 +104,13 @@ class Nowhere:
     async def send_digits(self, digits: str) -> None:
         """To nobody."""
 
-    def entry(self, entry: TranscriptEntry) -> None:
+    def record_entry(self, entry: TranscriptEntry) -> None:
         """Not kept."""
 
-    def latency(self, latency: TurnLatency) -> None:
+    def record_latency(self, latency: TurnLatency) -> None:
         """Not kept."""
 
-    def taken_over(self, person: Supervisor | None) -> None:
+    def record_takeover(self, supervisor: Supervisor | None) -> None:
         """By nobody."""
 
 
@@ -132,7 +132,7 @@ async def main(port: int, core: int) -> None:
                 InstantSpeechToText(settings), InstantVoice(settings), InstantModel(settings), carrier.create_media_codec(""), nowhere, nowhere,
                 recording_path=Path(folder) / f"{call_id}.wav",
             )  # fmt: skip
-            await engine.hold(call, AsgiMediaSocket(receive, send))
+            await engine.run_call(call, AsgiMediaSocket(receive, send))
 
         config = Config()
         config.bind = [f"127.0.0.1:{port}"]

@@ -72,7 +72,7 @@ async def main(port: int, core: int, vendors: str) -> None:
             nowhere,
             nowhere,
         )
-        await engine.hold(call, AsgiMediaSocket(receive, send))
+        await engine.run_call(call, AsgiMediaSocket(receive, send))
 
     config = Config()
     config.bind = [f"127.0.0.1:{port}"]

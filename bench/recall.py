@@ -13,7 +13,7 @@ import numpy as np
 from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.server import app
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
-from switchboard.engine.conversation.knowledge import retrieve_passages, warm_up
+from switchboard.engine.conversation.knowledge import retrieve_context, warm_up
 from switchboard.engine.providers.configuration import configure_providers
 from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import Settings
@@ -108,7 +108,7 @@ async def measure(directory: DataDirectory) -> None:
         for question in asked:
             await asyncio.sleep(PAUSE_SECONDS)
             began = time.perf_counter()
-            if not await retrieve_passages(knowledge, question):
+            if not await retrieve_context(knowledge, question):
                 raise SystemExit("nothing was recalled")
             whole.append((time.perf_counter() - began) * 1000)
             ours.append(whole[-1] - watch.read())

@@ -1,4 +1,4 @@
-"""What is found out about a call after it."""
+"""Analysis of calls after their end."""
 
 import json
 import re

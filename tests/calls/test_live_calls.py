@@ -1,4 +1,4 @@
-"""People at live calls, over the wire: the caller on the loopback carrier, pages on their sockets, real audio both ways."""
+"""Supervision of live calls over the wire: a caller on the loopback carrier, pages on sockets, audio both ways."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,8 @@ PERSON = "Good afternoon. How are you?"
 QUESTION = "What are your opening hours?"
 ANSWER = "We are open from seven to six every day of the week."
 SOME = 0.25
-"""The share of a voice that must be found: on a busy machine audio stutters, and what was not said is not found at all."""
+"""The share of a voice that must be found: on a busy machine audio stutters, and what was not said is not found at
+all."""
 
 
 async def deeds(live: LivePlatform, call_id: UUID) -> list[str]:
@@ -63,7 +64,7 @@ async def events(live: LivePlatform) -> list[str]:
 async def is_heard(person: Page, caller: Telephone) -> None:
     """The person says something, and the caller hears it."""
     for _ in range(4):
-        await person.says(PERSON)
+        await person.speak(PERSON)
         await caller.phone.wait(0.6)
         if await asyncio.to_thread(likeness, caller.heard(), voice(PERSON)) > SOME:
             return
@@ -71,11 +72,11 @@ async def is_heard(person: Page, caller: Telephone) -> None:
 
 
 async def is_read(person: Page, words: str) -> Json:
-    """The person says something until these words of it are in the transcript: on a busy machine a voice stutters, and is misunderstood."""
+    """Speak until these words are in the transcript: on a busy machine the audio stutters and is misunderstood."""
     for seconds in (3, 3, 3, 15):
-        await person.says(PERSON)
+        await person.speak(PERSON)
         with contextlib.suppress(AssertionError):
-            return await person.reads(words, role="agent", seconds=seconds)
+            return await person.wait_for_entry(words, role="agent", seconds=seconds)
     raise AssertionError(f"{words} was not read")
 
 
@@ -95,15 +96,15 @@ async def test_a_person_takes_a_call_over_speaks_and_hands_it_back(live: LivePla
         await caller.phone.wait_for_voice(5)
         await caller.phone.wait(0.8)
         await ada.ask(type="take_over")
-        await ada.told_of("state", holder={"name": "Ada", "you": True}, agent="silent")
+        await ada.wait_for_message("state", holder={"name": "Ada", "you": True}, agent="silent")
         await is_heard(ada, caller)
         assert (await is_read(ada, "how are you"))["by_person"]
         await caller.say(QUESTION)
-        await ada.reads("opening hours", role="user")
-        assert likeness(ada.hears(0), voice(QUESTION)) > SOME
+        await ada.wait_for_entry("opening hours", role="user")
+        assert likeness(ada.get_audio(0), voice(QUESTION)) > SOME
         await ada.ask(type="hand_back")
-        await ada.told_of("state", holder=None)
-        await ada.reads(ANSWER, role="agent")
+        await ada.wait_for_message("state", holder=None)
+        await ada.wait_for_entry(ANSWER, role="agent")
     call = await live.ended(caller.call_id)
     assert call["ended_reason"] == "caller_hung_up"
     lines = (await live.caller.get(f"/v1/calls/{caller.call_id}/transcript")).json["items"]
@@ -127,10 +128,10 @@ async def test_a_whisper_changes_the_next_answer(live: LivePlatform) -> None:
         await ada.ask(
             type="whisper", text='When the caller says "what are your opening hours": say "Today we are closed."'
         )
-        await ada.reads("whispered", role="system")
-        await ada.reads(GREETING, role="agent")
+        await ada.wait_for_entry("whispered", role="system")
+        await ada.wait_for_entry(GREETING, role="agent")
         await caller.say(QUESTION)
-        await ada.reads("Today we are closed.", role="agent")
+        await ada.wait_for_entry("Today we are closed.", role="agent")
 
 
 async def test_one_person_at_a_time_has_a_call_and_who_may_only_listen_takes_none(live: LivePlatform) -> None:
@@ -141,23 +142,23 @@ async def test_one_person_at_a_time_has_a_call_and_who_may_only_listen_takes_non
         page(live, caller, "Cy", allows="listen") as cy,
     ):
         for watcher in (ada, ben, cy):
-            await watcher.told_of("state", holder=None)
+            await watcher.wait_for_message("state", holder=None)
         await ada.ask(type="take_over")
-        await ben.told_of("state", holder={"name": "Ada", "you": False})
+        await ben.wait_for_message("state", holder={"name": "Ada", "you": False})
         for action in ("take_over", "hand_back", "hang_up"):
             await ben.ask(type=action)
-            message = (await ben.told_of("refused", action=action))["message"]
+            message = (await ben.wait_for_message("refused", action=action))["message"]
             assert message == ("Ada has the call." if action == "take_over" else "You do not have the call.")
             await cy.ask(type=action)
-            assert "following the call only" in str((await cy.told_of("refused", action=action))["message"])
+            assert "following the call only" in str((await cy.wait_for_message("refused", action=action))["message"])
         await ben.socket.send_str("nonsense")
-        assert (await ben.told_of("refused", action=None))["message"] == "The message was not understood."
+        assert (await ben.wait_for_message("refused", action=None))["message"] == "The message was not understood."
         await ben.socket.send_bytes(voice(PERSON).tobytes()[:16_000])
         assert await on_the_line(live) == [("Agent", "Ada")]
-        await cy.told_of("levels")
+        await cy.wait_for_message("levels")
         await ada.ask(type="hang_up")
         for watcher in (ada, ben, cy):
-            await watcher.told_of("ended", reason="taken_over")
+            await watcher.wait_for_message("ended", reason="taken_over")
     call = await live.ended(caller.call_id)
     assert (call["status"], call["ended_reason"]) == ("completed", "taken_over")
     assert likeness(caller.heard(), voice(PERSON)) < SOME, "what somebody says who does not have the call goes nowhere"
@@ -165,25 +166,25 @@ async def test_one_person_at_a_time_has_a_call_and_who_may_only_listen_takes_non
 
 
 async def test_a_person_who_is_gone_hands_back(live: LivePlatform, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervision, "GRACE_SECONDS", 0.5)
+    monkeypatch.setattr(supervision, "RECONNECT_SECONDS", 0.5)
     async with telephone(live) as caller, page(live, caller, "Ben", allows="transcript") as ben:
         async with page(live, caller) as ada:
             await ada.ask(type="take_over")
-            await ben.told_of("state", holder={"name": "Ada", "you": False})
+            await ben.wait_for_message("state", holder={"name": "Ada", "you": False})
             transport = ada.socket.get_extra_info("socket")
             transport.shutdown(socket.SHUT_RDWR)
-            await ben.told_of("state", holder=None)
+            await ben.wait_for_message("state", holder=None)
         assert not ben.audio, "a ticket for the transcript has no audio"
-        levels = await ben.told_of("levels")
+        levels = await ben.wait_for_message("levels")
         assert set(levels) == {"type", "caller", "agent"}
 
 
 async def test_a_call_that_ends_while_a_person_has_it_was_taken_over(live: LivePlatform) -> None:
     async with telephone(live) as caller, page(live, caller) as ada:
         await ada.ask(type="take_over")
-        await ada.told_of("state", agent="silent")
+        await ada.wait_for_message("state", agent="silent")
         await caller.hang_up()
-        await ada.told_of("ended", reason="taken_over")
+        await ada.wait_for_message("ended", reason="taken_over")
     assert (await live.ended(caller.call_id))["ended_reason"] == "taken_over"
 
 
@@ -229,10 +230,10 @@ async def test_tickets(live: LivePlatform, organizations: Organizations, monkeyp
 
 async def test_redis_may_forget_everything_and_drop_its_subscribers(live: LivePlatform) -> None:
     async with telephone(live) as caller, page(live, caller) as ada:
-        await ada.told_of("state", agent="speaking")
+        await ada.wait_for_message("state", agent="speaking")
         await live.runtime.redis.flushall()
         await live.runtime.redis.client_kill_filter(_type="pubsub")
-        while not any(message.get("holder") for message in ada.told):
+        while not any(message.get("holder") for message in ada.messages):
             await ada.ask(type="take_over")
             await caller.phone.wait(0.5)
         await is_heard(ada, caller)
@@ -241,8 +242,8 @@ async def test_redis_may_forget_everything_and_drop_its_subscribers(live: LivePl
 async def test_a_feed_ends_though_redis_is_away() -> None:
     async with Redis.from_url("redis://127.0.0.1:1") as nowhere:
         feed = RedisMonitorFeed(nowhere, uuid4())
-        feed.ended(EndedReason.CALLER_HUNG_UP)
-        feed.audio(b"")
+        feed.send_end(EndedReason.CALLER_HUNG_UP)
+        feed.send_audio(b"")
         feed.close()
         async with asyncio.timeout(20):
             await feed._sending
@@ -257,9 +258,12 @@ async def another_process(
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
     settings = {
-        "DATA_DIR": str(live.runtime.settings.data_dir), "PORT": str(port), "PUBLIC_URL": live.runtime.settings.base_url,
-        "DATABASE_URL": servers.database_url, "REDIS_URL": servers.redis_url,
-    }  # fmt: skip
+        "DATA_DIR": str(live.runtime.settings.data_dir),
+        "PORT": str(port),
+        "PUBLIC_URL": live.runtime.settings.base_url,
+        "DATABASE_URL": servers.database_url,
+        "REDIS_URL": servers.redis_url,
+    }
     environment = {**os.environ, **{f"SWITCHBOARD_{name}": value for name, value in settings.items()}}
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -288,16 +292,16 @@ async def another_process(
 
 
 async def test_the_page_may_be_at_another_process_than_the_call(live: LivePlatform, servers: DataDirectory) -> None:
-    """And where that process stops, the page is let go at once, and has the call still when it comes back by another."""
+    """If that process stops, the page is disconnected at once and still has the call after it reconnects elsewhere."""
     async with another_process(live, servers) as (port, process), telephone(live) as caller:
         async with page(live, caller, port=port) as ada:
-            await ada.told_of("state", holder=None)
+            await ada.wait_for_message("state", holder=None)
             await ada.ask(type="take_over")
-            await ada.told_of("state", holder={"name": "Ada", "you": True})
+            await ada.wait_for_message("state", holder={"name": "Ada", "you": True})
             await is_heard(ada, caller)
             process.terminate()
             async with asyncio.timeout(20):
                 assert await process.wait() == 0
             assert ada.socket.closed
         async with page(live, caller) as again:
-            await again.told_of("state", holder={"name": "Ada", "you": True})
+            await again.wait_for_message("state", holder={"name": "Ada", "you": True})

@@ -217,7 +217,7 @@ async def test_a_crash_between_claim_and_answer_is_reconciled(line: Line, monkey
         await apply(runtime, organization_id, carrier, event, call_id=call_id)
 
     monkeypatch.setattr(kind, "place_call", place_and_crash)
-    monkeypatch.setattr(callbacks, "apply", apply_late)
+    monkeypatch.setattr(callbacks, "apply_call_event", apply_late)
     call_id = UUID(str((await live.place("+15550100020"))["id"]))
     async with asyncio.timeout(20):
         await crashed.wait()

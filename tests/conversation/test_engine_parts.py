@@ -20,13 +20,13 @@ from switchboard_offline.espeak import speak_text
 LOUD = 0.01
 
 
-def judged(pattern: str, *, start_seconds: float = 0.2) -> list[SpeechChange]:
+def detect_changes(pattern: str, *, start_seconds: float = 0.2) -> list[SpeechChange]:
     """`v` is a voiced window, `.` one that is not."""
     activity = VoiceActivity(confidence=0.7, start_seconds=start_seconds, min_volume=0.0)
     changes = []
     for letter in pattern:
-        activity.hear(LOUD)
-        changes.append(activity.judge(0.9 if letter == "v" else 0.1))
+        activity.add_energy(LOUD)
+        changes.append(activity.update(0.9 if letter == "v" else 0.1))
     return changes
 
 
@@ -40,7 +40,7 @@ def judged(pattern: str, *, start_seconds: float = 0.2) -> list[SpeechChange]:
     ],
 )
 def test_voice_activity_counts_as_pipecat_does(pattern: str, started: list[int], stopped: list[int]) -> None:
-    changes = judged(pattern)
+    changes = detect_changes(pattern)
     assert [index for index, change in enumerate(changes) if change is SpeechChange.STARTED] == started
     assert [index for index, change in enumerate(changes) if change is SpeechChange.STOPPED] == stopped
 
@@ -49,7 +49,7 @@ def test_loudness_is_zero_until_400_ms_and_then_smoothed() -> None:
     activity = VoiceActivity(confidence=0.7, start_seconds=0.2, min_volume=0.6)
     volumes = []
     for _ in range(40):
-        activity.hear(LOUD)
+        activity.add_energy(LOUD)
         volumes.append(activity.volume)
     assert volumes[11] == 0.0
     assert volumes[12] == pytest.approx(0.2 * (110 - 0.691 - 20) / 100, abs=1e-3)
@@ -88,9 +88,9 @@ def test_sentences_are_taken_as_soon_as_they_are_whole() -> None:
 def test_what_was_heard_of_a_sentence_ends_at_a_word() -> None:
     text = "one **two** three four"
     sentence = Sentence(text, normalize_text(text, "en"), start=0, end=8000)
-    assert [sentence.heard(until) for until in (0, 4000, 8000)] == ["", "one **two**", text]
+    assert [sentence.heard_text(until) for until in (0, 4000, 8000)] == ["", "one **two**", text]
     sentence.words = [Word("one", 0, 100), Word("two", 100, 200), Word("three", 200, 900), Word("four", 900, 1000)]
-    assert sentence.heard(4000) == "one **two**"
+    assert sentence.heard_text(4000) == "one **two**"
 
 
 def test_variables_are_filled_in_and_unknown_ones_vanish() -> None:
@@ -98,14 +98,14 @@ def test_variables_are_filled_in_and_unknown_ones_vanish() -> None:
 
 
 async def test_audio_that_was_delayed_is_recorded_where_it_was_said(tmp_path: Path) -> None:
-    """Eight seconds of a caller, of which the fourth and the fifth come at once, at the end of the fifth, after nothing for two seconds."""
+    """Of eight seconds of caller audio, the fourth and fifth arrive at once, after two seconds without audio."""
     recording = Recording(tmp_path / "call.wav", "mulaw")
     said = encode_audio((np.arange(64_000) // 400 * 50).astype(np.int16), "mulaw")
     for position in range(160, 64_160, 160):
         if not 24_000 < position <= 39_840:
             late = range(24_160, 40_160, 160) if position == 40_000 else (position,)
             for end in late:
-                recording.caller(said[end - 160 : end], position)
+                recording.add_caller_audio(said[end - 160 : end], position)
         if position % 8000 == 0:
             await recording.write(position)
     await recording.close(64_000)
@@ -125,7 +125,7 @@ async def test_a_recording_is_whole_though_its_last_write_was_given_up(
         append(data)
 
     monkeypatch.setattr(recording, "_append", wait_and_append)
-    recording.caller(bytes(8000), 0)
+    recording.add_caller_audio(bytes(8000), 0)
     writing = asyncio.create_task(recording.write(8000 + HOLD_BACK_SAMPLES))
     for _ in range(3):
         await asyncio.sleep(0)
@@ -140,7 +140,7 @@ async def test_a_recording_is_whole_though_its_last_write_was_given_up(
 
 async def test_a_recording_that_is_closed_is_not_begun_anew(tmp_path: Path) -> None:
     recording = Recording(tmp_path / "call.wav", "mulaw")
-    recording.caller(bytes(8000), 0)
+    recording.add_caller_audio(bytes(8000), 0)
     await recording.close(8000)
     await recording.write(16_000)
     with wave.open(str(tmp_path / "call.wav")) as file:

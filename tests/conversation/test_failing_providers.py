@@ -1,4 +1,4 @@
-"""What a caller notices of a model or voice that fails or is slow, over the wire: how long it is silent, and what is said then."""
+"""Failing and slow models and voices, over the wire: how long a caller waits in silence, and what the agent says then."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -27,22 +27,23 @@ from tests.speech.deepgram import Deepgram
 from tests.speech.elevenlabs import ElevenLabs
 from tests.speech.vendor import KEY, in_use
 
-# LiteLLM and the libraries under it warn of their own future; none of it is ours to mend.
+# LiteLLM and its dependencies emit deprecation warnings that we cannot fix.
 pytestmark = [
     pytest.mark.usefixtures("litellm_clients"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning"),
 ]
 
 Trouble = Fault | Literal["unreachable"] | None
+VIRTUAL_CLOCK: Final = True
 QUESTION: Final = voice("Can you help me please?")
 ANSWER: Final = "We open at seven."
 ROUNDS: Final = 3
-"""Tries until the waits are as they should be: a busy machine holds callers up too."""
+"""Attempts until the waits are short enough: a busy machine delays callers too."""
 
 
 @pytest_asyncio.fixture
 async def engine() -> AsyncIterator[CallEngine]:
-    engine = CallEngine()
+    engine = CallEngine(asyncio.get_running_loop().time)
     await engine.start()
     yield engine
     await engine.close()
@@ -50,9 +51,9 @@ async def engine() -> AsyncIterator[CallEngine]:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """How long a caller waited for an answer, and how the call went."""
+    """A caller's wait for the answer, and the result of the call."""
 
-    waited: float
+    response_seconds: float
     result: CallResult
 
     @property
@@ -61,13 +62,13 @@ class Heard:
 
 
 async def ask(engine: CallEngine, live: LiveCall, *, listens: float = 1.5) -> Heard:
-    """Ask a question, listen to the answer for some seconds, and hang up."""
+    """Ask a question, listen to the answer for `listens` seconds, and hang up."""
     socket = Socket()
-    holding = asyncio.create_task(engine.hold(live, socket))
+    holding = asyncio.create_task(engine.run_call(live, socket))
     await socket.say(QUESTION)
     async with asyncio.timeout(20):
         await socket.spoke.wait()
-    waited = socket.waited
+    waited = socket.response_seconds
     await socket.say(b"\xff" * int(listens * 8000))
     socket.hang_up()
     return Heard(waited, await holding)
@@ -83,7 +84,7 @@ def model(base_url: str) -> VendorModel:
 
 @asynccontextmanager
 async def two_models(trouble: Trouble) -> AsyncIterator[tuple[ChatServer, FailoverLLM]]:
-    """A model that has this trouble, and a second one that has none."""
+    """Serve a model that has this trouble, and a second one that works."""
     async with ChatServer.listening() as first, ChatServer.listening() as second:
         first.fault = None if trouble == "unreachable" else trouble
         chosen = "http://127.0.0.1:9/v1" if trouble == "unreachable" else first.base_url
@@ -97,7 +98,7 @@ async def _ask_models(engine: CallEngine, trouble: Trouble) -> Heard:
     async with two_models(trouble) as (first, models):
         heard = await ask(engine, replace(call(Model(), Transcriber("help")), llm=models))
         if trouble in ("silent", "mute"):
-            assert first.closed.is_set(), "the one that came too late is stopped"
+            assert first.closed.is_set(), "the slower request is stopped"
     return heard
 
 
@@ -115,14 +116,14 @@ async def test_a_model_in_trouble(engine: CallEngine, monkeypatch: pytest.Monkey
 
 
 async def _is_replaced_within_a_second(engine: CallEngine) -> None:
-    """A refusal sooner than that: it is not waited out."""
+    """A refusal is replaced sooner, as there is nothing to wait for."""
     troubles: Sequence[Trouble] = (None, "limited", "overloaded", "unreachable", "silent", "mute")
     for _ in range(ROUNDS):
         heard = dict(
             zip(troubles, await asyncio.gather(*(_ask_models(engine, trouble) for trouble in troubles)), strict=True)
         )
         assert {tuple(answer.said) for answer in heard.values()} == {("You said help.",)}
-        longer = {trouble: answer.waited - heard[None].waited for trouble, answer in heard.items()}
+        longer = {trouble: answer.response_seconds - heard[None].response_seconds for trouble, answer in heard.items()}
         late = [
             trouble
             for trouble, seconds in longer.items()
@@ -139,7 +140,7 @@ async def _is_replaced_within_a_second(engine: CallEngine) -> None:
 
 
 async def _breaks_off(engine: CallEngine, fault: Fault) -> None:
-    """What it said stays, and the caller is asked to say it again."""
+    """The words that were heard stay, and the agent asks the caller to repeat."""
     speech = Speech()
     async with two_models(fault) as (_, models):
         heard = await ask(
@@ -151,7 +152,7 @@ async def _breaks_off(engine: CallEngine, fault: Fault) -> None:
 
 
 async def _calls_a_tool(engine: CallEngine) -> None:
-    """Which comes in pieces, and is used whole."""
+    """A tool call that arrives in pieces is used whole."""
     leg = Leg()
     async with two_models(None) as (server, models):
         server.tool = ("press_digits", '{"digits": "5#"}')
@@ -195,7 +196,7 @@ async def test_a_voice_in_trouble_is_replaced_within_a_second_and_says_a_broken_
         )
         assert [heard.said for heard in (usual, refused, slow, broken)] == [[ANSWER]] * 4
         assert broken.result.error_message is None
-        longer = (slow.waited - usual.waited, refused.waited - usual.waited)
+        longer = (slow.response_seconds - usual.response_seconds, refused.response_seconds - usual.response_seconds)
         if longer[0] < 1 and longer[1] < HEDGE_AFTER_SECONDS / 2:
             break
     assert longer[0] < 1

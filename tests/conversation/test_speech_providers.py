@@ -1,6 +1,6 @@
-"""Whole conversations with every speech provider: answers, tools, keys, silence, goodbyes, interruptions, and a socket that drops.
+"""Whole conversations with every speech provider: answers, tools, keys, silence, goodbyes, barge-in, and a lost socket.
 
-Calls take the time that they take, so each provider's are held at once.
+They run in real time, because recognition runs in a process of its own; each provider's calls therefore run at once.
 """
 
 import asyncio
@@ -17,14 +17,17 @@ from tests.fixtures.conversation import Leg, Model, Socket, Transcriber, call
 from tests.speech.providers import Speech, speech
 from tests.speech.vendor import PHRASES, SENTENCE, collect_synthesis, synthesize_speech
 
-# LiteLLM and the libraries under it warn of their own future; none of it is ours to mend.
+# LiteLLM and its dependencies emit deprecation warnings that we cannot fix.
 pytestmark = [
     pytest.mark.usefixtures("litellm_clients"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning"),
 ]
 
-LONG = "Unfortunately international telecommunications infrastructure is so big that all of us do as we can and go on and on for as long as it is on"
-"""Long words first, so that a share of the time is not the same share of the words."""
+LONG = (
+    "Unfortunately international telecommunications infrastructure is so big "
+    "that all of us do as we can and go on and on for as long as it is on"
+)
+"""Long words come first, so that a share of the time is not the same share of the words."""
 QUIET = b"\xff"
 TOLERANCE_MS = 100
 KNOW_TIMES = ("espeak", "elevenlabs", "cartesia")
@@ -73,7 +76,7 @@ def said(result: CallResult) -> list[tuple[str, str]]:
 
 async def _is_answered(engine: CallEngine, voices: Speech) -> None:
     socket = Socket()
-    holding = asyncio.create_task(engine.hold(conversation(voices, Model("Yes.")), socket))
+    holding = asyncio.create_task(engine.run_call(conversation(voices, Model("Yes.")), socket))
     await socket.say(synthesize_speech())
     await heard(socket)
     await socket.say(QUIET * 4000)
@@ -89,7 +92,7 @@ async def _says_goodbye(engine: CallEngine, voices: Speech) -> None:
     """A tool is used, and its answer is heard to the end before the agent hangs up."""
     socket, leg = Socket(), Leg()
     live = conversation(voices, Model(ToolCall("1", "end_call", {}), "Goodbye then."), leg=leg)
-    holding = asyncio.create_task(engine.hold(live, socket))
+    holding = asyncio.create_task(engine.run_call(live, socket))
     await socket.say(synthesize_speech())
     await heard(socket)
     async with asyncio.timeout(20):
@@ -104,7 +107,7 @@ async def _says_goodbye(engine: CallEngine, voices: Speech) -> None:
 async def _presses_keys(engine: CallEngine, voices: Speech) -> None:
     socket, leg = Socket(), Leg()
     live = conversation(voices, Model(ToolCall("1", "press_digits", {"digits": "5#"}), "Done."), leg=leg)
-    holding = asyncio.create_task(engine.hold(live, socket))
+    holding = asyncio.create_task(engine.run_call(live, socket))
     for digit in "42#":
         socket.press(digit)
     await heard(socket)
@@ -116,16 +119,18 @@ async def _presses_keys(engine: CallEngine, voices: Speech) -> None:
 
 async def _falls_silent(engine: CallEngine, voices: Speech) -> None:
     async with asyncio.timeout(20):
-        result = await engine.hold(
+        result = await engine.run_call(
             conversation(voices, Model(), greeting_message="Hello.", end_call_silence_seconds=1), Socket()
         )
     assert (result.ended_reason, said(result)) == (EndedReason.SILENCE, [("agent", "Hello.")])
 
 
 async def _interrupts(engine: CallEngine, voices: Speech, *, knows_times: bool) -> None:
-    """The agent falls silent, and its words are those that were heard: to the word where the voice tells their times."""
+    """The agent stops, and the transcript has the words that were heard, exactly if the voice reports their times."""
     socket = Socket()
-    holding = asyncio.create_task(engine.hold(conversation(voices, Model("All right."), greeting_message=LONG), socket))
+    holding = asyncio.create_task(
+        engine.run_call(conversation(voices, Model("All right."), greeting_message=LONG), socket)
+    )
     await heard(socket)
     await socket.say(QUIET * 8000 + synthesize_speech())
     await socket.say(QUIET * 8000)
@@ -137,7 +142,7 @@ async def _interrupts(engine: CallEngine, voices: Speech, *, knows_times: bool) 
     assert LONG.startswith(greeting.content)
     if knows_times:
         _, words = await collect_synthesis(LONG, 1.0)
-        heard_ms = round((socket.cleared_at - socket.heard_at) * 1000)
+        heard_ms = round((socket.cleared_at - socket.first_audio_at) * 1000)
         assert greeting.content in {_until(words, heard_ms + off) for off in (-TOLERANCE_MS, 0, TOLERANCE_MS)}
     else:
         assert 0 < len(greeting.content) < len(LONG)
@@ -149,7 +154,7 @@ def _until(words: list[Word], milliseconds: int) -> str:
 
 async def _is_understood_though_the_socket_drops(engine: CallEngine, voices: Speech) -> None:
     socket = Socket()
-    holding = asyncio.create_task(engine.hold(conversation(voices, Model("Yes.")), socket))
+    holding = asyncio.create_task(engine.run_call(conversation(voices, Model("Yes.")), socket))
     talking = asyncio.create_task(socket.say(synthesize_speech()))
     await asyncio.sleep(0.7)
     if voices.ear is not None:

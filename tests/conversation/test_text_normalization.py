@@ -1,4 +1,4 @@
-"""What agents write, as it is read aloud; and what of the writing was heard."""
+"""Text normalization: the reading of what agents write, and the written text of what was heard."""
 
 import pytest
 from switchboard.engine.conversation.speech.text_normalization import count_letters, find_heard_text, normalize_text
@@ -69,7 +69,7 @@ def test_an_agents_own_pronunciations_come_first() -> None:
     assert read("From 24/7 Fitness", **{"24/7": "twenty-four seven"}) == "From twenty-four seven Fitness"
 
 
-def test_what_was_heard_is_told_as_it_was_written() -> None:
+def test_heard_text_is_returned_as_written() -> None:
     found = normalize_text("You pay **$1,250.50**, then call us.", "en")
     assert find_heard_text(found, count_letters("You pay one thousand two")) == "You pay **"
     assert (

@@ -104,7 +104,7 @@ async def test_a_campaign_survives_its_workers(tmp_path: Path, monkeypatch: pyte
         await apply(runtime, organization_id, carrier, event, call_id=call_id)
 
     apply = callbacks.apply_call_event
-    monkeypatch.setattr(callbacks, "apply", note)
+    monkeypatch.setattr(callbacks, "apply_call_event", note)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

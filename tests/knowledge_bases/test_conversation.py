@@ -7,7 +7,7 @@ from typing import Literal
 from uuid import UUID
 
 import pytest
-from switchboard.engine.conversation.knowledge import KnowledgeQuestion, SearchKnowledge, retrieve_passages
+from switchboard.engine.conversation.knowledge import KnowledgeQuestion, SearchKnowledge, retrieve_context
 from switchboard.plugin_sdk import (
     KNOWLEDGE,
     Embeddings,
@@ -153,7 +153,7 @@ class Shelf:
     def __init__(self, *passages: str, seconds: float = 0, fails: bool = False) -> None:
         self._passages, self._seconds, self._fails = passages, seconds, fails
 
-    async def passages(self, question: str, *, limit: int) -> Sequence[str]:
+    async def find_passages(self, question: str, *, limit: int) -> Sequence[str]:
         await asyncio.sleep(self._seconds)
         if self._fails:
             raise ProviderError("the vector store is away")
@@ -161,10 +161,10 @@ class Shelf:
 
 
 async def test_knowledge_that_is_slow_or_away_keeps_nobody_waiting() -> None:
-    assert (await retrieve_passages(Shelf("a", "b"), "where is it"))[0].content == f"{KNOWLEDGE}\n\na\n\nb"
+    assert (await retrieve_context(Shelf("a", "b"), "where is it"))[0].content == f"{KNOWLEDGE}\n\na\n\nb"
     for shelf in (None, Shelf(), Shelf("a", seconds=5), Shelf(fails=True)):
-        assert await retrieve_passages(shelf, "where is it", seconds=0.01) == ()
-    assert await retrieve_passages(Shelf("a"), "yes") == ()
+        assert await retrieve_context(shelf, "where is it", seconds=0.01) == ()
+    assert await retrieve_context(Shelf("a"), "yes") == ()
     tool, context = SearchKnowledge(Shelf(fails=True)), ToolContext(*[None] * 5)  # type: ignore[arg-type]
     with pytest.raises(ToolError, match="the vector store is away"):
         await tool.run(context, KnowledgeQuestion(query="where is it"))

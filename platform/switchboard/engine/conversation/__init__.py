@@ -1,1 +1,1 @@
-"""The live call engine: audio in, turns, thinking, audio out."""
+"""The live call engine: audio in, turn taking, responses, audio out."""

@@ -1,4 +1,4 @@
-"""A live call, as the engine is given it and as it answers. Nothing here knows a database, a route or a carrier's message."""
+"""Input and output types of the call engine. They know no database, no route, and no carrier's message format."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +10,7 @@ from uuid import UUID
 from switchboard.engine.conversation.knowledge import Knowledge
 from switchboard.plugin_sdk import (
     AgentTool,
+    Encoding,
     Frame,
     LLMProvider,
     MediaCodec,
@@ -27,7 +28,7 @@ Clock: TypeAlias = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """How an agent holds a call; each field means what the API's Agent field of that name means."""
+    """An agent's settings for one call; each field means the same as the field of that name of the API's Agent."""
 
     agent_id: UUID
     system_prompt: str = ""
@@ -50,7 +51,7 @@ class AgentSettings:
 
 
 class EndedReason(StrEnum):
-    """Why a call ended: the API's `ended_reason`."""
+    """Reason why a call ended: the API's `ended_reason`."""
 
     CALLER_HUNG_UP = "caller_hung_up"
     AGENT_HUNG_UP = "agent_hung_up"
@@ -70,9 +71,11 @@ class EndedReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TranscriptEntry:
-    """Something said. `started_ms` counts from the moment the media socket started; `content` is only what can have been heard.
+    """One utterance or event of a call.
 
-    `by_person`: a person who had taken the call over said it, in the agent's place; the role is the agent's.
+    `started_ms` and `ended_ms` count from the moment at which the media socket was opened. `content` is only the part
+    that the other party can have heard. With `by_person` a supervisor who had taken the call over said it in the
+    agent's place; the role is still `agent`.
     """
 
     role: Role
@@ -85,7 +88,7 @@ class TranscriptEntry:
 
 @dataclass(frozen=True, slots=True)
 class Supervisor:
-    """Somebody of the organization who attends to a live call: their user's id, and the name that colleagues see."""
+    """A user of the organization who follows a live call; `name` is what colleagues see."""
 
     user_id: UUID
     name: str
@@ -93,7 +96,7 @@ class Supervisor:
 
 @dataclass(frozen=True, slots=True)
 class TurnLatency:
-    """Milliseconds from the caller's last voiced audio to each step of the agent's answer; None where the step was not reached."""
+    """Latency of one turn: milliseconds from the caller's last voiced audio to each step, None if it was not reached."""
 
     turn: int
     endpoint_ms: int | None
@@ -105,7 +108,7 @@ class TurnLatency:
 
 @dataclass(slots=True)
 class CallUsage:
-    """What a call used, for its costs."""
+    """Usage of a call, from which its cost is calculated."""
 
     speech_to_text_seconds: float = 0.0
     text_to_speech_characters: int = 0
@@ -115,7 +118,10 @@ class CallUsage:
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """How a call went, once it is over. `error_message` is set where something failed. Durations count from the socket's start."""
+    """Result of a finished call.
+
+    `error_message` is set if something failed. The duration counts from the socket's opening.
+    """
 
     ended_reason: EndedReason
     error_message: str | None
@@ -128,13 +134,14 @@ class CallResult:
 
 
 class MediaSocket(Protocol):
-    """The carrier's WebSocket. `receive` answers None once it is closed; `send` raises `ConnectionError` then.
+    """The carrier's WebSocket. Once it is closed `receive` returns None and `send` raises `ConnectionError`.
 
-    `opened` is when it was opened, in seconds of the engine's clock: from then on the carrier sends audio, whenever it is listened to.
+    `opened_at` is in seconds of the engine's clock. The carrier sends audio from that moment on, even if nobody reads
+    it yet, so it is the start of the call's timeline.
     """
 
     @property
-    def opened(self) -> float: ...
+    def opened_at(self) -> float: ...
     async def receive(self) -> Frame | None: ...
     async def send(self, message: Frame) -> None: ...
     async def close(self) -> None: ...
@@ -142,14 +149,14 @@ class MediaSocket(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TransferTargetEvent:
-    """What the carrier tells of a warm transfer's target: it waits, or, with an `outcome`, it is gone."""
+    """Carrier event about the target of a warm transfer: it waits to be connected or, with an `outcome`, it is gone."""
 
     target_call_id: str
     outcome: CallOutcome | None = None
 
 
 class CarrierLeg(Protocol):
-    """What can be done to the call at its carrier. Each raises `ProviderError`."""
+    """Actions on the call at its carrier. Each raises `ProviderError`."""
 
     async def hang_up(self) -> None: ...
     async def transfer(self, to_number: str) -> None: ...
@@ -160,28 +167,29 @@ class CarrierLeg(Protocol):
 
 
 class TextSender(Protocol):
-    """Sends a text to the person on the line, or to the number that is given. Raises `ToolError`."""
+    """Sends a text message to the other party, or to `to_number` if it is given. Raises `ToolError`."""
 
     async def send_text(self, body: str, to_number: str | None) -> None: ...
 
 
 class CallLog(Protocol):
-    """Where a call is written down while it goes on. All are called in order and must not be slow: hand the work on.
+    """Records a call while it goes on. The methods are called in order and must return at once: queue slow work.
 
-    `person` has taken the call over, or, None, it is the agent's again.
+    `record_takeover` gets the supervisor who has taken the call over, or None when the agent has it again.
     """
 
-    def entry(self, entry: TranscriptEntry) -> None: ...
-    def taken_over(self, person: Supervisor | None) -> None: ...
-    def latency(self, latency: TurnLatency) -> None: ...
+    def record_entry(self, entry: TranscriptEntry) -> None: ...
+    def record_takeover(self, supervisor: Supervisor | None) -> None: ...
+    def record_latency(self, latency: TurnLatency) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class LiveCall:
-    """All that the engine needs to hold one call.
+    """Everything that the engine needs to run one call.
 
-    `variables` (the call's `metadata`) fill `{{name}}` in prompt and greeting. `hints` go to speech-to-text. With `voicemail` the engine
-    is an answering machine: it speaks the greeting, beeps, records what is said, and ends. With `digits_as_tones` keys are pressed in the audio.
+    `variables` (the call's `metadata`) replace `{{name}}` in the prompt and the greeting. `hints` are phrases for
+    speech-to-text to expect. With `voicemail` the engine is an answering machine: it speaks the greeting, beeps,
+    records the message, and ends. With `digits_as_tones` keys are pressed as tones in the audio.
     """
 
     call_id: UUID
@@ -203,3 +211,13 @@ class LiveCall:
     voicemail: bool = False
     digits_as_tones: bool = False
     knowledge: Knowledge | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContext:
+    """Context that all parts of a call's session share. The call's times count from the opening of the socket."""
+
+    call: LiveCall
+    socket: MediaSocket
+    encoding: Encoding
+    clock: Clock

@@ -1,9 +1,13 @@
-"""What an agent knows beyond its prompt: passages are put before the model's turn, and the model may look further by a tool."""
+"""Retrieval from an agent's knowledge bases.
+
+Passages that fit what the caller says are given to the model before its turn, and the model may search further with a
+tool.
+"""
 
 import asyncio
 import re
-from collections.abc import Coroutine, Sequence
-from typing import Annotated, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Protocol, TypeAlias
 
 import structlog
 from pydantic import Field
@@ -21,28 +25,29 @@ from switchboard.plugin_sdk import (
 
 logger = structlog.get_logger()
 RETRIEVAL_SECONDS = 0.5
-"""A caller waits for the answer meanwhile: what has not come by then is not waited for."""
+"""Time limit while a caller waits for the agent's answer; the agent then answers without passages."""
 UNHURRIED_SECONDS = 10.0
-"""Whoever texts can wait. The first search of a process takes seconds, so a call begins with one that nobody waits for."""
+"""Time limit for text messages and for the warm-up: the first search of a process takes seconds."""
 RETRIEVED_PASSAGES, SEARCHED_PASSAGES = 3, 5
 MIN_WORDS = 2
+
+Context: TypeAlias = tuple[Message, ...]
+Fetch: TypeAlias = Callable[[str, "asyncio.Future[Context]"], Awaitable[None]]
 
 
 class Knowledge(Protocol):
     """Finds the passages that fit a question best, best first. Raises `ProviderError`."""
 
-    async def passages(self, question: str, *, limit: int) -> Sequence[str]: ...
+    async def find_passages(self, question: str, *, limit: int) -> Sequence[str]: ...
 
 
-async def retrieve_passages(
-    knowledge: Knowledge | None, said: str, *, seconds: float = RETRIEVAL_SECONDS
-) -> tuple[Message, ...]:
-    """What the model is told before its turn: the passages that fit what was said, if there are any."""
-    if knowledge is None or len(said.split()) < MIN_WORDS:
+async def retrieve_context(knowledge: Knowledge | None, text: str, *, seconds: float = RETRIEVAL_SECONDS) -> Context:
+    """Return a system message with the passages that fit a text, or nothing if there are none."""
+    if knowledge is None or len(text.split()) < MIN_WORDS:
         return ()
     try:
         async with asyncio.timeout(seconds):
-            passages = await knowledge.passages(said, limit=RETRIEVED_PASSAGES)
+            passages = await knowledge.find_passages(text, limit=RETRIEVED_PASSAGES)
     except (ProviderError, TimeoutError) as error:
         logger.warning("answered without knowledge", reason=str(error) or "it took too long")
         return ()
@@ -50,56 +55,54 @@ async def retrieve_passages(
 
 
 class KnowledgeRetrieval:
-    """Recalling in a call. What the caller seems to have said is looked for while it is still being transcribed, so that the model need not wait.
+    """Retrieval in a call, started while the caller's words are still being transcribed to save the model's wait.
 
-    `hearing` is as much of it as has been transcribed so far.
+    `interim_transcript` is what has been transcribed of the current utterance.
     """
 
     def __init__(self, knowledge: Knowledge | None) -> None:
         self._knowledge = knowledge
-        self.hearing = ""
-        self._foreseen: tuple[list[str], asyncio.Future[tuple[Message, ...]]] | None = None
+        self.interim_transcript = ""
+        self._prefetched: tuple[list[str], asyncio.Future[Context]] | None = None
 
-    def foresee(self) -> Coroutine[None, None, None] | None:
-        """The work of recalling what fits what is heard, for a task of the caller's; `recalled` takes its result where nothing else was said."""
-        if self._knowledge is None or not self.hearing:
-            return None
-        said = self.hearing
-        found: asyncio.Future[tuple[Message, ...]] = asyncio.get_running_loop().create_future()
-        self._foreseen = (_words(said), found)
+    def prefetch(self, start: Callable[[Fetch, str, "asyncio.Future[Context]"], object]) -> None:
+        """Start a task that retrieves the context of the interim transcript."""
+        if self._knowledge is None or not self.interim_transcript:
+            return
+        found: asyncio.Future[Context] = asyncio.get_running_loop().create_future()
+        self._prefetched = (_split_words(self.interim_transcript), found)
+        start(self._fetch, self.interim_transcript, found)
 
-        async def work() -> None:
-            found.set_result(await retrieve_passages(self._knowledge, said))
+    async def retrieve(self, text: str) -> Context:
+        """Return the context of a final transcript: the prefetched one if its words are the same."""
+        prefetched, self._prefetched = self._prefetched, None
+        if prefetched is not None and prefetched[0] == _split_words(text):
+            # An interruption cancels the waiting task, and the retrieval runs to its end.
+            return await asyncio.shield(prefetched[1])
+        return await retrieve_context(self._knowledge, text)
 
-        return work()
-
-    async def recalled(self, said: str) -> tuple[Message, ...]:
-        """As the function of this name does."""
-        foreseen, self._foreseen = self._foreseen, None
-        if foreseen is not None and foreseen[0] == _words(said):
-            # Whoever waits may be interrupted; the work goes on to its end.
-            return await asyncio.shield(foreseen[1])
-        return await retrieve_passages(self._knowledge, said)
+    async def _fetch(self, text: str, found: "asyncio.Future[Context]") -> None:
+        found.set_result(await retrieve_context(self._knowledge, text))
 
 
-def _words(said: str) -> list[str]:
-    """What is compared: a final transcript has punctuation and capitals that its interim ones lack."""
-    return re.findall(r"\w+", said.casefold())
+def _split_words(text: str) -> list[str]:
+    """Return the words to compare: a final transcript has punctuation and capitals that interim ones lack."""
+    return re.findall(r"\w+", text.casefold())
 
 
 async def warm_up(knowledge: Knowledge) -> None:
-    """Have what is needed for a search loaded by the time that the caller asks something."""
-    await retrieve_passages(knowledge, "What is there?", seconds=UNHURRIED_SECONDS)
+    """Load what a search needs before the caller asks something."""
+    await retrieve_context(knowledge, "What is there?", seconds=UNHURRIED_SECONDS)
 
 
 class KnowledgeQuestion(ToolParameters):
-    """What to look for."""
+    """Parameters of `search_knowledge`."""
 
     query: Annotated[str, Field(min_length=1, max_length=1000, description="what to look for, as a whole question")]
 
 
 class SearchKnowledge(AgentTool[KnowledgeQuestion]):
-    """Looks something up in the agent's knowledge bases."""
+    """Searches the agent's knowledge bases."""
 
     name = "search_knowledge"
     description = "Look something up in the knowledge bases, where what you were given does not answer the question."
@@ -110,6 +113,6 @@ class SearchKnowledge(AgentTool[KnowledgeQuestion]):
 
     async def run(self, context: ToolContext, parameters: KnowledgeQuestion) -> JsonObject:
         try:
-            return {"passages": list(await self._knowledge.passages(parameters.query, limit=SEARCHED_PASSAGES))}
+            return {"passages": list(await self._knowledge.find_passages(parameters.query, limit=SEARCHED_PASSAGES))}
         except ProviderError as error:
             raise ToolError(error.message) from error

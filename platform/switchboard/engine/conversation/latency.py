@@ -1,4 +1,4 @@
-"""How fast each turn was answered."""
+"""Latency of each turn."""
 
 from switchboard.engine.conversation.call import TurnLatency
 
@@ -6,20 +6,18 @@ STEPS = ("endpoint", "transcript", "first_token", "first_audio", "first_frame")
 
 
 class TurnClock:
-    """Times one turn's steps, in seconds of the engine's clock; each step counts once."""
+    """Times the steps of one turn, in seconds of the engine's clock. The first time of each step counts."""
 
-    def __init__(self, turn: int, last_voice: float) -> None:
+    def __init__(self, turn: int, last_voice_at: float) -> None:
         self._turn = turn
-        self._last_voice = last_voice
+        self._last_voice_at = last_voice_at
         self._reached: dict[str, int] = {}
 
-    def reach(self, step: str, moment: float) -> bool:
-        """A step was reached; whether for the first time."""
-        if step in self._reached:
-            return False
-        self._reached[step] = max(0, round((moment - self._last_voice) * 1000))
-        return True
+    def record_step(self, step: str, moment: float) -> None:
+        """Record when a step was first reached."""
+        if step not in self._reached:
+            self._reached[step] = max(0, round((moment - self._last_voice_at) * 1000))
 
-    def result(self) -> TurnLatency:
-        """What was measured."""
+    def build_latency(self) -> TurnLatency:
+        """Return the measurements."""
         return TurnLatency(self._turn, *(self._reached.get(step) for step in STEPS))

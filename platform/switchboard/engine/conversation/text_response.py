@@ -1,4 +1,4 @@
-"""An answer in writing: the model is asked, and tools are called on the way, until it asks for none."""
+"""Written responses: the model is asked again after its tool calls, until it calls no more tools."""
 
 import json
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ logger = structlog.get_logger()
 
 
 class ToolSet(Protocol):
-    """The tools that may be called: a `Toolbox`, or what stands for one."""
+    """Tools that the model may call: a `Toolbox` or a stand-in for one."""
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]: ...
@@ -33,7 +33,7 @@ class ToolSet(Protocol):
 
 @dataclass(slots=True)
 class TextResponder:
-    """A model with its tools. `usage` is what its requests used."""
+    """A model with its tools. `usage` collects the usage of its requests."""
 
     llm: LLMProvider[ProviderSettings]
     model: str | None
@@ -41,15 +41,15 @@ class TextResponder:
     tools: ToolSet
     usage: list[ModelUsage] = field(default_factory=list)
 
-    async def answer(self, system: Sequence[Message], history: list[Message]) -> str:
-        """What is answered to the last of a conversation, a line for each part. Rounds with tools are added to the history, the last part is not.
+    async def respond(self, system: Sequence[Message], history: list[Message]) -> str:
+        """Respond to the last message of a conversation, with one line for each part of the response.
 
-        Raises `ProviderError`.
+        Rounds with tool calls are added to the history; the last part is not. Raises `ProviderError`.
         """
-        said: list[str] = []
+        parts: list[str] = []
         for _ in range(MAX_TOOL_ROUNDS):
-            text, calls = await self._round((*system, *history))
-            said.append(text.strip())
+            text, calls = await self._request_model((*system, *history))
+            parts.append(text.strip())
             if not calls:
                 break
             history.append(Message("assistant", text, tool_calls=tuple(calls)))
@@ -57,9 +57,9 @@ class TextResponder:
                 history.append(Message("tool", json.dumps(await self.tools.run(call)), tool_call_id=call.id))
         else:
             logger.warning("the model called tools without end")
-        return "\n".join(part for part in said if part)
+        return "\n".join(part for part in parts if part)
 
-    async def _round(self, messages: tuple[Message, ...]) -> tuple[str, list[ToolCall]]:
+    async def _request_model(self, messages: tuple[Message, ...]) -> tuple[str, list[ToolCall]]:
         text, calls = "", list[ToolCall]()
         async for event in self.llm.chat(ChatRequest(messages, self.model, self.temperature, tools=self.tools.specs)):
             if isinstance(event, TextDelta):

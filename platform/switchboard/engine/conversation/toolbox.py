@@ -1,4 +1,4 @@
-"""The tools of one conversation, and calling them as a model asks. A tool that fails tells the model, never the person."""
+"""The tools of one conversation. A failing tool reports its error to the model, never to the caller."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ MAX_TOOL_ROUNDS = 8
 
 
 class Toolbox:
-    """Tools by name; `specs` is what the model is told of them."""
+    """Tools by name; `specs` describes them to the model."""
 
     def __init__(self, tools: Sequence[Tool], context: ToolContext) -> None:
         self._tools = {tool.name: tool for tool in tools}
@@ -22,7 +22,7 @@ class Toolbox:
         self.specs = tuple(ToolSpec(tool.name, tool.description, tool.schema()) for tool in tools)
 
     async def run(self, call: ToolCall) -> JsonObject:
-        """Call a tool; what went wrong is in the result's `error`."""
+        """Run a tool call and return its result, or an object with an `error`."""
         tool = self._tools.get(call.name)
         if tool is None:
             return {"error": f"there is no tool {call.name}"}

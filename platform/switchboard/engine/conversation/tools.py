@@ -1,4 +1,7 @@
-"""The tools that every agent has: ending the call, transferring it, pressing keys, sending a text, not calling again. They ask; others do."""
+"""Built-in tools of every agent: end or transfer the call, press keys, send text messages, and opt out.
+
+The tools only record or pass on the agent's requests; the call's session carries them out.
+"""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -7,13 +10,13 @@ from typing import Annotated
 from pydantic import Field
 
 from switchboard.engine.conversation.call import TextSender
-from switchboard.engine.conversation.handoff.transfer import TransferRequest
+from switchboard.engine.conversation.transfer import TransferRequest
 from switchboard.plugin_sdk import AgentTool, JsonObject, ProviderError, ToolContext, ToolError, ToolParameters
 
 
 @dataclass(slots=True)
 class AgentRequests:
-    """What the agent wants done with the call once it has finished speaking."""
+    """The agent's requests to be carried out once it has finished speaking."""
 
     hang_up: bool = False
     transfer: TransferRequest | None = None
@@ -25,22 +28,25 @@ class EndCall(AgentTool[ToolParameters]):
     name = "end_call"
     description = "End the call, after what you say with it (a goodbye) has been heard."
 
-    def __init__(self, wishes: AgentRequests) -> None:
-        self._wishes = wishes
+    def __init__(self, requests: AgentRequests) -> None:
+        self._requests = requests
 
     async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
-        self._wishes.hang_up = True
+        self._requests.hang_up = True
         return {"ended": True}
 
 
 class TransferTo(ToolParameters):
-    """Where to transfer the call."""
+    """Parameters of `transfer_call`."""
 
     to_number: Annotated[str, Field(pattern=r"^\+[1-9]\d{6,14}$", description="E.164 phone number, +15550100001")]
     introduction: str = Field(
         "",
         max_length=500,
-        description="What is said to whoever answers there before they are connected: who calls and why. Empty: connect at once.",
+        description=(
+            "What is said to whoever answers there before they are connected: who calls and why. "
+            "Empty: connect at once."
+        ),
     )
 
 
@@ -49,21 +55,22 @@ class TransferCall(AgentTool[TransferTo]):
 
     name = "transfer_call"
     description = (
-        "Connect the caller to another phone number; you then leave the call. Say so first. With an introduction the caller stays with you until "
-        "the other side has heard it, and you are told if nobody answers."
+        "Connect the caller to another phone number; you then leave the call. Say so first. "
+        "With an introduction the caller stays with you until the other side has heard it, "
+        "and you are told if nobody answers."
     )
     Parameters = TransferTo
 
-    def __init__(self, wishes: AgentRequests) -> None:
-        self._wishes = wishes
+    def __init__(self, requests: AgentRequests) -> None:
+        self._requests = requests
 
     async def run(self, context: ToolContext, parameters: TransferTo) -> JsonObject:
-        self._wishes.transfer = TransferRequest(parameters.to_number, parameters.introduction.strip())
+        self._requests.transfer = TransferRequest(parameters.to_number, parameters.introduction.strip())
         return {"transferring_to": parameters.to_number}
 
 
 class DigitsToPress(ToolParameters):
-    """Which keys to press."""
+    """Parameters of `press_digits`."""
 
     digits: Annotated[str, Field(pattern=r"^[0-9*#w]{1,50}$", description="0-9, * and #; w waits half a second")]
 
@@ -76,7 +83,7 @@ class PressDigits(AgentTool[DigitsToPress]):
     Parameters = DigitsToPress
 
     def __init__(self, press: Callable[[str], Awaitable[None]]) -> None:
-        """`press` raises `ProviderError` where the carrier does not press them."""
+        """Use `press`, which raises `ProviderError` if the carrier does not press the keys."""
         self._press = press
 
     async def run(self, context: ToolContext, parameters: DigitsToPress) -> JsonObject:
@@ -88,7 +95,7 @@ class PressDigits(AgentTool[DigitsToPress]):
 
 
 class TextToSend(ToolParameters):
-    """A text message."""
+    """Parameters of `send_sms`."""
 
     body: Annotated[str, Field(min_length=1, max_length=1600, description="what the message says")]
     to_number: Annotated[str, Field(pattern=r"^\+[1-9]\d{6,14}$")] | None = Field(
@@ -97,7 +104,7 @@ class TextToSend(ToolParameters):
 
 
 class SendSms(AgentTool[TextToSend]):
-    """Sends a text."""
+    """Sends a text message."""
 
     name = "send_sms"
     description = "Send a text message (SMS) to the person on the line, or to another phone number."
@@ -112,13 +119,16 @@ class SendSms(AgentTool[TextToSend]):
 
 
 class OptOut(AgentTool[ToolParameters]):
-    """Has the other party not called again."""
+    """Adds the other party to the do-not-call list."""
 
     name = "opt_out"
-    description = "Note that the other party does not want to be called again. Use it whenever they say so, and tell them that it is done."
+    description = (
+        "Note that the other party does not want to be called again. "
+        "Use it whenever they say so, and tell them that it is done."
+    )
 
     def __init__(self, opt_out: Callable[[], Awaitable[None]]) -> None:
-        """`opt_out` writes it down. Raises `ToolError` where that cannot be done."""
+        """Use `opt_out`, which raises `ToolError` if the entry cannot be added."""
         self._opt_out = opt_out
 
     async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:

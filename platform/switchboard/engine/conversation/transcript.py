@@ -1,30 +1,40 @@
-"""The transcript and the latencies of one call: kept for its result, told to its log and to whoever follows them."""
+"""Transcript and latencies of one call, kept for its result and recorded in its log."""
 
-from collections.abc import Callable
-
-from switchboard.engine.conversation.call import LiveCall, Role, TranscriptEntry, TurnLatency
+from switchboard.engine.conversation.call import Clock, LiveCall, Role, TranscriptEntry, TurnLatency
 
 
 class CallTranscript:
-    """What was said so far, in order. `on_entry(position, entry)` tells each."""
+    """Entries of a call in order; their times are converted from the engine's clock to milliseconds of the call."""
 
-    def __init__(self, call: LiveCall) -> None:
+    def __init__(self, call: LiveCall, started_at: float, clock: Clock) -> None:
         self._log = call.log
+        self._started_at = started_at
+        self._clock = clock
         self.entries: list[TranscriptEntry] = []
         self.latencies: list[TurnLatency] = []
-        self.on_entry: Callable[[int, TranscriptEntry], None] = lambda _position, _entry: None
 
-    def add(self, entry: TranscriptEntry) -> None:
-        """Something was said, or happened."""
+    def add(
+        self,
+        role: Role,
+        content: str,
+        started_at: float | None = None,
+        *,
+        interrupted: bool = False,
+        by_person: bool = False,
+    ) -> None:
+        """Add an entry that ends now; without `started_at` it is an event of this moment."""
+        now = self._clock()
+        moments = (now if started_at is None else started_at, now)
+        start, end = (max(0, round((moment - self._started_at) * 1000)) for moment in moments)
+        entry = TranscriptEntry(role, content, start, end, interrupted, by_person)
         self.entries.append(entry)
-        self._log.entry(entry)
-        self.on_entry(len(self.entries) - 1, entry)
+        self._log.record_entry(entry)
 
-    def latency(self, latency: TurnLatency) -> None:
-        """A turn was answered."""
+    def add_latency(self, latency: TurnLatency) -> None:
+        """Record the latency of a turn."""
         self.latencies.append(latency)
-        self._log.latency(latency)
+        self._log.record_latency(latency)
 
-    def has(self, role: Role) -> bool:
-        """Whether there is an entry of that role."""
+    def has_role(self, role: Role) -> bool:
+        """Return whether there is an entry of that role."""
         return any(entry.role == role for entry in self.entries)

@@ -1,4 +1,4 @@
-"""Whose turn it is: what interrupts the agent, when silence has lasted too long, and digits as a turn of their own."""
+"""Rules of turn taking: what interrupts the agent, how long silence may last, and when pressed digits are a turn."""
 
 from switchboard.engine.conversation.call import AgentSettings, EndedReason
 
@@ -6,50 +6,51 @@ DIGIT_IDLE_SECONDS = 2.0
 
 
 def is_interruption(agent: AgentSettings, text: str) -> bool:
-    """Whether words said while the agent talks stop it: as many as `interruption_min_words`, where interruptions are allowed at all.
+    """Return whether words said while the agent speaks interrupt it: at least `interruption_min_words` of them.
 
-    Fewer words ("mhm") are forgotten. Where interruptions are not allowed, what the caller says is answered once the agent has finished.
+    Fewer words ("mhm") are ignored. If the agent allows no interruptions, the caller is answered once the agent has
+    finished speaking.
     """
     return agent.allow_interruptions and len(text.split()) >= max(1, agent.interruption_min_words)
 
 
 class CallTimeouts:
-    """How long a call may be silent, and how long it may last, in seconds of the engine's clock."""
+    """Limits on a call's silence and length, in seconds of the engine's clock."""
 
-    def __init__(self, began: float, *, silence_seconds: float, max_seconds: float) -> None:
+    def __init__(self, started_at: float, *, silence_seconds: float, max_seconds: float) -> None:
         self._silence_seconds = silence_seconds
-        self._end = began + max_seconds
-        self._last = began
+        self._max_end = started_at + max_seconds
+        self._last_activity_at = started_at
 
     def touch(self, now: float) -> None:
-        """Something happened."""
-        self._last = now
+        """Restart the silence timeout."""
+        self._last_activity_at = now
 
-    def exhausted(self, now: float) -> EndedReason | None:
-        """Why the call must end now, if it must."""
-        if now >= self._end:
+    def check(self, now: float) -> EndedReason | None:
+        """Return the reason to end the call if a limit is exceeded."""
+        if now >= self._max_end:
             return EndedReason.MAX_DURATION
-        return EndedReason.SILENCE if now - self._last >= self._silence_seconds else None
+        return EndedReason.SILENCE if now - self._last_activity_at >= self._silence_seconds else None
 
 
 class DigitCollector:
-    """Keys that the caller pressed: together one turn, ended by `#` or by two seconds without a key."""
+    """Collects the keys that the caller presses into one turn, which `#` or two seconds without a key complete."""
 
     def __init__(self) -> None:
         self._pressed = ""
-        self._last = 0.0
+        self._last_pressed_at = 0.0
 
-    def press(self, digit: str, now: float) -> str | None:
-        """Take a key; the digits where it was the last."""
-        self._last = now
+    def add_digit(self, digit: str, now: float) -> str | None:
+        """Add a key; return the digits if it completes them."""
+        self._last_pressed_at = now
         if digit != "#":
             self._pressed += digit
             return None
         return self._take()
 
-    def idle(self, now: float) -> str | None:
-        """The digits where the caller has stopped pressing."""
-        return self._take() if self._pressed and now - self._last >= DIGIT_IDLE_SECONDS else None
+    def take_if_idle(self, now: float) -> str | None:
+        """Return the digits if the caller has stopped pressing keys."""
+        return self._take() if self._pressed and now - self._last_pressed_at >= DIGIT_IDLE_SECONDS else None
 
     def _take(self) -> str:
         pressed, self._pressed = self._pressed, ""

@@ -1,1 +1,1 @@
-"""Calls: placed and answered, held by the engine, ended, written down."""
+"""Calls: placing, answering, running, ending, and recording them."""

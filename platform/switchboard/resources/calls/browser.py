@@ -1,6 +1,7 @@
-"""Somebody calls from a browser: one of our own numbers answers as it does for everybody, any other is dialled with one of ours as the caller id.
+"""Calls from a browser.
 
-`agent:<id>` asks for an agent, whether it has a number or not.
+A call to one of the organization's own numbers is answered like any inbound call. Any other number is dialed with one
+of the organization's numbers as the caller id. `agent:<id>` asks for an agent, whether it has a number or not.
 """
 
 from uuid import UUID
@@ -24,14 +25,17 @@ from switchboard.runtime import Runtime
 logger = structlog.get_logger()
 AGENT = "agent:"
 NO_NUMBER = "browser"
-"""Stands for a number in a call that has none."""
+"""Stands in for the number of a call that has none."""
 _phone_number: TypeAdapter[str] = TypeAdapter(PhoneNumberText)
 
 
 async def answer_browser_call(
     runtime: Runtime, organization_id: UUID, carrier: str, browser: BrowserCall
 ) -> Instruction:
-    """Decide, write the call down, and say what the carrier is to do. Whoever has a token may call; what they dial has been checked by nobody."""
+    """Decide what becomes of the call, record it, and return the instruction for the carrier.
+
+    Anybody with a token may call, and nobody has checked what they dial.
+    """
     async with runtime.database.tenant(organization_id) as session:
         own = await numbers.find_phone_number(session, browser.to_number)
         caller = next(
@@ -46,7 +50,7 @@ async def answer_browser_call(
         if agent_id is not None:
             own = await numbers.find_number_of_agent(session, agent_id)
         elif own is None:
-            return await _dial(session, carrier, browser, caller)
+            return await _answer_outbound(session, carrier, browser, caller)
     to_number = own.phone_number if own else NO_NUMBER
     from_number = caller.phone_number if caller else to_number
     return await inbound.answer_inbound_call(
@@ -58,24 +62,26 @@ async def answer_browser_call(
     )
 
 
-async def _dial(session: TenantSession, carrier: str, browser: BrowserCall, caller: PhoneNumber | None) -> Instruction:
+async def _answer_outbound(
+    session: TenantSession, carrier: str, browser: BrowserCall, caller: PhoneNumber | None
+) -> Instruction:
     try:
         to_number = _phone_number.validate_python(browser.to_number)
     except ValidationError:
         caller = None
     if caller is None:
         logger.warning(
-            "call from a browser refused: it must dial a phone number, with one of the organization's own as the caller id"
+            "browser call refused: it must dial a phone number, with one of the organization's own as the caller id"
         )
         return RejectCall()
-    call = await inbound.find_announced_call(session, carrier, browser) or await _write(
-        session, carrier, browser, caller
-    )
+    call = await inbound.find_announced_call(session, carrier, browser)
+    if call is None:
+        call = await _create_call(session, carrier, browser, caller)
     return RejectCall() if is_over(call) else ForwardCall(to_number, caller_id=call.from_number)
 
 
-async def _write(session: TenantSession, carrier: str, browser: BrowserCall, caller: PhoneNumber) -> Call:
-    no_room = await calls.acquire_call_capacity(session) < 1
+async def _create_call(session: TenantSession, carrier: str, browser: BrowserCall, caller: PhoneNumber) -> Call:
+    at_capacity = await calls.acquire_call_capacity(session) < 1
     call = Call(
         id=new_id(),
         organization_id=session.organization_id,
@@ -93,7 +99,7 @@ async def _write(session: TenantSession, carrier: str, browser: BrowserCall, cal
     await session.flush()
     if await do_not_call.is_listed(session, call.to_number):
         await finish_call(session, call, "failed", reason=EndedReason.DO_NOT_CALL, error=calls.ON_DO_NOT_CALL_LIST)
-    elif no_room:
+    elif at_capacity:
         await finish_call(session, call, "busy", error="The organization has as many calls running as it may.")
     elif not await inbound.try_hold_first_minute(session, call):
         await finish_call(

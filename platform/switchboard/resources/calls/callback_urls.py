@@ -1,4 +1,4 @@
-"""The addresses that a carrier gets for one call: its callbacks, and its media socket."""
+"""URLs that a carrier gets for one call: its callbacks and its media socket."""
 
 from uuid import UUID
 
@@ -13,14 +13,17 @@ PURPOSE = "media socket"
 
 
 def build_media_url(settings: Settings, keyring: KeyRing, call: Call) -> str:
-    """The call's media socket: the carrier that has this address, and nobody else, can open it. In the path, because Twilio drops query strings."""
+    """Build the URL of the call's media socket, which only its receiver can open.
+
+    The token is in the path, because Twilio drops query strings.
+    """
     scheme, _, rest = settings.base_url.partition("://")
     token = _serializer(keyring).dumps([call.organization_id.hex, call.id.hex, call.carrier])
     return f"{'wss' if scheme == 'https' else 'ws'}://{rest}/media/{token}"
 
 
 def read_media_token(keyring: KeyRing, token: str) -> tuple[UUID, UUID, str] | None:
-    """Organization, call and carrier of a media socket's token, None for one that is not ours."""
+    """Return the organization, call and carrier of a media socket's token, or None if it is not ours."""
     try:
         organization_id, call_id, carrier = _serializer(keyring).loads(token)
         return UUID(organization_id), UUID(call_id), str(carrier)
@@ -29,7 +32,10 @@ def read_media_token(keyring: KeyRing, token: str) -> tuple[UUID, UUID, str] | N
 
 
 def build_callback_urls(settings: Settings, *, carrier: str, organization_id: UUID, call_id: UUID) -> CallbackUrls:
-    """Where a carrier tells what becomes of one call. It names the call by our id, because a callback may overtake the carrier's answer."""
+    """Build the callback URLs of one call.
+
+    They contain our id, because a callback may overtake the carrier's response.
+    """
     return CallbackUrls(events=f"{settings.base_url}/carriers/{carrier}/{organization_id}/calls/{call_id}")
 
 

@@ -1,4 +1,4 @@
-"""What carriers tell us, applied to our calls. Callbacks may come late, twice, or in any order."""
+"""Carriers' events, applied to our calls. Callbacks may arrive late, twice, or in any order."""
 
 from uuid import UUID
 
@@ -31,20 +31,20 @@ logger = structlog.get_logger()
 async def apply_call_event(
     runtime: Runtime, organization_id: UUID, carrier: str, event: CallEvent, *, call_id: UUID | None
 ) -> None:
-    """Apply one event. `call_id` is ours, where the callback's address named it."""
+    """Apply one event. `call_id` is our id, if the callback's URL contained it."""
     async with runtime.database.tenant(organization_id) as session:
-        call = await _find(session, carrier, event.carrier_call_id, call_id)
+        call = await _find_call(session, carrier, event.carrier_call_id, call_id)
         if call is None:
-            logger.warning("callback for a call that is not ours", carrier=carrier)
+            logger.warning("callback for an unknown call", carrier=carrier)
             return
         unwanted = _is_unwanted(call, carrier, event)
         holder = call.holder
         if call.carrier == carrier:
             call.carrier_call_id = call.carrier_call_id or event.carrier_call_id
-            await _apply(session, call, event)
+            await _update_call(session, call, event)
         machine = call.answered_by == "machine" and call.direction == "outbound"
     if unwanted:
-        await hang_up_leg(runtime, organization_id, carrier, event.carrier_call_id)
+        await hang_up_leg(runtime.providers, organization_id, carrier, event.carrier_call_id)
     elif machine and holder is not None and not isinstance(event, CallEnded):
         await send_live_message(runtime.redis, holder, LiveMessage(call_id=call.id, hang_up=EndedReason.VOICEMAIL))
 
@@ -52,8 +52,10 @@ async def apply_call_event(
 async def apply_transfer_event(
     runtime: Runtime, organization_id: UUID, carrier: str, event: TransferEvent, *, call_id: UUID | None
 ) -> None:
-    """Tell the call that is to be transferred. Who waits for one that nobody holds any more, because its server died, is let go: here, or by the
-    sweep that ends the call."""
+    """Pass an event about a transfer's target on to the call.
+
+    A target that waits for a call whose process died is hung up: here, or by the reconciler that ends the call.
+    """
     async with runtime.database.tenant(organization_id) as session:
         call = (
             await session.exec(calls.list_calls(session).where(col(Call.id) == call_id).with_for_update())
@@ -62,24 +64,24 @@ async def apply_transfer_event(
             call.transfer_target = event.target_call_id
     abandoned = call is None or (is_over(call) and call.ended_reason != EndedReason.TRANSFERRED)
     if abandoned and isinstance(event, TransferTargetReady):
-        await hang_up_leg(runtime, organization_id, carrier, event.target_call_id)
+        await hang_up_leg(runtime.providers, organization_id, carrier, event.target_call_id)
     elif call is not None and call.holder is not None:
-        told = TransferTargetEvent(
+        target = TransferTargetEvent(
             event.target_call_id, event.outcome if isinstance(event, TransferTargetGone) else None
         )
-        await send_live_message(runtime.redis, call.holder, LiveMessage(call_id=call.id, target=told))
+        await send_live_message(runtime.redis, call.holder, LiveMessage(call_id=call.id, target=target))
 
 
 def _is_unwanted(call: Call, carrier: str, event: CallEvent) -> bool:
-    """Whether the carrier rings somebody for a call that it did not seem to have placed: it went to another carrier, or was given up.
+    """Return whether the carrier dials for a call that was handed to another carrier or given up.
 
-    Told late of a call that nobody answered, the carrier is asked to end what is over, which is harmless.
+    After a late event of a call that nobody answered the carrier is asked to end a finished call, which is harmless.
     """
     given_up = is_over(call) and call.started_at is None
     return (call.carrier != carrier or given_up) and isinstance(event, CallAccepted | CalleeRinging | CallAnswered)
 
 
-async def _apply(session: TenantSession, call: Call, event: CallEvent) -> None:
+async def _update_call(session: TenantSession, call: Call, event: CallEvent) -> None:
     if isinstance(event, CallAccepted):
         mark_accepted(call)
     elif isinstance(event, CalleeRinging):
@@ -93,11 +95,11 @@ async def _apply(session: TenantSession, call: Call, event: CallEvent) -> None:
     elif isinstance(event, RecordingReady):
         call.carrier_recording_id = event.recording_id
     elif not is_over(call):
-        await _end(session, call, event)
+        await _finish_abandoned_call(session, call, event)
 
 
-async def _end(session: TenantSession, call: Call, event: CallEnded) -> None:
-    """The holder of the media socket ends its own calls, and knows why; the carrier's word ends those that nobody holds."""
+async def _finish_abandoned_call(session: TenantSession, call: Call, event: CallEnded) -> None:
+    """End a call that no process runs; the process that runs a call ends it itself, and knows the reason."""
     if call.holder is not None:
         return
     if call.status == "in-progress" and event.outcome == "completed":
@@ -111,7 +113,7 @@ async def _end(session: TenantSession, call: Call, event: CallEnded) -> None:
         )
 
 
-async def _find(session: TenantSession, carrier: str, carrier_call_id: str, call_id: UUID | None) -> Call | None:
+async def _find_call(session: TenantSession, carrier: str, carrier_call_id: str, call_id: UUID | None) -> Call | None:
     if call_id is not None:
         rows = calls.list_calls(session).where(col(Call.id) == call_id)
     else:

@@ -1,4 +1,7 @@
-"""Placing a call with its carrier: claimed first, then asked, then written down, so that no crash dials anyone twice."""
+"""Placing calls with carriers.
+
+A call is claimed, then requested, then recorded, so that no crash dials anybody twice.
+"""
 
 from datetime import timedelta
 from uuid import UUID
@@ -6,8 +9,9 @@ from uuid import UUID
 import structlog
 
 from switchboard.engine.conversation.call import EndedReason
+from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.service import list_provider_names
-from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.observability import metrics
 from switchboard.plugin_sdk import INVALID_NUMBER, OutboundCall, OutcomeUnknown, ProviderError, TelephonyProvider
@@ -24,13 +28,14 @@ from switchboard.runtime import Runtime
 logger = structlog.get_logger()
 RING_SECONDS = 30
 CARRIER_TIMEOUT = timedelta(seconds=30)
-PLACEMENT_UNKNOWN = "The carrier never said whether it placed the call."
+PLACEMENT_UNKNOWN = "The carrier never reported whether it placed the call."
 
 
 async def place_with_carrier(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
-    """Ask the carrier for a queued call, unless that has been begun already; where it fails, the organization's other carriers in their order.
+    """Place a queued call, unless that has begun already; if the carrier fails, try the organization's others in order.
 
-    One whose number was listed since ends `failed`. One whose fate the carrier does not tell is left to its callbacks, and to the sweep.
+    A call to a number that is now on the do-not-call list ends `failed`. If the carrier does not report whether it
+    placed the call, its callbacks or the reconciler decide.
     """
     async with runtime.database.tenant(organization_id) as session:
         call = await calls.get_call(session, call_id, lock=True)
@@ -43,24 +48,24 @@ async def place_with_carrier(runtime: Runtime, organization_id: UUID, call_id: U
         agent = await agents.find_agent(session, call.agent_id) if call.agent_id else None
         max_seconds = agent.max_call_duration_seconds if agent else RING_SECONDS
         others = [name for name in await list_provider_names(session, Capability.TELEPHONY) if name != call.carrier]
-    error = await _ask(runtime, call, max_seconds)
+    error = await _request_call(runtime, call, max_seconds)
     while error is not None and error.retryable and others:
-        handed_on = await _hand_on(runtime, call, others.pop(0))
-        if handed_on is None:
+        reassigned = await _reassign(runtime.database, call, others.pop(0))
+        if reassigned is None:
             return
-        call, error = handed_on, await _ask(runtime, handed_on, max_seconds)
+        call, error = reassigned, await _request_call(runtime, reassigned, max_seconds)
     if error is not None:
-        await _settle(runtime, call, error=error.message, reason=map_error_code(error.code))
+        await _record_placement(runtime, call, error=error.message, reason=map_error_code(error.code))
 
 
-async def _ask(runtime: Runtime, call: Call, max_seconds: int) -> ProviderError | None:
-    """Ask the call's carrier for it; answers why it placed none."""
+async def _request_call(runtime: Runtime, call: Call, max_seconds: int) -> ProviderError | None:
+    """Ask the call's carrier to place it; return the error if it did not."""
     try:
         async with runtime.providers.use(call.organization_id, TelephonyProvider, call.carrier) as carrier:
-            carrier_call_id = await carrier.place_call(_order(runtime, call, max_seconds))
+            carrier_call_id = await carrier.place_call(_build_order(runtime, call, max_seconds))
     except OutcomeUnknown as error:
         logger.warning(
-            "carrier did not say whether it placed the call",
+            "carrier did not report whether it placed the call",
             call_id=str(call.id),
             carrier=call.carrier,
             reason=error.message,
@@ -72,13 +77,16 @@ async def _ask(runtime: Runtime, call: Call, max_seconds: int) -> ProviderError 
         )
         return error
     else:
-        await _settle(runtime, call, carrier_call_id=carrier_call_id)
+        await _record_placement(runtime, call, carrier_call_id=carrier_call_id)
     return None
 
 
-async def _hand_on(runtime: Runtime, refused: Call, carrier: str) -> Call | None:
-    """Give a call to another carrier, with one of its own numbers as the caller id where there is one; None where there is a call after all."""
-    async with runtime.database.tenant(refused.organization_id) as session:
+async def _reassign(database: Database, refused: Call, carrier: str) -> Call | None:
+    """Assign a call to another carrier, with one of that carrier's numbers as the caller id if there is one.
+
+    Return None if the first carrier has placed the call after all.
+    """
+    async with database.tenant(refused.organization_id) as session:
         call = await calls.get_call(session, refused.id, lock=True)
         if is_over(call) or call.carrier_call_id is not None:
             return None
@@ -89,19 +97,19 @@ async def _hand_on(runtime: Runtime, refused: Call, carrier: str) -> Call | None
 
 
 async def reconcile_placement(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
-    """A crash, or a carrier's silence, came between claim and answer: ask the carrier whether it knows the call; never dial it again."""
+    """Ask the carrier whether it placed a call, after a crash or without its response; never dial it again."""
     async with runtime.database.tenant(organization_id) as session:
         call = await calls.get_call(session, call_id)
     try:
         async with runtime.providers.use(organization_id, TelephonyProvider, call.carrier) as carrier:
             found = await carrier.find_call(str(call_id))
     except ProviderError as error:
-        logger.warning("carrier cannot say whether a call exists", call_id=str(call_id), reason=error.message)
+        logger.warning("carrier did not report whether a call exists", call_id=str(call_id), reason=error.message)
         found = None
-    await _settle(runtime, call, carrier_call_id=found, error=None if found else PLACEMENT_UNKNOWN)
+    await _record_placement(runtime, call, carrier_call_id=found, error=None if found else PLACEMENT_UNKNOWN)
 
 
-async def _settle(
+async def _record_placement(
     runtime: Runtime,
     placed: Call,
     *,
@@ -118,15 +126,15 @@ async def _settle(
         if call.status == "queued":
             call.watch_at = now() + RINGING_TIMEOUT
     if call.status == "canceled":  # while the carrier was being asked
-        await hang_up(runtime, call)
+        await hang_up(runtime.providers, call)
 
 
 def map_error_code(error_code: str | None) -> EndedReason | None:
-    """Why a call failed, where a carrier's code tells more than that it did."""
+    """Map a carrier's error code to a reason, if it says more than that the call failed."""
     return EndedReason.INVALID_NUMBER if error_code == INVALID_NUMBER else None
 
 
-def _order(runtime: Runtime, call: Call, max_duration_seconds: int) -> OutboundCall:
+def _build_order(runtime: Runtime, call: Call, max_duration_seconds: int) -> OutboundCall:
     return OutboundCall(
         reference=str(call.id),
         from_number=call.from_number,
@@ -141,22 +149,22 @@ def _order(runtime: Runtime, call: Call, max_duration_seconds: int) -> OutboundC
 
 
 async def cancel_call(session: TenantSession, call: Call) -> None:
-    """Take back a call that nobody has answered; the caller has locked it. One that was is left alone."""
+    """Cancel a call that nobody has answered; it must be locked. An answered call is left alone."""
     if call.status in ("queued", "ringing"):
         await finish_call(session, call, "canceled", reason=EndedReason.CANCELED)
         wake(session, "hang_up_call", organization_id=str(call.organization_id), call_id=str(call.id))
 
 
-async def hang_up(runtime: Runtime, call: Call) -> None:
-    """End a call at its carrier, as far as that can be done."""
+async def hang_up(providers: Providers, call: Call) -> None:
+    """End a call at its carrier; a failure is only logged."""
     if call.carrier_call_id is not None:
-        await hang_up_leg(runtime, call.organization_id, call.carrier, call.carrier_call_id)
+        await hang_up_leg(providers, call.organization_id, call.carrier, call.carrier_call_id)
 
 
-async def hang_up_leg(runtime: Runtime, organization_id: UUID, carrier: str, carrier_call_id: str) -> None:
-    """End what a carrier knows by this id, as far as that can be done."""
+async def hang_up_leg(providers: Providers, organization_id: UUID, carrier: str, carrier_call_id: str) -> None:
+    """End the leg that a carrier knows by this id; a failure is only logged."""
     try:
-        async with runtime.providers.use(organization_id, TelephonyProvider, carrier) as provider:
+        async with providers.use(organization_id, TelephonyProvider, carrier) as provider:
             await provider.hang_up(carrier_call_id)
     except ProviderError as error:
         logger.warning(

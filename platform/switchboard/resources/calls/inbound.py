@@ -1,4 +1,7 @@
-"""Somebody rings one of our numbers: who answers? By number, schedule, agent and room; the answer to a repeated question is the same."""
+"""Routing of inbound calls by phone number, schedule, agent, and capacity.
+
+Carriers may announce a call twice; the second announcement gets the same instruction.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from sqlmodel import col
 
 from switchboard.engine.conversation.call import EndedReason
-from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.database import Database, TenantSession, new_id, now
 from switchboard.foundation.outbound import OutboundError
 from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.foundation.web.schemas import PhoneNumberText, parse_id
@@ -35,7 +38,7 @@ MAX_WEBHOOK_RESPONSE_BYTES = 65_536
 
 
 class WebhookDecision(BaseModel):
-    """What a `forward_webhook_url` answers (api-decisions, "Objects")."""
+    """Response of a number's `forward_webhook_url` (docs/decisions/0008-schedules-and-calling-hours.md)."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -46,7 +49,7 @@ class WebhookDecision(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What becomes of a call: an agent answers it, it is forwarded, it is recorded (`voicemail`), or refused with a reason."""
+    """Route of a call: an agent answers it, it is forwarded, it is recorded (`voicemail`), or refused with a reason."""
 
     agent_id: UUID | None = None
     forward_to: str | None = None
@@ -58,31 +61,32 @@ class Route:
 async def answer_inbound_call(
     runtime: Runtime, organization_id: UUID, carrier: str, incoming: IncomingCall, *, agent_id: UUID | None = None
 ) -> Instruction:
-    """Decide, write the call down, and say what the carrier is to do. `agent_id` is the agent that was asked for, where no number was rung."""
+    """Decide what becomes of the call, record it, and return the instruction for the carrier.
+
+    `agent_id` is the agent that the caller asked for instead of a number.
+    """
     async with runtime.database.tenant(organization_id) as session:
         announced = await find_announced_call(session, carrier, incoming)
         if announced is not None:
-            return _instruction(runtime, announced)
+            return _build_instruction(runtime, announced)
         number = await numbers.find_phone_number(session, incoming.to_number)
-    asked_for = agent_id is not None
-    route = await (
-        _to_agent(runtime, organization_id, agent_id)
-        if asked_for
-        else _route(runtime, organization_id, number, incoming)
-    )
+    if agent_id is not None:
+        route = await _route_to_agent(runtime.database, organization_id, agent_id)
+    else:
+        route = await _route(runtime, organization_id, number, incoming)
     async with runtime.database.tenant(organization_id) as session:
-        call = await find_announced_call(session, carrier, incoming) or await _write(
-            session, carrier, incoming, number, route
-        )
-        return _instruction(runtime, call)
+        call = await find_announced_call(session, carrier, incoming)
+        if call is None:
+            call = await _create_call(session, carrier, incoming, number, route)
+        return _build_instruction(runtime, call)
 
 
 async def find_announced_call(session: TenantSession, carrier: str, incoming: IncomingCall) -> Call | None:
-    """The call, where it was announced before."""
+    """Return the call if the carrier announced it before."""
     return await calls.find_call_by_carrier_id(session, carrier, incoming.carrier_call_id)
 
 
-def _instruction(runtime: Runtime, call: Call) -> Instruction:
+def _build_instruction(runtime: Runtime, call: Call) -> Instruction:
     if is_over(call):
         return RejectCall("busy" if call.status == "busy" else "rejected")
     if call.transferred_to is not None:
@@ -90,7 +94,7 @@ def _instruction(runtime: Runtime, call: Call) -> Instruction:
     return ConnectMedia(build_media_url(runtime.settings, runtime.keyring, call))
 
 
-async def _write(
+async def _create_call(
     session: TenantSession, carrier: str, incoming: IncomingCall, number: PhoneNumber | None, route: Route
 ) -> Call:
     call = Call(
@@ -107,7 +111,7 @@ async def _write(
         voicemail=route.voicemail,
         transferred_to=route.forward_to,
         watch_at=now() + MEDIA_TIMEOUT,
-        cause_depth=await _cause_depth(session, incoming),
+        cause_depth=await _find_cause_depth(session, incoming),
     )
     session.add(call)
     await session.flush()
@@ -126,8 +130,12 @@ async def _write(
     return call
 
 
-async def _cause_depth(session: TenantSession, incoming: IncomingCall) -> int:
-    """A call from one of our own numbers goes on where the outbound one left off, so that automations cannot chase each other over the carrier."""
+async def _find_cause_depth(session: TenantSession, incoming: IncomingCall) -> int:
+    """Return the length of the automation chain behind a call.
+
+    A call from one of our own numbers continues the chain of the outbound call, so that automations cannot start each
+    other without end by way of the carrier.
+    """
     rows = calls.list_calls(session).where(
         col(Call.direction) == "outbound",
         col(Call.ended_at).is_(None),
@@ -139,7 +147,7 @@ async def _cause_depth(session: TenantSession, incoming: IncomingCall) -> int:
 
 
 async def try_hold_first_minute(session: TenantSession, call: Call) -> bool:
-    """Set the call's first minute aside, if the organization has it."""
+    """Hold funds for the call's first minute; return whether the balance covers it."""
     prices = (await get_policy(session, call.organization_id)).prices
     try:
         await ledger.hold_funds(session, call.id, estimate_call_cost(prices, minutes=1))
@@ -150,12 +158,12 @@ async def try_hold_first_minute(session: TenantSession, call: Call) -> bool:
 
 async def _route(runtime: Runtime, organization_id: UUID, number: PhoneNumber | None, incoming: IncomingCall) -> Route:
     if number is None:
-        return Route(refused="The number that was rung is not one of the organization's.")
+        return Route(refused="The called number is not one of the organization's.")
     schedule = Schedule.model_validate(number.schedule) if number.schedule else None
     if schedule is None or is_open(schedule, now()):
-        return await _to_agent(runtime, organization_id, number.inbound_agent_id)
+        return await _route_to_agent(runtime.database, organization_id, number.inbound_agent_id)
     if schedule.outside_action == "voicemail":
-        return await _to_agent(runtime, organization_id, number.inbound_agent_id, voicemail=True)
+        return await _route_to_agent(runtime.database, organization_id, number.inbound_agent_id, voicemail=True)
     if schedule.outside_action == "forward" and number.forward_number:
         return Route(forward_to=number.forward_number)
     if schedule.outside_action == "webhook" and number.forward_webhook_url:
@@ -163,10 +171,10 @@ async def _route(runtime: Runtime, organization_id: UUID, number: PhoneNumber | 
     return Route(refused="The call came outside the number's opening hours.")
 
 
-async def _to_agent(
-    runtime: Runtime, organization_id: UUID, agent_id: UUID | None, *, voicemail: bool = False
+async def _route_to_agent(
+    database: Database, organization_id: UUID, agent_id: UUID | None, *, voicemail: bool = False
 ) -> Route:
-    async with runtime.database.tenant(organization_id) as session:
+    async with database.tenant(organization_id) as session:
         agent = await agents.find_agent(session, agent_id) if agent_id else None
         if agent is None or agent.status != "active":
             return Route(refused="No agent answers this number.")
@@ -198,9 +206,8 @@ async def _ask_webhook(runtime: Runtime, number: PhoneNumber, incoming: Incoming
     except ValidationError:
         return Route(refused="The number's webhook gave an answer that is not understood.")
     if decision.action == "agent":
-        return await _to_agent(
-            runtime, number.organization_id, parse_id(decision.agent_id or "") or number.inbound_agent_id
-        )
+        agent_id = parse_id(decision.agent_id or "") or number.inbound_agent_id
+        return await _route_to_agent(runtime.database, number.organization_id, agent_id)
     if decision.action == "forward" and (target := decision.number or number.forward_number):
         return Route(forward_to=target)
     return Route(refused="The number's webhook refused the call.")

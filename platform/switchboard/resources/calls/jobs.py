@@ -1,4 +1,4 @@
-"""What workers do for calls."""
+"""Jobs that workers run for calls."""
 
 from uuid import UUID
 
@@ -9,22 +9,22 @@ from switchboard.runtime import Runtime
 
 
 async def dial_call(runtime: Runtime, *, organization_id: str, call_id: str) -> None:
-    """Place a call that was just written down."""
+    """Place a call that was just created."""
     await dialing.place_with_carrier(runtime, UUID(organization_id), UUID(call_id))
 
 
 async def hang_up_call(runtime: Runtime, *, organization_id: str, call_id: str) -> None:
-    """Tell the carrier that a call was taken back."""
+    """Hang up a canceled call at its carrier."""
     async with runtime.database.tenant(UUID(organization_id)) as session:
         call = await calls.get_call(session, UUID(call_id))
-    await dialing.hang_up(runtime, call)
+    await dialing.hang_up(runtime.providers, call)
 
 
 async def analyze_call(runtime: Runtime, *, organization_id: str, call_id: str) -> None:
-    """Analyse a call that has just ended."""
+    """Analyze a call that has just ended."""
     await analysis.run_analysis(runtime, UUID(organization_id), UUID(call_id))
 
 
 async def reconcile_calls(runtime: Runtime) -> None:
-    """Look after calls whose wake-up was lost or whose process died."""
+    """Recover calls whose job was lost or whose process died."""
     await reconciler.reconcile_due_calls(runtime)

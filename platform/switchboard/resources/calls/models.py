@@ -13,12 +13,14 @@ from switchboard.foundation.web.row_counts import RowCounter
 
 
 class Call(TenantTable, table=True):
-    """A call. Fields as in the specification's Call, and how it is carried on.
+    """A call: the API's fields, and the state that carries it on.
 
-    `agent_id` stays when the agent is deleted. `holder` is the server process that holds the media socket. `watch_at` is when the sweep
-    looks after the call if nothing has happened to it by then; None once it is over. `cause_depth` is how many automations' doings led to it, which
-    its events carry on. `transfer_target` is the carrier's id of who was told of the call and waits to be connected. `taken_over_by` names the
-    person who has the call since `taken_over_at`, or had it when it ended.
+    - `agent_id` stays when the agent is deleted.
+    - `holder` is the server process that has the media socket.
+    - `watch_at` is when the reconciler recovers the call if nothing happens to it before; None once it is over.
+    - `cause_depth` is the length of the automation chain that caused the call; its events continue the chain.
+    - `transfer_target` is the carrier's id of a transfer's target that waits to be connected.
+    - `taken_over_by` is the name of the supervisor who has the call since `taken_over_at`, or had it when it ended.
     """
 
     __tablename__ = "call"
@@ -86,7 +88,7 @@ class Call(TenantTable, table=True):
 
 
 class TranscriptLine(TenantTable, table=True):
-    """One entry of a call's transcript, written while the call goes on. Milliseconds count from the start of the audio."""
+    """Entry of a call's transcript, written while the call goes on. Milliseconds count from the start of the audio."""
 
     __tablename__ = "transcript_line"
     __table_args__ = (

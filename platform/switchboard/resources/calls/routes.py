@@ -35,7 +35,7 @@ async def list_calls(session: TenantSession, query: CallQuery) -> Page[CallOut]:
 async def create_call(session: TenantSession, data: CallCreate) -> CallOut:
     """Start an outbound call through an agent.
 
-    The answer comes at once, with the call `queued`; what becomes of it is told by events and by the call itself.
+    The response comes at once, with the call `queued`. Events and the call itself report its progress.
     """
     return _out(await calls.place_call(session, data))
 
@@ -62,6 +62,7 @@ async def get_call_transcript(session: TenantSession, call_id: UUID) -> list[Tra
 async def get_call_recording(session: TenantSession, call_id: UUID) -> Response:
     """Stream a call's recording.
 
-    Stereo WAV, the caller left, the agent right; a carrier's own recording in the carrier's format. `Range` requests are answered with 206.
+    Stereo WAV with the caller left and the agent right, or a carrier's own recording in the carrier's format.
+    `Range` requests get status 206.
     """
     return await recordings.stream_recording(current_runtime(), await calls.get_call(session, call_id))

@@ -1,4 +1,4 @@
-"""Calls on the wire (specification, "Call" and "Transcript entry")."""
+"""Request and response schemas of calls."""
 
 from typing import Literal
 from uuid import UUID
@@ -44,7 +44,7 @@ class CallCreate(RequestBody):
     metadata: dict[str, JsonValue] = Field(
         default_factory=dict,
         max_length=MAX_METADATA_KEYS,
-        description="Fills `{{name}}` in prompt and greeting; rides in the events.",
+        description="Values for `{{name}}` in the prompt and the greeting; events carry it too.",
     )
 
     @field_validator("metadata")
@@ -64,7 +64,7 @@ class CallQuery(PageQuery):
 
 
 class TurnLatencyOut(Answer):
-    """Milliseconds from the caller's last voiced audio to each step of the agent's answer; null where a step was not reached."""
+    """Latency of one turn: milliseconds from the caller's last voiced audio to each step, null if it was not reached."""
 
     turn: int
     endpoint_ms: int | None
@@ -85,19 +85,21 @@ class CallOut(Answer):
     to_number: str
     duration_seconds: int
     cost_total: Dollars
-    recording_url: str | None = Field(description="Null until there is a recording; fetched with the same credential.")
+    recording_url: str | None = Field(description="Null until there is a recording. Fetch it with the same credential.")
     call_summary: str | None
     call_successful: bool | None
     user_sentiment: str
     extracted_data: dict[str, JsonValue]
     error_message: str | None
-    ended_reason: str | None = Field(description="Why the call ended; an addition.")
-    transferred_to: str | None = Field(description="Where the call was transferred or forwarded; an addition.")
-    metadata: dict[str, JsonValue] = Field(description="As the call was created with; an addition.")
+    ended_reason: str | None = Field(description="Reason why the call ended; an addition.")
+    transferred_to: str | None = Field(
+        description="Number to which the call was transferred or forwarded; an addition."
+    )
+    metadata: dict[str, JsonValue] = Field(description="Metadata with which the call was created; an addition.")
     costs: dict[str, float] = Field(description="`cost_total` by part; an addition.")
-    latencies: list[TurnLatencyOut] = Field(description="How fast each turn was; an addition.")
+    latencies: list[TurnLatencyOut] = Field(description="Latencies of each turn; an addition.")
     served_by: dict[str, str] = Field(
-        description="Which provider of each capability served the call, and which its `analysis`; an addition."
+        description="Provider of each capability that served the call, and of its `analysis`; an addition."
     )
     started_at: Moment | None
     ended_at: Moment | None
@@ -118,13 +120,13 @@ class CallOut(Answer):
 
 
 class TranscriptEntryOut(Answer):
-    """Something that was said (or a tool that was called): milliseconds count from the start of the call's audio."""
+    """Utterance, tool call, or event of a call. Milliseconds count from the start of the call's audio."""
 
     role: Literal["user", "agent", "tool", "system"]
     content: str
     timestamp_ms: int
     by_person: bool = Field(
-        description="Whether a person who had taken the call over said it, in the agent's place; an addition."
+        description="True if a user who had taken the call over said it in the agent's place; an addition."
     )
 
     @classmethod

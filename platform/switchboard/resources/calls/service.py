@@ -1,4 +1,4 @@
-"""Rules of calls: which there are, and placing one."""
+"""Rules of calls: listing, placing, and the limit on concurrent calls."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -30,7 +30,7 @@ ON_DO_NOT_CALL_LIST = "The number is on the organization's do-not-call list."
 
 
 def list_calls(session: TenantSession, query: CallQuery | None = None) -> SelectOfScalar[Call]:
-    """The organization's calls, filtered."""
+    """Select the organization's calls that match a query."""
     rows = session.select(Call)
     if query is None:
         return rows
@@ -44,12 +44,12 @@ def list_calls(session: TenantSession, query: CallQuery | None = None) -> Select
 
 
 def filter_by_number(rows: SelectOfScalar[Call], phone_number: str) -> SelectOfScalar[Call]:
-    """Of these calls, those from or to a number."""
+    """Keep the calls from or to a number."""
     return rows.where(or_(col(Call.from_number) == phone_number, col(Call.to_number) == phone_number))
 
 
 async def get_call(session: TenantSession, call_id: UUID, *, lock: bool = False) -> Call:
-    """Raises `NotFound`."""
+    """Return a call. Raises `NotFound`."""
     rows = list_calls(session).where(col(Call.id) == call_id)
     call = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
     if call is None:
@@ -59,14 +59,14 @@ async def get_call(session: TenantSession, call_id: UUID, *, lock: bool = False)
 
 @dataclass(frozen=True, slots=True)
 class OngoingCall:
-    """A call on the line: its row has numbers, `started_at` and `taken_over_by`. The agent may have been deleted since."""
+    """A call in progress. `agent_name` is None if the agent has been deleted."""
 
     call: Call
     agent_name: str | None
 
 
 async def list_ongoing_calls(session: TenantSession) -> list[OngoingCall]:
-    """The calls that an agent, or a person who took one over, has on the line now, the latest first."""
+    """List the calls that an agent, or a supervisor who took one over, speaks on now, latest first."""
     rows = select(Call, Agent.name).join(
         Agent, (col(Agent.organization_id) == Call.organization_id) & (col(Agent.id) == Call.agent_id), isouter=True
     )
@@ -78,13 +78,13 @@ async def list_ongoing_calls(session: TenantSession) -> list[OngoingCall]:
 
 
 async def find_call_by_carrier_id(session: TenantSession, carrier: str, carrier_call_id: str) -> Call | None:
-    """The organization's call that a carrier knows by this id."""
+    """Return the organization's call that a carrier knows by this id."""
     rows = list_calls(session).where(col(Call.carrier) == carrier, col(Call.carrier_call_id) == carrier_call_id)
     return (await session.exec(rows)).one_or_none()
 
 
 async def get_transcript(session: TenantSession, call_id: UUID) -> list[TranscriptLine]:
-    """What was said, in order. Raises `NotFound`."""
+    """Return a call's transcript in order. Raises `NotFound`."""
     await get_call(session, call_id)
     rows = session.select(TranscriptLine).where(col(TranscriptLine.call_id) == call_id)
     return list(
@@ -93,12 +93,12 @@ async def get_transcript(session: TenantSession, call_id: UUID) -> list[Transcri
 
 
 async def place_call(session: TenantSession, data: CallCreate) -> Call:
-    """Write a call down to be placed; a job asks the carrier once this is committed.
+    """Create a call to be placed; a job asks the carrier once this is committed.
 
-    Raises `ValidationFailed` for an agent or number that cannot be used, `InvalidState` for a paused agent, a number
-    that is not to be called, or too many calls at once.
+    Raises `ValidationFailed` for an agent or number that cannot be used, and `InvalidState` for a paused agent, a
+    number on the do-not-call list, or too many calls at once.
     """
-    agent = await _agent(session, data.agent_id)
+    agent = await _require_agent(session, data.agent_id)
     number = await numbers.require_number(session, data.from_number_id, field="from_number_id")
     if agent.status != "active":
         raise InvalidState("The agent is paused: it takes and places no calls.")
@@ -114,7 +114,10 @@ async def place_call(session: TenantSession, data: CallCreate) -> Call:
 async def create_outbound_call(
     session: TenantSession, agent: Agent, number: PhoneNumber, to_number: str, *, metadata: dict[str, JsonValue]
 ) -> Call:
-    """Write a call down whose agent, number and destination may be used. Raises `InsufficientBalance`, with nothing written."""
+    """Create a call whose agent, number and destination are valid.
+
+    Raises `InsufficientBalance` before anything is written.
+    """
     call = Call(
         id=new_id(),
         organization_id=session.organization_id,
@@ -137,7 +140,10 @@ async def create_outbound_call(
 
 
 async def acquire_call_capacity(session: TenantSession) -> int:
-    """How many more calls the organization's policy allows. Until the transaction ends nobody else is told, so that the answer holds."""
+    """Return how many more concurrent calls the organization's policy allows.
+
+    An advisory lock keeps other transactions from asking until this one ends, so the number stays true.
+    """
     organization_id = session.organization_id
     await session.exec(select(func.pg_advisory_xact_lock(func.hashtextextended(f"calls of {organization_id}", 0))))
     running = (
@@ -149,7 +155,7 @@ async def acquire_call_capacity(session: TenantSession) -> int:
     return (await get_policy(session, organization_id)).max_concurrent_calls - count
 
 
-async def _agent(session: TenantSession, agent_id: str) -> Agent:
+async def _require_agent(session: TenantSession, agent_id: str) -> Agent:
     key = parse_id(agent_id)
     agent = await agents.find_agent(session, key) if key else None
     if agent is None:

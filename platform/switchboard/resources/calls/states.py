@@ -1,4 +1,4 @@
-"""The states of a call, and how one ends (api-decisions, "States")."""
+"""States of a call and the transitions between them (docs/decisions/0007-resource-states.md)."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -22,12 +22,12 @@ FORWARDED_TIMEOUT = timedelta(hours=4)
 
 
 def is_over(call: Call) -> bool:
-    """Whether nothing more can happen to the call."""
+    """Return whether the call is in a final state."""
     return call.status not in ORDER
 
 
 def build_call_event(kind: type[CallEvent], call: Call) -> CallEvent:
-    """An event about the call as it is now."""
+    """Build an event with the call's current state."""
     return kind.model_validate(
         {
             **{name: getattr(call, name) for name in CallEvent.model_fields if name not in ("call_id", "metadata")},
@@ -38,13 +38,13 @@ def build_call_event(kind: type[CallEvent], call: Call) -> CallEvent:
 
 
 def mark_accepted(call: Call) -> None:
-    """The carrier is about to dial. Told late or twice, it changes nothing."""
+    """Record that the carrier is about to dial. A late or repeated event changes nothing."""
     if call.status == "queued":
         call.watch_at = now() + RINGING_TIMEOUT
 
 
 async def mark_ringing(session: TenantSession, call: Call) -> None:
-    """The destination rings. Told late or twice, it changes nothing."""
+    """Record that the destination's phone rings. A late or repeated event changes nothing."""
     if call.status == "queued":
         call.status, call.watch_at = "ringing", now() + RINGING_TIMEOUT
         if call.direction == "outbound":
@@ -52,7 +52,7 @@ async def mark_ringing(session: TenantSession, call: Call) -> None:
 
 
 async def start_call(session: TenantSession, call: Call) -> None:
-    """The call is connected. Told twice, it changes nothing."""
+    """Record that the call is connected. A repeated event changes nothing."""
     if call.status in ("queued", "ringing"):
         call.status, call.started_at, call.watch_at = "in-progress", now(), now() + MEDIA_TIMEOUT
         await publish(session, build_call_event(CallStarted, call), depth=call.cause_depth)
@@ -67,7 +67,7 @@ async def finish_call(
     error: str | None = None,
     at: datetime | None = None,
 ) -> None:
-    """The call is over. Told twice, the first counts."""
+    """End the call. Only the first end counts."""
     if is_over(call):
         return
     call.status, call.ended_at = status, at or now()
@@ -83,7 +83,7 @@ async def finish_call(
 
 
 async def _charge(session: TenantSession, call: Call) -> None:
-    """Charge what the call has cost; one that nobody has added up, forwarded or cut by a crash, costs its minutes."""
+    """Charge the call's cost. Without a result, after a forward or a crash, the cost is that of its minutes."""
     if call.duration_seconds and not call.cost_parts:
         prices = (await get_policy(session, call.organization_id)).prices
         parts = calculate_call_costs(prices, CallUsage(), duration_seconds=call.duration_seconds)

@@ -1,4 +1,4 @@
-"""Calls across organizations: what has become due, and what a process holds. Run under the system role."""
+"""Queries for calls across organizations, for the reconciler and the heartbeat. They need the system role."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -14,13 +14,13 @@ BATCH = 100
 
 
 async def list_overdue_calls(session: SystemSession) -> list[Call]:
-    """Calls to which nothing has happened for longer than it may take."""
+    """List calls whose `watch_at` has passed, the oldest first."""
     rows = await session.exec(select(Call).where(col(Call.watch_at) < now()).order_by(col(Call.watch_at)).limit(BATCH))
     return list(rows.all())
 
 
 async def list_calls_to_analyze(session: SystemSession) -> list[tuple[UUID, UUID]]:
-    """Organization and id of each call whose analysis is due."""
+    """List organization and id of the calls whose analysis is due."""
     rows = await session.exec(
         select(Call.organization_id, Call.id).where(col(Call.analysis_due_at) < now()).limit(BATCH)
     )
@@ -28,14 +28,14 @@ async def list_calls_to_analyze(session: SystemSession) -> list[tuple[UUID, UUID
 
 
 async def extend_call_leases(session: SystemSession, call_ids: Collection[UUID], until: datetime) -> None:
-    """Say that a process still holds these calls."""
+    """Extend the leases of calls that a process still runs."""
     await session.exec(
         update(Call).where(col(Call.id).in_(call_ids), col(Call.watch_at).is_not(None)).values(watch_at=until)
     )
 
 
 async def list_prepaid_calls(session: SystemSession, call_ids: Collection[UUID]) -> list[tuple[UUID, UUID, datetime]]:
-    """Organization, id and start of those of these calls whose organization pays beforehand."""
+    """List organization, id and start of the calls whose organization is prepaid."""
     organizations = select(Organization.id).where(col(Organization.policy)["billing_mode"].astext == "prepaid")
     rows = select(Call.organization_id, Call.id, Call.started_at).where(
         col(Call.id).in_(call_ids), col(Call.started_at).is_not(None), col(Call.organization_id).in_(organizations)

@@ -22,7 +22,7 @@ class AgentKnowledge:
     knowledge_base_ids: Sequence[str]
     usage: list[ModelUsage]
 
-    async def passages(self, question: str, *, limit: int) -> Sequence[str]:
+    async def find_passages(self, question: str, *, limit: int) -> Sequence[str]:
         async with self.runtime.database.tenant(self.organization_id) as session:
             bases = [
                 base

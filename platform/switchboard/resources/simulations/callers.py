@@ -47,9 +47,9 @@ class PersonaCaller:
         context: ToolContext,
         usage: list[ModelUsage],
     ) -> None:
-        self._wishes = AgentRequests()
-        self._writer = TextResponder(
-            llm, agent.llm_model, agent.llm_temperature, Toolbox([EndCall(self._wishes)], context), usage
+        self._requests = AgentRequests()
+        self._responder = TextResponder(
+            llm, agent.llm_model, agent.llm_temperature, Toolbox([EndCall(self._requests)], context), usage
         )
         self._system = (
             Message(
@@ -61,9 +61,9 @@ class PersonaCaller:
 
     async def next_line(self, agent_said: str) -> str | None:
         """Return the model's reply."""
-        if self._wishes.hang_up:
+        if self._requests.hang_up:
             return None
         self._history.append(Message("user", agent_said or OPENING))
-        said = await self._writer.answer(self._system, self._history)
+        said = await self._responder.respond(self._system, self._history)
         self._history.append(Message("assistant", said))
         return said or None

@@ -14,17 +14,17 @@ from switchboard.resources.simulations.result import RecordedToolCall, Simulated
 
 
 class RecordedTools:
-    """The tools of one simulated conversation. `wishes` holds what the agent requests for the call."""
+    """The tools of one simulated conversation. `requests` holds what the agent requests for the call."""
 
     def __init__(
         self, played: SimulatedConversation, context: ToolContext, knowledge: Knowledge | None, others: Sequence[Tool]
     ) -> None:
         """`others` are offered to the model unchanged, and never run."""
-        self.wishes = AgentRequests()
+        self.requests = AgentRequests()
         self._played = played
         own: list[Tool] = [
-            EndCall(self.wishes),
-            TransferCall(self.wishes),
+            EndCall(self.requests),
+            TransferCall(self.requests),
             PressDigits(_press),
             SendSms(_NoTexts()),
             OptOut(_opt_out),

@@ -1,7 +1,7 @@
 """Mode `text`: agent and caller take turns, as in a call but without audio, a carrier, or their costs."""
 
 from switchboard.engine.conversation.call import Tool
-from switchboard.engine.conversation.knowledge import Knowledge, retrieve_passages
+from switchboard.engine.conversation.knowledge import Knowledge, retrieve_context
 from switchboard.engine.conversation.response_generator import fill_placeholders
 from switchboard.engine.conversation.text_response import TextResponder
 from switchboard.engine.providers.conversation import open_agent_model
@@ -50,7 +50,7 @@ class _Conversation:
         self._prompt = Message("system", fill_placeholders(agent.system_prompt, {}))
         self._knowledge = knowledge
         self._tools = tools
-        self._writer = TextResponder(llm, agent.llm_model, agent.llm_temperature, tools, played.models)
+        self._responder = TextResponder(llm, agent.llm_model, agent.llm_temperature, tools, played.models)
         self._history: list[Message] = []
 
     async def hold(self, caller: SimulatedCaller, max_turns: int) -> None:
@@ -64,15 +64,15 @@ class _Conversation:
                 return
             self._played.add("user", line)
             said = await self._answer(line)
-            if self._tools.wishes.transfer is not None or self._tools.wishes.hang_up:
-                self._played.ended_by = "agent" if self._tools.wishes.transfer is None else "transfer"
+            if self._tools.requests.transfer is not None or self._tools.requests.hang_up:
+                self._played.ended_by = "agent" if self._tools.requests.transfer is None else "transfer"
                 return
         self._played.ended_by = "caller"
 
     async def _answer(self, line: str) -> str:
         self._history.append(Message("user", line))
-        system = (self._prompt, *await retrieve_passages(self._knowledge, line))
-        said = await self._writer.answer(system, self._history)
+        system = (self._prompt, *await retrieve_context(self._knowledge, line))
+        said = await self._responder.respond(system, self._history)
         if said:
             self._history.append(Message("assistant", said))
         self._played.add("agent", said)

@@ -18,7 +18,7 @@ from sqlalchemy import func
 from sqlmodel import col, select
 
 from switchboard.engine.conversation.call import Tool
-from switchboard.engine.conversation.knowledge import UNHURRIED_SECONDS, SearchKnowledge, retrieve_passages
+from switchboard.engine.conversation.knowledge import UNHURRIED_SECONDS, SearchKnowledge, retrieve_context
 from switchboard.engine.conversation.response_generator import SENTENCE_END, fill_placeholders
 from switchboard.engine.conversation.text_response import TextResponder
 from switchboard.engine.conversation.toolbox import Toolbox
@@ -191,12 +191,12 @@ async def _think(runtime: Runtime, claim: _Claim, model: LLMProvider[ProviderSet
     toolbox = Toolbox(
         [*own, *(tool() for tool in runtime.registry.tools), *await build_declared_tools(runtime, agent)], context
     )
-    known = await retrieve_passages(
+    known = await retrieve_context(
         knowledge, claim.history[-1].content if claim.history else "", seconds=UNHURRIED_SECONDS
     )
     system = (Message("system", fill_placeholders(agent.system_prompt, {})), Message("system", INSTRUCTION), *known)
-    writer = TextResponder(model, agent.llm_model, agent.llm_temperature, toolbox, claim.usage)
-    return shorten_answer(await writer.answer(system, claim.history))
+    responder = TextResponder(model, agent.llm_model, agent.llm_temperature, toolbox, claim.usage)
+    return shorten_answer(await responder.respond(system, claim.history))
 
 
 async def _opt_out(runtime: Runtime, claim: _Claim) -> None:

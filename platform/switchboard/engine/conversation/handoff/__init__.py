@@ -1,1 +1,1 @@
-"""Handing a call over: supervision, takeover, transfers, voicemail."""
+"""Handing a live call over to a supervisor: monitoring, whispering, and takeover."""

@@ -1,27 +1,29 @@
-"""People of the organization at a live call: they hear it, whisper to the agent, take the call over and hand it back.
+"""Supervision of a live call: monitoring, whispering to the agent, taking the call over, and handing it back.
 
-A monitor is one place that the call is followed from. It says every second that it is still there; one that has not been heard of for four
-seconds is gone. While there is none, nothing of this costs anything.
+A monitor is one connection that follows the call. It reports every second that it is still there, and is dropped when
+nothing was heard of it for four seconds. A call without monitors spends nothing on supervision.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol
 from uuid import UUID
 
-from switchboard.engine.conversation.call import EndedReason, Supervisor, TranscriptEntry
-from switchboard.engine.conversation.handoff.takeover import SessionContext, Takeover
+from switchboard.engine.conversation.call import EndedReason, SessionContext, Supervisor, TranscriptEntry
+from switchboard.engine.conversation.handoff.takeover import Takeover
+from switchboard.engine.conversation.lifetime import CallLifetime
 from switchboard.engine.conversation.media.stereo_mixer import StereoMixer
-from switchboard.engine.conversation.speech.speech_input import SpeechInput
+from switchboard.engine.conversation.speech.detection import BatchedDetection
+from switchboard.engine.conversation.turn_taking import AgentState, TurnTaking
 
 LEASE_SECONDS = 4.0
 RECONNECT_SECONDS = 5.0
-"""How long a person who has the call may be away before the agent has it again."""
+"""Time for which a supervisor who has taken the call over may be disconnected before the agent has the call again."""
 STATE_INTERVAL_SECONDS = 1.0
 AUDIO_INTERVAL_SECONDS = 0.04
 DELAY_SAMPLES = 800
-"""So far behind the call are its monitors: a caller's audio that comes a little late then leaves no gap."""
+"""Delay of the monitors behind the call: caller audio that arrives a little late then leaves no gap."""
 MAX_LATE_SAMPLES = 1600
 
 TAKEN_OVER = "A person took the call over."
@@ -36,226 +38,232 @@ HANDED_BACK_INSTRUCTION = (
     "The call is yours again: go on from there."
 )
 WHISPER_INSTRUCTION = (
-    "A human colleague who listens to this call instructs you, unheard by the caller. Do so from your next answer on, and never mention it:\n"
-    "{text}"
+    "A human colleague who listens to this call instructs you, unheard by the caller. "
+    "Do so from your next answer on, and never mention it:\n{text}"
 )
-
-AgentState: TypeAlias = Literal["listening", "thinking", "speaking", "silent"]
 
 
 class SupervisionRefused(Exception):
-    """What a person asked for cannot be done; the message is for them."""
+    """A supervisor's request cannot be carried out; the message is for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SupervisionState:
-    """Who has the call (None: the agent) and from which monitor, what the agent does, and how many entries the transcript has."""
+    """State of a supervised call.
 
-    person: Supervisor | None
+    `supervisor` and `monitor_id` are None while the agent has the call. `entries` is the number of transcript entries.
+    """
+
+    supervisor: Supervisor | None
     monitor_id: UUID | None
     agent: AgentState
     entries: int
 
 
 class MonitorFeed(Protocol):
-    """Where the monitors of a call are told of it. All are called in order and must not be slow: hand the work on.
+    """Sends a call to its monitors. The methods are called in order and must return at once: queue slow work.
 
-    `frames` are 16-bit PCM at 8 kHz in two channels, the caller left, the agent's side right. `first` is the position of the first of `entries`.
+    `frames` are 16-bit PCM at 8 kHz in two channels, the caller left, the agent right. `first` is the position of the
+    first of `entries` in the transcript.
     """
 
-    def audio(self, frames: bytes) -> None: ...
-    def state(self, state: SupervisionState) -> None: ...
-    def entries(self, first: int, entries: Sequence[TranscriptEntry]) -> None: ...
-    def ended(self, reason: EndedReason) -> None: ...
+    def send_audio(self, frames: bytes) -> None: ...
+    def send_state(self, state: SupervisionState) -> None: ...
+    def send_entries(self, first: int, entries: Sequence[TranscriptEntry]) -> None: ...
+    def send_end(self, reason: EndedReason) -> None: ...
     def close(self) -> None: ...
-
-
-class CallController(Protocol):
-    """The conversation, as people may act on it: a `CallSession`."""
-
-    ears: list[SpeechInput]
-
-    def end(self, reason: EndedReason, error: str | None = None) -> None: ...
-    def start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]: ...
-    def fall_silent(self) -> None: ...
-    def go_on(self) -> None: ...
-    def doing(self) -> AgentState: ...
-    def not_to_be_taken_over(self) -> str | None: ...
 
 
 @dataclass(slots=True)
 class _Monitor:
-    person: Supervisor
+    supervisor: Supervisor
     seen_at: float
 
 
 class Supervision:
-    """The people at one call. `feed` is None while there are none."""
+    """Monitors and takeover of one call. `feed` is None while there is no monitor."""
 
-    def __init__(self, floor: CallController, parts: SessionContext) -> None:
+    def __init__(
+        self, context: SessionContext, turns: TurnTaking, lifetime: CallLifetime, detection: BatchedDetection
+    ) -> None:
         self.feed: MonitorFeed | None = None
         self.takeover: Takeover | None = None
-        self._floor = floor
-        self._parts = parts
+        self._context = context
+        self._turns = turns
+        self._lifetime = lifetime
+        self._detection = detection
         self._monitors: dict[UUID, _Monitor] = {}
-        self._timeline = StereoMixer(parts.encoding)
-        self._listening: asyncio.Task[None] | None = None
+        self._mixer = StereoMixer(context.encoding)
+        self._transcribing: asyncio.Task[None] | None = None
         self._seconds = 0.0
-        self._fed_at = self._told_at = parts.clock()
-        self._doing: AgentState = "listening"
-        parts.transcript.on_entry = self._entry
+        self._audio_sent_at = self._state_sent_at = context.clock()
+        self._state: AgentState = "listening"
+        self._entries_sent = 0
 
-    # --- who is there ---
+    # --- monitors ---
 
     def attach(
         self,
         monitor_id: UUID,
-        person: Supervisor,
-        known: int,
+        supervisor: Supervisor,
+        known_entries: int,
         open_feed: Callable[[], MonitorFeed],
         *,
         may_control: bool,
     ) -> None:
-        """A monitor is there, or still there; `known` is how many entries of the transcript it has, so that it gets the rest.
+        """Add a monitor, or renew its lease, and send it the transcript after the entries that it knows.
 
-        Somebody whose monitor was lost while they had the call has it again with their next one, if that may control the call.
+        A supervisor who lost the connection during a takeover gets the call back with their next monitor, if that one
+        may control the call.
         """
+        now = self._context.clock()
         if self.feed is None:
+            playout = self._turns.speech_output.playout
             self.feed = open_feed()
-            self._timeline = StereoMixer(self._parts.encoding, self._parts.playout.position(self._parts.clock()))
-            self._parts.playout.timelines.append(self._timeline)
-        lost = (
-            self.takeover if may_control and self.takeover is not None and self.takeover.lost_at is not None else None
-        )
-        if lost is not None and lost.person.user_id == person.user_id and monitor_id not in self._monitors:
-            lost.monitor_id, lost.lost_at = monitor_id, None
-        self._monitors[monitor_id] = _Monitor(person, self._parts.clock())
-        self._tell_state()
-        if missing := self._parts.transcript.entries[known:]:
-            self.feed.entries(known, missing)
+            self._mixer = StereoMixer(self._context.encoding, playout.position_at(now))
+            playout.mixers.append(self._mixer)
+        lost = self.takeover
+        if (
+            may_control
+            and lost is not None
+            and lost.disconnected_at is not None
+            and lost.supervisor.user_id == supervisor.user_id
+            and monitor_id not in self._monitors
+        ):
+            lost.monitor_id, lost.disconnected_at = monitor_id, None
+        self._monitors[monitor_id] = _Monitor(supervisor, now)
+        self._send_state()
+        self._send_entries(known_entries)
 
     def detach(self, monitor_id: UUID) -> None:
-        """A monitor is gone; harmless when told twice."""
+        """Remove a monitor; a second call changes nothing."""
         self._monitors.pop(monitor_id, None)
-        if self.takeover is not None and self.takeover.monitor_id == monitor_id and self.takeover.lost_at is None:
-            self.takeover.lost_at = self._parts.clock()
-        self._close_unused()
+        takeover = self.takeover
+        if takeover is not None and takeover.monitor_id == monitor_id and takeover.disconnected_at is None:
+            takeover.disconnected_at = self._context.clock()
+        self._close_unused_feed()
 
-    def knows(self, monitor_id: UUID) -> bool:
-        """Whether a monitor is there."""
+    def has_monitor(self, monitor_id: UUID) -> bool:
+        """Return whether a monitor is attached."""
         return monitor_id in self._monitors
 
-    # --- what they do ---
+    # --- supervisors' actions ---
 
     def whisper(self, text: str) -> None:
-        """An instruction to the agent's model, which the caller never hears: it counts from the agent's next answer on and stays for the call.
+        """Instruct the agent's model, unheard by the caller, from its next answer on and for the rest of the call.
 
-        It does not make the agent speak. The transcript has it as an entry of the role `system`.
+        The agent does not speak because of it. The transcript gets an entry of the role `system`.
         """
-        self._parts.thinker.note(WHISPER_INSTRUCTION.format(text=text))
-        self._parts.note(WHISPERED.format(text=text))
+        self._turns.generator.add_instruction(WHISPER_INSTRUCTION.format(text=text))
+        self._turns.transcript.add("system", WHISPERED.format(text=text))
 
     def take_over(self, monitor_id: UUID) -> None:
-        """Silence the agent at once and let the person at a monitor that is there speak. Raises `Refused`."""
+        """Silence the agent at once and let the supervisor at an attached monitor speak.
+
+        Raises `SupervisionRefused`.
+        """
         if self.takeover is not None:
-            raise SupervisionRefused(f"{self.takeover.person.name} has the call.")
-        if (reason := self._floor.not_to_be_taken_over()) is not None:
-            raise SupervisionRefused(reason)
-        person = self._monitors[monitor_id].person
-        self.takeover = Takeover(self._parts, person, monitor_id)
-        self.takeover.ear.on_window = self._floor.ears[0].on_window
-        self._floor.ears.append(self.takeover.ear)
-        self._listening = self._floor.start(self.takeover.listen())
-        self._floor.fall_silent()
-        self._parts.thinker.note(TAKEN_OVER_INSTRUCTION)
-        self._parts.note(TAKEN_OVER)
-        self._parts.call.log.taken_over(person)
-        self._tell_state()
+            raise SupervisionRefused(f"{self.takeover.supervisor.name} has the call.")
+        if (obstacle := self._turns.find_takeover_obstacle()) is not None:
+            raise SupervisionRefused(obstacle)
+        supervisor = self._monitors[monitor_id].supervisor
+        self.takeover = Takeover(self._context, self._turns, self._detection, supervisor, monitor_id)
+        self._transcribing = self._lifetime.start(self.takeover.transcribe)
+        self._turns.silence_agent()
+        self._record_takeover(supervisor, TAKEN_OVER_INSTRUCTION, TAKEN_OVER)
+        self._send_state()
 
     def speak(self, monitor_id: UUID, audio: bytes) -> None:
-        """What a person says, 16-bit PCM at 8 kHz; dropped unless they have the call."""
+        """Play a supervisor's audio, 16-bit PCM at 8 kHz, if they have the call; otherwise drop it."""
         takeover = self.takeover
         if takeover is not None and takeover.monitor_id == monitor_id and not takeover.ending:
             takeover.speak(audio)
 
     def hand_back(self, monitor_id: UUID) -> None:
-        """Give the call back to the agent. Raises `Refused`."""
-        self._give_back(self._held_from(monitor_id))
+        """Give the call back to the agent. Raises `SupervisionRefused`."""
+        self._end_takeover(self._require_takeover(monitor_id))
 
     def hang_up(self, monitor_id: UUID) -> None:
-        """End the call. Raises `Refused`."""
-        self._held_from(monitor_id)
-        self._floor.end(EndedReason.TAKEN_OVER)
+        """End the call. Raises `SupervisionRefused`."""
+        self._require_takeover(monitor_id)
+        self._lifetime.end(EndedReason.TAKEN_OVER)
 
-    # --- the call's side ---
+    # --- the session's side ---
 
     @property
     def seconds(self) -> float:
-        """How much of people's speech was transcribed."""
-        return self._seconds + (self.takeover.ear.listener.seconds if self.takeover is not None else 0.0)
+        """Seconds of supervisors' speech that were transcribed."""
+        return self._seconds + (self.takeover.speech_input.transcription.seconds if self.takeover is not None else 0.0)
 
     def tick(self, now: float) -> None:
-        """What is due while there is a feed: audio, news of the agent, monitors and people who are gone."""
-        if self.feed is not None and now - self._fed_at >= AUDIO_INTERVAL_SECONDS:
-            self._fed_at = now
-            frames = self._timeline.take(self._parts.playout.position(now) - DELAY_SAMPLES)
-            self._timeline.catch_up(MAX_LATE_SAMPLES)
+        """Send audio, entries and the agent's state, and drop monitors and takeovers whose connection is lost."""
+        if self.feed is not None and now - self._audio_sent_at >= AUDIO_INTERVAL_SECONDS:
+            self._audio_sent_at = now
+            frames = self._mixer.take(self._turns.speech_output.playout.position_at(now) - DELAY_SAMPLES)
+            self._mixer.drop_late_caller_audio(MAX_LATE_SAMPLES)
             if len(frames):
-                self.feed.audio(frames.tobytes())
-        if self._floor.doing() != self._doing or now - self._told_at >= STATE_INTERVAL_SECONDS:
-            self._tell_state()
+                self.feed.send_audio(frames.tobytes())
+        self._send_entries(self._entries_sent)
+        if self._turns.agent_state != self._state or now - self._state_sent_at >= STATE_INTERVAL_SECONDS:
+            self._send_state()
             for monitor_id in [key for key, monitor in self._monitors.items() if now - monitor.seen_at > LEASE_SECONDS]:
                 self.detach(monitor_id)
         if (takeover := self.takeover) is not None:
-            takeover.ear.tick(now)
-            if takeover.lost_at is not None and now - takeover.lost_at >= RECONNECT_SECONDS:
-                self._give_back(takeover)
+            takeover.speech_input.tick(now)
+            if takeover.disconnected_at is not None and now - takeover.disconnected_at >= RECONNECT_SECONDS:
+                self._end_takeover(takeover)
 
     def close(self, reason: EndedReason) -> None:
-        """The call is over."""
+        """Tell the monitors that the call is over."""
+        self._send_entries(self._entries_sent)
         if self.feed is not None:
-            self.feed.ended(reason)
+            self.feed.send_end(reason)
             self.feed.close()
             self.feed = None
 
-    def _entry(self, position: int, entry: TranscriptEntry) -> None:
-        if self.feed is not None:
-            self.feed.entries(position, (entry,))
+    def _send_entries(self, first: int) -> None:
+        entries = self._turns.transcript.entries
+        if self.feed is not None and len(entries) > first:
+            self.feed.send_entries(first, entries[first:])
+        self._entries_sent = len(entries)
 
-    def _tell_state(self) -> None:
-        self._told_at, self._doing = self._parts.clock(), self._floor.doing()
+    def _send_state(self) -> None:
+        self._state_sent_at, self._state = self._context.clock(), self._turns.agent_state
         if self.feed is not None:
-            person, monitor_id = (
-                (self.takeover.person, self.takeover.monitor_id) if self.takeover is not None else (None, None)
-            )
-            self.feed.state(SupervisionState(person, monitor_id, self._doing, len(self._parts.transcript.entries)))
+            takeover = self.takeover
+            supervisor, monitor_id = (takeover.supervisor, takeover.monitor_id) if takeover else (None, None)
+            entries = len(self._turns.transcript.entries)
+            self.feed.send_state(SupervisionState(supervisor, monitor_id, self._state, entries))
 
-    def _held_from(self, monitor_id: UUID) -> Takeover:
+    def _require_takeover(self, monitor_id: UUID) -> Takeover:
         if self.takeover is None or self.takeover.monitor_id != monitor_id:
             raise SupervisionRefused("You do not have the call.")
         return self.takeover
 
-    def _give_back(self, takeover: Takeover) -> None:
+    def _record_takeover(self, supervisor: Supervisor | None, instruction: str, event: str) -> None:
+        self._turns.generator.add_instruction(instruction)
+        self._turns.transcript.add("system", event)
+        self._context.call.log.record_takeover(supervisor)
+
+    def _end_takeover(self, takeover: Takeover) -> None:
         if not takeover.ending:
             takeover.ending = True
-            self._floor.start(self._finish(takeover))
+            self._lifetime.start(self._finish_takeover, takeover)
 
-    async def _finish(self, takeover: Takeover) -> None:
+    async def _finish_takeover(self, takeover: Takeover) -> None:
         await takeover.finish()
-        if self._listening is not None:
-            self._listening.cancel()
-        self._seconds += takeover.ear.listener.seconds
-        self._floor.ears.remove(takeover.ear)
+        if self._transcribing is not None:
+            self._transcribing.cancel()
+        self._seconds += takeover.speech_input.transcription.seconds
         self.takeover = None
-        self._parts.thinker.note(HANDED_BACK_INSTRUCTION)
-        self._parts.note(HANDED_BACK)
-        self._parts.call.log.taken_over(None)
-        self._floor.go_on()
-        self._tell_state()
-        self._close_unused()
+        self._record_takeover(None, HANDED_BACK_INSTRUCTION, HANDED_BACK)
+        self._turns.resume_agent()
+        self._send_state()
+        self._close_unused_feed()
 
-    def _close_unused(self) -> None:
+    def _close_unused_feed(self) -> None:
         if self.feed is not None and not self._monitors and self.takeover is None:
-            self._parts.playout.timelines.remove(self._timeline)
+            self._turns.speech_output.playout.mixers.remove(self._mixer)
+            self._send_entries(self._entries_sent)
             self.feed.close()
             self.feed = None

@@ -1,4 +1,4 @@
-"""Audio from one format to another as it streams by."""
+"""Conversion of streaming audio between formats."""
 
 import numpy as np
 import soxr
@@ -8,7 +8,7 @@ from switchboard.plugin_sdk.audio import decode_audio, encode_audio
 
 
 class Converter:
-    """Converts one stream. Where the formats are equal the bytes go through untouched."""
+    """Converts one stream. If the formats are equal, the bytes pass unchanged."""
 
     def __init__(self, source: AudioFormat, target: AudioFormat) -> None:
         self._source = source
@@ -21,7 +21,7 @@ class Converter:
             )
 
     def convert(self, audio: bytes, *, last: bool = False) -> bytes:
-        """The next piece; some audio may be held back until `last`."""
+        """Convert the next piece; the resampler may hold some audio back until `last`."""
         if self._source == self._target:
             return audio
         if self._source.encoding == "pcm16":

@@ -1,4 +1,4 @@
-"""Keys as tones (ITU-T Q.23), for carriers that cannot press them beside the audio."""
+"""DTMF digits as tones in the audio (ITU-T Q.23), for carriers that have no other way to send them."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ KEYS = ("123", "456", "789", "*0#")
 
 
 def render_tones(digits: str, encoding: Encoding) -> bytes:
-    """Digits (`0`-`9`, `*`, `#`; `w` waits half a second) as 8 kHz G.711."""
+    """Render digits (`0`-`9`, `*`, `#`; `w` waits half a second) as 8 kHz G.711."""
     silence = bytes((SILENCE_CODE[encoding],))
     audio = b""
     for digit in digits:

@@ -1,14 +1,14 @@
-"""What goes out to the caller: paced a little ahead of the clock, with marks in their places, dropped at once when the caller breaks in.
+"""Outgoing audio of a call: paced slightly ahead of the clock, with marks in their places, dropped at once on barge-in.
 
-How much has been heard is known by the clock: all that was sent plays without a gap. A mark that comes back can only say that it is over
-sooner; one that never comes back holds nothing up.
+The clock decides how much the caller has heard: everything that was sent plays without a gap. A mark that comes back
+can only show that playing ended sooner, so a mark that never comes back delays nothing.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from switchboard.engine.conversation.call import MediaSocket
+from switchboard.engine.conversation.call import Clock, MediaSocket
 from switchboard.engine.conversation.media.stereo_mixer import StereoMixer
 from switchboard.plugin_sdk import Frame, MediaCodec
 
@@ -18,25 +18,28 @@ MESSAGE_BYTES = 800
 
 
 class Playout:
-    """The outgoing side of one media socket. Counts in bytes of 8 kHz G.711: one is an eighth of a millisecond."""
+    """Sender of one media socket. Counts bytes of 8 kHz G.711: one byte is an eighth of a millisecond.
 
-    def __init__(self, socket: MediaSocket, codec: MediaCodec, clock: Callable[[], float]) -> None:
+    `on_sent` is called whenever audio was handed to the socket. `mixers` get both sides of the call.
+    """
+
+    def __init__(self, socket: MediaSocket, codec: MediaCodec, clock: Clock, on_sent: Callable[[], None]) -> None:
         self._socket = socket
         self._codec = codec
         self._clock = clock
+        self._on_sent = on_sent
         self._items: deque[bytearray | str] = deque()
         self._urgent: deque[Frame] = deque()
         self._wake = asyncio.Event()
-        self._began = socket.opened
+        self._started_at = socket.opened_at
         self._play_end = 0.0
         self._marks = 0
         self._sent = 0
         self.queued = 0
-        self.timelines: list[StereoMixer] = []
-        self.on_sent: Callable[[int], None] = lambda _offset: None
+        self.mixers: list[StereoMixer] = []
 
     def add(self, audio: bytes) -> None:
-        """Play this after what was added before."""
+        """Play audio after everything that was added before."""
         if self._items and isinstance(self._items[-1], bytearray):
             self._items[-1] += audio
         else:
@@ -44,60 +47,65 @@ class Playout:
         self.queued += len(audio)
         self._wake.set()
 
-    def mark(self) -> None:
-        """Ask to be told when all that was added has been played."""
+    def add_mark(self) -> None:
+        """Ask the carrier to report when everything that was added has been played."""
         self._marks += 1
         self._items.append(str(self._marks))
         self._wake.set()
 
-    def reached(self, mark: str) -> None:
-        """A mark has come back."""
+    def handle_mark(self, mark: str) -> None:
+        """Handle a mark that has come back."""
         if mark == str(self._marks) and not self._items:
             self._play_end = min(self._play_end, self._clock())
 
+    def mix_caller_audio(self, audio: bytes, received_at: float) -> None:
+        """Give incoming audio to the mixers."""
+        for mixer in self.mixers:
+            mixer.add_caller_audio(audio, self.position_at(received_at))
+
     def clear(self) -> int:
-        """Drop what has not been heard; answers how many bytes have been, of all that were ever added."""
+        """Drop everything that has not been heard; return how many of all bytes ever added have been heard."""
         now = self._clock()
-        heard = self.heard(now)
+        heard = self.count_heard(now)
         self._items.clear()
         self._urgent.append(self._codec.clear())
         self._wake.set()
-        for timeline in self.timelines:
-            timeline.cut(self.position(now))
+        for mixer in self.mixers:
+            mixer.cut_agent_audio(self.position_at(now))
         self._play_end = now
         self._sent = self.queued = heard
         return heard
 
-    def heard(self, now: float) -> int:
-        """How many bytes of all that were ever added have been heard."""
+    def count_heard(self, now: float) -> int:
+        """Return how many of all bytes ever added have been heard."""
         return self._sent - round(max(0.0, self._play_end - now) * BYTES_PER_SECOND)
 
-    def ahead(self, now: float) -> int:
-        """How many bytes are still to be heard."""
-        return self.queued - self.heard(now)
+    def count_pending(self, now: float) -> int:
+        """Return how many bytes are still to be heard."""
+        return self.queued - self.count_heard(now)
 
     def is_playing(self, now: float) -> bool:
-        """Whether the caller hears something, or is about to."""
+        """Return whether the caller hears something or is about to."""
         return bool(self._items) or self._play_end > now
 
-    def position(self, moment: float) -> int:
-        """A moment on the recording's time line."""
-        return max(0, round((moment - self._began) * BYTES_PER_SECOND))
+    def position_at(self, moment: float) -> int:
+        """Convert a moment of the engine's clock to a position in the recording."""
+        return max(0, round((moment - self._started_at) * BYTES_PER_SECOND))
 
     def tick(self, now: float) -> None:
-        """Wake the sender when something has become due."""
+        """Wake the sender if audio has become due."""
         if self._items and self._play_end - now < LEAD_SECONDS:
             self._wake.set()
 
     async def run(self) -> None:
-        """Send, until cancelled. Raises `ConnectionError` when the socket is gone."""
+        """Send until cancelled. Raises `ConnectionError` when the socket is closed."""
         while True:
             await self._wake.wait()
             self._wake.clear()
-            while (message := self._next()) is not None:
+            while (message := self._next_message()) is not None:
                 await self._socket.send(message)
 
-    def _next(self) -> Frame | None:
+    def _next_message(self) -> Frame | None:
         if self._urgent:
             return self._urgent.popleft()
         if not self._items:
@@ -118,8 +126,8 @@ class Playout:
             self._items.popleft()
         start = max(self._play_end, now)
         self._play_end = start + len(audio) / BYTES_PER_SECOND
-        for timeline in self.timelines:
-            timeline.agent(audio, self.position(start))
+        for mixer in self.mixers:
+            mixer.add_agent_audio(audio, self.position_at(start))
         self._sent += len(audio)
-        self.on_sent(self._sent)
+        self._on_sent()
         return audio

@@ -1,4 +1,4 @@
-"""A call's recording: stereo WAV, the caller left, the agent right, as both were heard; written while the call goes on."""
+"""Recording of a call as a stereo WAV file, the caller left, the agent right, written while the call goes on."""
 
 import asyncio
 import struct
@@ -10,17 +10,18 @@ from switchboard.plugin_sdk import Encoding
 
 HEADER = struct.Struct("<4sI4s4sIHHIIHH4sI")
 HOLD_BACK_SAMPLES = 2 * RATE
-"""What is not written before the call's end: audio that was delayed on its way to us still finds its place there."""
+"""The latest samples are not written before the call's end: caller audio that arrives late still finds its place
+there."""
 
 
 def build_wav_header(frames: int) -> bytes:
-    """The header of a stereo 16-bit WAV file of so many frames."""
+    """Build the header of a stereo 16-bit WAV file with this number of frames."""
     size = frames * 4
     return HEADER.pack(b"RIFF", 36 + size, b"WAVE", b"fmt ", 16, 1, 2, RATE, RATE * 4, 4, 16, b"data", size)
 
 
 class Recording(StereoMixer):
-    """A time line that is written to a file, in threads, never in the event loop."""
+    """Mixer that writes to a file, in threads, never in the event loop."""
 
     def __init__(self, path: Path, encoding: Encoding) -> None:
         super().__init__(encoding)
@@ -28,34 +29,35 @@ class Recording(StereoMixer):
         self._file: BinaryIO | None = None
         self._writing = asyncio.Lock()
         self._appending: asyncio.Task[None] | None = None
+
         self._closed = False
 
-    async def write(self, now: int) -> None:
-        """Write what is known for good by a position."""
-        await self._write(now - HOLD_BACK_SAMPLES)
+    async def write(self, position: int) -> None:
+        """Write everything that cannot change any more at this position of the call."""
+        await self._write(position - HOLD_BACK_SAMPLES)
 
     async def _write(self, until: int) -> None:
         async with self._writing:
-            if until <= self.taken or self._closed:
+            if until <= self.position or self._closed:
                 return
             frames = self.take(until)
-            await self._appended()
+            await self._wait_for_append()
             self._appending = asyncio.create_task(asyncio.to_thread(self._append, frames.tobytes()))
-            await self._appended()
+            await self._wait_for_append()
 
     async def close(self, until: int) -> None:
-        """Write the rest and close the file; harmless when done twice."""
+        """Write the rest and close the file; a second call changes nothing."""
         await self._write(until)
         async with self._writing:
-            # The engine's clock may ask for another write while the call is being put away: it would begin the file anew.
+            # The engine's clock may ask for another write while the call is being closed; it would overwrite the file.
             self._closed = True
-            await self._appended()
+            await self._wait_for_append()
             if self._file is not None:
                 await asyncio.to_thread(self._file.close)
                 self._file = None
 
-    async def _appended(self) -> None:
-        """Wait for the thread that writes: it goes on when whoever waits for it is cancelled."""
+    async def _wait_for_append(self) -> None:
+        """Wait for the writing thread, which goes on when the task that waits for it is cancelled."""
         if self._appending is not None:
             await asyncio.shield(self._appending)
 
@@ -64,7 +66,7 @@ class Recording(StereoMixer):
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file = self._path.open("wb")
         self._file.seek(0)
-        self._file.write(build_wav_header(self.taken))
+        self._file.write(build_wav_header(self.position))
         self._file.seek(0, 2)
         self._file.write(data)
         self._file.flush()

@@ -1,4 +1,4 @@
-"""Both sides of a call on one time line, as both were heard: recordings are made from it, and what monitors hear."""
+"""Mixer of both sides of a call, as both were heard, for recordings and for supervisors who listen."""
 
 from collections import deque
 
@@ -9,67 +9,69 @@ from switchboard.plugin_sdk.audio import SILENCE_CODE, Samples, decode_audio
 
 RATE = 8000
 MAX_DRIFT = RATE // 2
-"""How far the caller's audio may lag behind the clock (a carrier that sends nothing while muted) before silence is put in."""
+"""Samples by which the caller's audio may lag behind the clock before silence is inserted: carriers may send nothing
+while muted."""
 
 
 class StereoMixer:
-    """Two channels, the caller left, the agent's side right. Positions count in samples since the call's audio began."""
+    """Two channels, the caller left, the agent right. Positions count samples since the call's audio began."""
 
     def __init__(self, encoding: Encoding, start: int = 0) -> None:
-        """What lies before `start` was taken already."""
         self._encoding = encoding
         self._caller = bytearray()
         self._silence = (0, 0)
         self._agent: deque[tuple[int, Samples]] = deque()
-        self.taken = start
+        self.position = start
 
-    def caller(self, audio: bytes, position: int) -> None:
-        """What came from the caller by a position; it has been said before."""
-        gap = position - len(audio) - self.taken - len(self._caller)
+    def add_caller_audio(self, audio: bytes, position: int) -> None:
+        """Add audio that the caller had spoken by a position."""
+        gap = position - len(audio) - self.position - len(self._caller)
         if gap > MAX_DRIFT:
             self._silence = len(self._caller), gap
             self._caller += bytes((SILENCE_CODE[self._encoding],)) * gap
         elif gap < 0:
-            self._take_back(-gap)
+            self._remove_silence(-gap)
         self._caller += audio
 
-    def _take_back(self, count: int) -> None:
-        """Nobody was muted, the audio was late, and what comes now belongs where silence was put in."""
+    def _remove_silence(self, count: int) -> None:
+        """Remove inserted silence: the caller was not muted, the audio was late and belongs there."""
         start, length = self._silence
         late = min(count, length)
         del self._caller[start : start + late]
         self._silence = start, length - late
 
-    def _drop(self, count: int) -> None:
-        """So much of the caller's audio is gone from the beginning."""
+    def _drop_caller_audio(self, count: int) -> None:
         del self._caller[:count]
         start, end = (max(0, edge - count) for edge in (self._silence[0], sum(self._silence)))
         self._silence = start, end - start
 
-    def agent(self, audio: bytes, position: int) -> None:
-        """What the caller will hear of the agent's side from a position on."""
+    def add_agent_audio(self, audio: bytes, position: int) -> None:
+        """Add audio that the caller will hear from a position on."""
         self._agent.append((position, decode_audio(audio, self._encoding)))
 
-    def cut(self, position: int) -> None:
-        """Nothing of the agent's side is heard from here on: the carrier was told to drop it."""
+    def cut_agent_audio(self, position: int) -> None:
+        """Remove the agent's audio from a position on: the carrier was told to drop it."""
         while self._agent and self._agent[-1][0] >= position:
             self._agent.pop()
         if self._agent:
             start, samples = self._agent[-1]
             self._agent[-1] = (start, samples[: max(0, position - start)])
 
-    def catch_up(self, most: int) -> None:
-        """Forget the caller's audio beyond so many samples that wait to be taken: what came late would stay late."""
-        self._drop(max(0, len(self._caller) - most))
+    def drop_late_caller_audio(self, max_samples: int) -> None:
+        """Keep at most this many of the caller's samples; otherwise audio that arrived late would stay late."""
+        self._drop_caller_audio(max(0, len(self._caller) - max_samples))
 
     def take(self, until: int) -> Samples:
-        """Both channels up to a position, a row for each sample; what of the caller has not come by then is silence."""
-        count = max(0, until - self.taken)
+        """Take both channels up to a position, one row for each sample.
+
+        Caller audio that has not arrived yet is silence.
+        """
+        count = max(0, until - self.position)
         frames = np.zeros((count, 2), dtype=np.int16)
         heard = decode_audio(bytes(self._caller[:count]), self._encoding)
         frames[: len(heard), 0] = heard
-        self._drop(count)
-        start, end = self.taken, self.taken + count
+        self._drop_caller_audio(count)
+        start, end = self.position, self.position + count
         while self._agent and self._agent[0][0] < end:
             position, samples = self._agent.popleft()
             offset = max(0, position - start)
@@ -79,5 +81,5 @@ class StereoMixer:
             if len(later):
                 self._agent.appendleft((end, later))
                 break
-        self.taken = end
+        self.position = end
         return frames

@@ -3,43 +3,44 @@
 from typing import Final
 
 _SMALL: Final = (
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen",
-    "sixteen", "seventeen", "eighteen", "nineteen",
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
 )  # fmt: skip
 _TENS: Final = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _SCALES: Final = ("", " thousand", " million", " billion", " trillion")
 _ORDINALS: Final = {
-    "one": "first", "two": "second", "three": "third", "five": "fifth", "eight": "eighth", "nine": "ninth", "twelve": "twelfth",
+    "one": "first", "two": "second", "three": "third", "five": "fifth", "eight": "eighth", "nine": "ninth",
+    "twelve": "twelfth",
 }  # fmt: skip
 MAX_DIGITS: Final = 15
-"""Digits of the longest number that is read as one; longer ones are codes."""
+"""Maximum digits of a number that is read as one; longer ones are codes and are read digit by digit."""
 
 
 def spell_digits(text: str) -> str:
-    """Each digit by itself; whatever else is there is left out."""
+    """Spell each digit by itself and skip all other characters."""
     return " ".join(_SMALL[int(digit)] for digit in text if digit.isdigit())
 
 
 def spell_cardinal(number: int) -> str:
-    """`one thousand two hundred thirty-four`, of a number of up to fifteen digits."""
+    """Spell a number of up to fifteen digits: `one thousand two hundred thirty-four`."""
     if number < 1000:
-        return _hundreds(number)
+        return _spell_hundreds(number)
     groups = [(number // 1000**power % 1000, scale) for power, scale in enumerate(_SCALES)]
-    return " ".join(_hundreds(group) + scale for group, scale in reversed(groups) if group)
+    return " ".join(_spell_hundreds(group) + scale for group, scale in reversed(groups) if group)
 
 
-def _hundreds(number: int) -> str:
+def _spell_hundreds(number: int) -> str:
     if number < 20:
         return _SMALL[number]
     if number < 100:
         rest = number % 10
         return _TENS[number // 10 - 2] + (f"-{_SMALL[rest]}" if rest else "")
     rest = number % 100
-    return f"{_SMALL[number // 100]} hundred" + (f" {_hundreds(rest)}" if rest else "")
+    return f"{_SMALL[number // 100]} hundred" + (f" {_spell_hundreds(rest)}" if rest else "")
 
 
 def spell_ordinal(number: int) -> str:
-    """`twenty-first`."""
+    """Spell an ordinal number: `twenty-first`."""
     before, last = _split_last(spell_cardinal(number))
     if last in _ORDINALS:
         return before + _ORDINALS[last]
@@ -52,7 +53,10 @@ def _split_last(words: str) -> tuple[str, str]:
 
 
 def spell_decimal(text: str) -> str:
-    """A number as it is written, thousands with commas: `1,234.5` is `one thousand two hundred thirty-four point five`."""
+    """Spell a written number, which may have commas between thousands.
+
+    `1,234.5` becomes `one thousand two hundred thirty-four point five`.
+    """
     whole, _, fraction = text.replace(",", "").partition(".")
     if len(whole) > MAX_DIGITS or (len(whole) > 1 and whole.startswith("0")):
         return spell_digits(text)
@@ -60,7 +64,7 @@ def spell_decimal(text: str) -> str:
 
 
 def spell_year(number: int) -> str:
-    """`nineteen eighty-four`, `two thousand five`, `twenty twenty-six`."""
+    """Spell a year: `nineteen eighty-four`, `two thousand five`, `twenty twenty-six`."""
     century, rest = divmod(number, 100)
     if rest == 0 or 2000 <= number < 2010:
         return spell_cardinal(number) if number % 1000 < 10 else f"{spell_cardinal(century)} hundred"

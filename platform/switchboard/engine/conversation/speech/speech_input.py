@@ -1,8 +1,9 @@
-"""One voice of a call: its audio as it comes, whether it speaks, and the transcription of what it says."""
+"""Input pipeline for one speaker: buffering, voice activity detection, transcription."""
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
 from switchboard.engine.conversation.call import Clock, LiveCall
 from switchboard.engine.conversation.speech.transcription import TranscriptionStream
@@ -11,69 +12,78 @@ from switchboard.plugin_sdk import Encoding
 
 PRE_ROLL_WINDOWS = 20
 MUTE_SECONDS = 1.0
-"""Whoever speaks and then sends nothing for so long has stopped: many phones and browsers send nothing while muted."""
+"""A speaker whose audio stops for this long has stopped speaking: many phones and browsers send nothing while muted."""
+
+
+class SpeechEvents(Protocol):
+    """Events of one speaker. `text` is the utterance so far; it is complete once `finished` is set."""
+
+    def handle_speech_started(self) -> None: ...
+    def handle_speech_stopped(self) -> None: ...
+    def handle_transcript(self, text: str, finished: bool) -> None: ...
 
 
 class SpeechInput:
-    """Hears one voice. The engine takes windows from `inbox` and says by `judged` what they are; times are the engine's clock's.
+    """Audio of one speaker. Times are in seconds of the engine's clock.
 
-    `on_window` is called when there is a window to be taken.
+    `on_window` is called when `inbox` has a window for the voice detector, which takes it and calls `handle_window`.
     """
 
-    def __init__(self, call: LiveCall, encoding: Encoding, clock: Clock) -> None:
+    def __init__(
+        self, call: LiveCall, encoding: Encoding, clock: Clock, events: SpeechEvents, on_window: Callable[[], None]
+    ) -> None:
         agent = call.agent
         self.encoding: Encoding = encoding
         self.inbox = bytearray()
         self.activity = VoiceActivity(
             confidence=agent.vad_confidence, start_seconds=agent.vad_start_secs, min_volume=agent.vad_min_volume
         )
-        self.listener = TranscriptionStream(call, encoding)
-        self.speech_began = self.last_voice = self.last_audio = clock()
-        self.on_window: Callable[[], None] = lambda: None
-        self.on_started: Callable[[], None] = lambda: None
-        self.on_stopped: Callable[[], None] = lambda: None
+        self.transcription = TranscriptionStream(call, encoding, events.handle_transcript)
+        self.speech_started_at = self.last_voice_at = self.last_audio_at = clock()
         self._start_seconds = agent.vad_start_secs
         self._clock = clock
+        self._events = events
+        self._on_window = on_window
         self._pre_roll: deque[bytes] = deque(maxlen=PRE_ROLL_WINDOWS)
 
-    def hear(self, audio: bytes) -> None:
-        """The next audio of the voice."""
-        self.last_audio = self._clock()
+    def add_audio(self, audio: bytes) -> None:
+        """Add the speaker's next audio."""
+        self.last_audio_at = self._clock()
         self.inbox += audio
         if len(self.inbox) >= WINDOW:
-            self.on_window()
+            self._on_window()
 
-    def judged(self, window: bytes, change: SpeechChange) -> None:
-        """Voice activity of the next 32 milliseconds."""
+    def handle_window(self, window: bytes, change: SpeechChange) -> None:
+        """Handle the voice activity of the next window of 32 milliseconds."""
         self._pre_roll.append(window)
         if change is SpeechChange.STARTED:
-            self.speech_began = self._clock() - self._start_seconds
-            self.listener.hear(b"".join(self._pre_roll))
-            self.on_started()
+            self.speech_started_at = self._clock() - self._start_seconds
+            self.transcription.add_audio(b"".join(self._pre_roll))
+            self._events.handle_speech_started()
         elif self.activity.speaking or change is SpeechChange.STOPPED:
-            self.listener.hear(window)
+            self.transcription.add_audio(window)
         if change is SpeechChange.STOPPED:
-            self._stopped()
+            self._stop_speech()
 
     def tick(self, now: float) -> None:
-        """Notice that nothing comes any more."""
-        if self.activity.speaking and now - self.last_audio > MUTE_SECONDS:
+        """Stop the speech if no audio arrives any more."""
+        if self.activity.speaking and now - self.last_audio_at > MUTE_SECONDS:
             self.activity.speaking = False
-            self._stopped()
+            self._stop_speech()
 
-    async def last_words(self, seconds: float) -> bool:
-        """Nothing more will be heard: wait until all of it is transcribed; whether it was in time."""
+    async def wait_for_last_words(self, seconds: float) -> bool:
+        """Finalize speech that goes on, and return whether everything was transcribed within some seconds."""
         if self.activity.speaking:
             self.activity.speaking = False
-            self.listener.finalize()
+            self.transcription.finalize()
         try:
             async with asyncio.timeout(seconds):
-                await self.listener.idle.wait()
+                await self.transcription.idle.wait()
         except TimeoutError:
             return False
         return True
 
-    def _stopped(self) -> None:
-        self.last_voice = self._clock() - STOP_SECONDS
-        self.listener.finalize()
-        self.on_stopped()
+    def _stop_speech(self) -> None:
+        self.last_voice_at = self._clock() - STOP_SECONDS
+        self.transcription.finalize()
+        self._events.handle_speech_stopped()

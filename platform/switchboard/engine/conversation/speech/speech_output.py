@@ -1,4 +1,4 @@
-"""The agent's voice: sentence by sentence to text-to-speech, on to the playout, and the account of what was really heard."""
+"""The agent's speech: text-to-speech sentence by sentence, playout, and an account of what the caller really heard."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from switchboard.engine.conversation.call import LiveCall
+from switchboard.engine.conversation.call import Clock, LiveCall, MediaSocket
 from switchboard.engine.conversation.latency import TurnClock
 from switchboard.engine.conversation.media.conversion import Converter
 from switchboard.engine.conversation.media.playout import BYTES_PER_SECOND, Playout
@@ -32,63 +32,68 @@ class Sentence:
     end: int = 0
     words: list[Word] = field(default_factory=list)
 
-    def again(self) -> None:
-        """What was spoken of it breaks off: it is said from its beginning, after that."""
+    def restart(self) -> None:
+        """Forget the audio so far, which broke off: the whole sentence is spoken again after it."""
         self.start, self.words = None, []
 
-    def heard(self, until: int) -> str:
-        """As much of the text as lies before a place in the playout: by the words' times where they are known, else by its share."""
+    def heard_text(self, until: int) -> str:
+        """Return the text before a position of the playout, by the words' times or, if unknown, in proportion."""
         if self.start is None or until <= self.start:
             return ""
         if until >= self.end:
             return self.text
         if self.words:
             milliseconds = (until - self.start) * 1000 // BYTES_PER_SECOND
-            return find_heard_text(
-                self.pieces, sum(count_letters(word.text) for word in self.words if word.end_ms <= milliseconds)
-            )
+            letters = sum(count_letters(word.text) for word in self.words if word.end_ms <= milliseconds)
+            return find_heard_text(self.pieces, letters)
         words = self.text.split()
         return " ".join(words[: int(len(words) * (until - self.start) / (self.end - self.start))])
 
 
 @dataclass(slots=True)
 class SpokenReply:
-    """What the agent says in one turn. `whole` is set once nothing more will be added."""
+    """The agent's reply in one turn. `complete` is set once nothing more will be added."""
 
     turn: TurnClock | None = None
     sentences: list[Sentence] = field(default_factory=list)
     pending: int = 0
-    whole: bool = False
+    complete: bool = False
     started_at: float | None = None
     in_history: int = 0
 
-    def heard(self, until: int) -> str:
-        """What was heard of it."""
-        return " ".join(filter(None, (sentence.heard(until) for sentence in self.sentences)))
+    def heard_text(self, until: int) -> str:
+        """Return the text before a position of the playout."""
+        return " ".join(filter(None, (sentence.heard_text(until) for sentence in self.sentences)))
 
 
 class SpeechOutput:
-    """Says one reply at a time. `on_spoken(reply, heard, interrupted)` is called when a reply is over."""
+    """Speaks one reply at a time. `on_reply_ended(reply, heard, interrupted)` is called when a reply is over."""
 
-    def __init__(self, call: LiveCall, playout: Playout, encoding: Encoding, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        call: LiveCall,
+        socket: MediaSocket,
+        encoding: Encoding,
+        clock: Clock,
+        on_reply_ended: Callable[[SpokenReply, str, bool], None],
+    ) -> None:
         self._call = call
-        self._playout = playout
         self._wire = AudioFormat(encoding, 8000)
         self._clock = clock
+        self._on_reply_ended = on_reply_ended
         self._waiting: asyncio.Queue[tuple[SpokenReply, Sentence]] = asyncio.Queue()
         self._synthesis: asyncio.Task[None] | None = None
+        self.playout = Playout(socket, call.codec, clock, self._record_first_frame)
         self.reply: SpokenReply | None = None
         self.characters = 0
-        self.on_spoken: Callable[[SpokenReply, str, bool], None] = lambda _reply, _heard, _interrupted: None
-        playout.on_sent = self._sent
 
-    def begin(self, turn: TurnClock | None = None) -> SpokenReply:
-        """Start a reply; the one before it must be over."""
+    def start_reply(self, turn: TurnClock | None = None) -> SpokenReply:
+        """Start a reply; the previous one must be over."""
         self.reply = SpokenReply(turn)
         return self.reply
 
     def say(self, reply: SpokenReply, text: str) -> None:
-        """Add a sentence to a reply; nothing happens where the reply was interrupted."""
+        """Add a sentence to a reply, unless the reply was interrupted."""
         if reply is not self.reply or not text.strip():
             return
         agent, text = self._call.agent, text.strip()
@@ -97,41 +102,44 @@ class SpeechOutput:
         reply.pending += 1
         self._waiting.put_nowait((reply, sentence))
 
-    def is_talking(self) -> bool:
-        """Whether the caller hears the agent, or is about to."""
-        return self._playout.is_playing(self._clock()) or (self.reply is not None and self.reply.pending > 0)
+    def say_only(self, text: str) -> None:
+        """Speak a reply of one sentence."""
+        reply = self.start_reply()
+        self.say(reply, text)
+        reply.complete = True
 
-    def interrupt(self) -> str:
-        """Fall silent; answers what was heard of the reply."""
+    def is_speaking(self) -> bool:
+        """Return whether the caller hears the agent or is about to."""
+        return self.playout.is_playing(self._clock()) or (self.reply is not None and self.reply.pending > 0)
+
+    def interrupt(self) -> None:
+        """Stop speaking at once and end the reply with what was heard of it."""
         reply, self.reply = self.reply, None
-        heard_bytes = self._playout.clear()
+        heard_bytes = self.playout.clear()
         while not self._waiting.empty():
             self._waiting.get_nowait()
         if self._synthesis is not None:
             self._synthesis.cancel()
-        if reply is None:
-            return ""
-        heard = reply.heard(heard_bytes)
-        self.on_spoken(reply, heard, True)
-        return heard
+        if reply is not None:
+            self._on_reply_ended(reply, reply.heard_text(heard_bytes), True)
 
     def tick(self) -> None:
-        """Notice that a reply is over."""
+        """End a reply that has been played."""
         reply = self.reply
-        if reply is None or not reply.whole or reply.pending or self._playout.is_playing(self._clock()):
+        if reply is None or not reply.complete or reply.pending or self.playout.is_playing(self._clock()):
             return
         self.reply = None
-        self.on_spoken(reply, " ".join(sentence.text for sentence in reply.sentences), False)
+        self._on_reply_ended(reply, " ".join(sentence.text for sentence in reply.sentences), False)
 
     async def run(self) -> None:
-        """Synthesize what is said, until cancelled. Raises `ProviderError` where the voice is gone."""
+        """Synthesize sentences until cancelled. Raises `ProviderError` when text-to-speech fails."""
         while True:
             reply, sentence = await self._waiting.get()
             if reply is not self.reply:
                 continue
             self._synthesis = asyncio.create_task(self._speak(reply, sentence))
             try:
-                # Not awaited itself: an interruption cancels it, and that must not end this loop.
+                # The task is not awaited itself: an interruption cancels it, which must not end this loop.
                 await asyncio.wait((self._synthesis,))
             finally:
                 self._synthesis.cancel()
@@ -140,14 +148,14 @@ class SpeechOutput:
                 self._synthesis.result()
 
     async def _speak(self, reply: SpokenReply, sentence: Sentence) -> None:
-        """Say a sentence; where the voice breaks off in the middle of it, once more, as people do. Raises `ProviderError`."""
+        """Speak a sentence, a second time if its audio breaks off, as people do. Raises `ProviderError`."""
         try:
             await self._synthesize(reply, sentence)
         except ProviderError as error:
             if sentence.start is None:
                 raise
-            logger.warning("the voice broke off, saying the sentence again", reason=error.message)
-            sentence.again()
+            logger.warning("text-to-speech broke off, repeating the sentence", reason=error.message)
+            sentence.restart()
             await self._synthesize(reply, sentence)
 
     async def _synthesize(self, reply: SpokenReply, sentence: Sentence) -> None:
@@ -162,29 +170,26 @@ class SpeechOutput:
             async for chunk in chunks:
                 if converter is None:
                     converter = Converter(provider.audio_format, self._wire)
-                    self._first_audio(reply)
+                    if reply.turn is not None:
+                        reply.turn.record_step("first_audio", self._clock())
                 self._play(sentence, converter.convert(chunk.audio), chunk.words)
         if converter is None:
-            raise ProviderError(f"{provider.title} spoke nothing")
+            raise ProviderError(f"{provider.title} returned no audio")
         self._play(sentence, converter.convert(b"", last=True), ())
-        self._playout.mark()
-
-    def _first_audio(self, reply: SpokenReply) -> None:
-        if reply.turn is not None:
-            reply.turn.reach("first_audio", self._clock())
+        self.playout.add_mark()
 
     def _play(self, sentence: Sentence, audio: bytes, words: tuple[Word, ...]) -> None:
         if sentence.start is None:
-            sentence.start = self._playout.queued
-        before = (self._playout.queued - sentence.start) * 1000 // BYTES_PER_SECOND
+            sentence.start = self.playout.queued
+        before = (self.playout.queued - sentence.start) * 1000 // BYTES_PER_SECOND
         sentence.words += [Word(word.text, word.start_ms + before, word.end_ms + before) for word in words]
         if audio:
-            self._playout.add(audio)
-        sentence.end = self._playout.queued
+            self.playout.add(audio)
+        sentence.end = self.playout.queued
 
-    def _sent(self, _offset: int) -> None:
+    def _record_first_frame(self) -> None:
         reply = self.reply
         if reply is not None and reply.started_at is None:
             reply.started_at = self._clock()
             if reply.turn is not None:
-                reply.turn.reach("first_frame", reply.started_at)
+                reply.turn.record_step("first_frame", reply.started_at)

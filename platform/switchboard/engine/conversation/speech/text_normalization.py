@@ -1,7 +1,8 @@
-"""How what an agent writes is read aloud: markup goes, addresses and numbers become words.
+"""Text normalization for speech: markup is removed, and addresses and numbers become words.
 
-Models write `**$1,250.50** at https://www.acme.com`; some voices read that well, some spell the asterisks. Addresses are worded in the languages
-of `MARKS`, telephone numbers digit by digit in all, and numbers, money, dates and times in English; voices of other languages read their own.
+Models write `**$1,250.50** at https://www.acme.com`; some voices read that well, others spell the asterisks. Addresses
+become words in the languages of `MARKS`, phone numbers are read digit by digit in all languages, and numbers, money,
+dates, and times become words in English; voices of other languages read these themselves.
 """
 
 import re
@@ -21,7 +22,7 @@ from switchboard.engine.conversation.speech.numerals import (
 
 
 class Piece(NamedTuple):
-    """A part of a text: as it is written, and as it is read. All of a text's pieces together are the text."""
+    """A part of a text, as it is written and as it is read aloud. Joined, the written parts are the text."""
 
     written: str
     spoken: str
@@ -32,14 +33,14 @@ Match: TypeAlias = "re.Match[str]"
 
 @dataclass(frozen=True, slots=True)
 class ReadingRule:
-    """What to look for, and how to read it."""
+    """A pattern and the function that words its matches."""
 
     pattern: re.Pattern[str]
     read: Callable[[Match], str]
 
 
 class Marks(NamedTuple):
-    """What the marks of an address are called."""
+    """Names of the punctuation marks in addresses."""
 
     dot: str
     at: str
@@ -98,15 +99,18 @@ TELEPHONE: Final = "|".join(
 
 
 def normalize_text(text: str, language: str, pronunciations: Mapping[str, str] | None = None) -> list[Piece]:
-    """A text's pieces. `language` is BCP 47; `pronunciations` say how an agent wants words to be read, whatever their case."""
+    """Split a text into pieces with their readings.
+
+    `language` is BCP 47. `pronunciations` maps words, in any case, to the agent's readings.
+    """
     base = language.partition("-")[0].lower()
-    rules = (*_own(tuple((pronunciations or {}).items())), *_rules(base))
+    rules = (*_build_agent_rules(tuple((pronunciations or {}).items())), *_build_rules(base))
     found, at = list[Piece](), 0
-    # Each rule's next match is kept until it is passed, so that a long text is searched once and not once for each match.
+    # Each rule keeps its next match until it is passed, so that a long text is not searched anew for each match.
     ahead = [(match, rule) for rule in rules if (match := rule.pattern.search(text))]
     while ahead:
         match, rule = min(ahead, key=lambda found: found[0].start())
-        found += _words(text[at : match.start()])
+        found += _split_words(text[at : match.start()])
         found.append(Piece(match[0], rule.read(match)))
         at = match.end()
         ahead = [
@@ -114,13 +118,13 @@ def normalize_text(text: str, language: str, pronunciations: Mapping[str, str] |
             for match, rule in ahead
             if (later := match if match.start() >= at else rule.pattern.search(text, at))
         ]
-    return found + _words(text[at:])
+    return found + _split_words(text[at:])
 
 
-def find_heard_text(of: Sequence[Piece], spoken_letters: int) -> str:
-    """As much of a text as was read with so many letters and digits: a piece that was begun and not finished was not heard."""
+def find_heard_text(text: Sequence[Piece], spoken_letters: int) -> str:
+    """Return the text of the first pieces whose reading has at most this many letters and digits."""
     written = ""
-    for piece in of:
+    for piece in text:
         spoken_letters -= count_letters(piece.spoken)
         if spoken_letters < 0:
             break
@@ -129,16 +133,16 @@ def find_heard_text(of: Sequence[Piece], spoken_letters: int) -> str:
 
 
 def count_letters(text: str) -> int:
-    """How many letters and digits there are: voices tell words apart in their own ways, but say all of them."""
+    """Count letters and digits: voices divide a text into words in different ways but speak all of its letters."""
     return sum(character.isalnum() for character in text)
 
 
-def _words(text: str) -> list[Piece]:
+def _split_words(text: str) -> list[Piece]:
     return [Piece(word, word) for word in re.findall(r"\s*\S+|\s+", text)]
 
 
 @cache
-def _own(pronunciations: tuple[tuple[str, str], ...]) -> tuple[ReadingRule, ...]:
+def _build_agent_rules(pronunciations: tuple[tuple[str, str], ...]) -> tuple[ReadingRule, ...]:
     if not pronunciations:
         return ()
     by_word = {word.lower(): spoken for word, spoken in pronunciations}
@@ -148,63 +152,64 @@ def _own(pronunciations: tuple[tuple[str, str], ...]) -> tuple[ReadingRule, ...]
 
 
 @cache
-def _rules(language: str) -> tuple[ReadingRule, ...]:
+def _build_rules(language: str) -> tuple[ReadingRule, ...]:
     marks = MARKS.get(language)
     rules = [
         _rule(r"\[([^\]\n]{1,300})\]\((?:[^()\s]|\([^()\s]*\))+\)", lambda match: match[1]),
         _rule(r"(?<!\S)[-–—*_=]{3,}(?!\S)", lambda _: ""),
         _rule(r"^[ \t]*(?:#{1,6}|[-*•]|>)\s+", lambda _: ""),
         _rule(r"\*+|~~|`+|(?<!\w)_+(?=\w)|(?<=[\w.,!?])_+(?!\w)", lambda _: ""),
-        _rule(rf"(?:{TELEPHONE})(?![\w%]|[.,]\d)", _telephone(language), before=r"(?<![\w.,+$€£¥₹-])"),
+        _rule(rf"(?:{TELEPHONE})(?![\w%]|[.,]\d)", _build_telephone_reader(language), before=r"(?<![\w.,+$€£¥₹-])"),
     ]
     if marks is not None:
         rules.append(
-            _rule(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", lambda match: _address(match[0], marks), before=r"(?<![\w.+-])")
+            _rule(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", lambda match: _read_address(match[0], marks), before=r"(?<![\w.+-])")
         )
-        rules.append(_rule(r"(?:https?://|www\.)[^\s<>\"']*[\w/]", lambda match: _url(match[0], marks)))
-    return (*rules, *(_english() if language == ENGLISH else ()))
+        rules.append(_rule(r"(?:https?://|www\.)[^\s<>\"']*[\w/]", lambda match: _read_url(match[0], marks)))
+    return (*rules, *(_build_english_rules() if language == ENGLISH else ()))
 
 
 def _rule(pattern: str, read: Callable[[Match], str], *, before: str = "") -> ReadingRule:
     return ReadingRule(re.compile(before + pattern, re.MULTILINE), read)
 
 
-def _telephone(language: str) -> Callable[[Match], str]:
+def _build_telephone_reader(language: str) -> Callable[[Match], str]:
     def read(match: Match) -> str:
         groups = re.findall(r"\d+", match[0])
         if len(groups) == 1:
-            groups = _grouped(groups[0])
+            groups = _group_digits(groups[0])
         plus = ("plus " if language == ENGLISH else "+") if match[0].startswith("+") else ""
         return plus + ", ".join(spell_digits(group) if language == ENGLISH else " ".join(group) for group in groups)
 
     return read
 
 
-def _grouped(number: str) -> list[str]:
-    """The last four digits, groups of three before them: that is how people take a number down."""
+def _group_digits(number: str) -> list[str]:
+    """Group digits as people write down a number: the last four, with groups of three before them."""
     ends = [*range(len(number) - 4, 0, -3)][::-1]
     return [number[start:end] for start, end in pairwise([0, *ends, len(number)])]
 
 
-def _url(url: str, marks: Marks) -> str:
-    return _address(re.sub(r"^(?:https?://)?(?:www\.)?|[?#].*$|/$", "", url), marks)
+def _read_url(url: str, marks: Marks) -> str:
+    return _read_address(re.sub(r"^(?:https?://)?(?:www\.)?|[?#].*$|/$", "", url), marks)
 
 
-def _address(address: str, marks: Marks) -> str:
+def _read_address(address: str, marks: Marks) -> str:
     names = dict(zip(".@/-_", marks, strict=True))
     return " ".join(re.sub(r"[.@/_-]", lambda match: f" {names[match[0]]} ", address).split())
 
 
-def _english() -> tuple[ReadingRule, ...]:
+def _build_english_rules() -> tuple[ReadingRule, ...]:
     symbols = "".join(MONEY)
     free = r"(?<![\w.,])"
     return (
-        _rule(rf"(\d{{4}})-(\d\d)-(\d\d){ALONE}", _date, before=free),
+        _rule(rf"(\d{{4}})-(\d\d)-(\d\d){ALONE}", _read_date, before=free),
         _rule(
-            rf"([{symbols}])\s?({NUMBER})(?:\s?({SCALE}))?{ALONE}", lambda match: _money(match[1], match[2], match[3])
+            rf"([{symbols}])\s?({NUMBER})(?:\s?({SCALE}))?{ALONE}",
+            lambda match: _read_money(match[1], match[2], match[3]),
         ),
-        _rule(rf"({NUMBER})\s?([{symbols}])(?!\w)", lambda match: _money(match[2], match[1], None), before=free),
-        _rule(rf"(\d{{1,2}}):([0-5]\d)(?:\s?([ap])\.?m\b)?{ALONE}", _time, before=free),
+        _rule(rf"({NUMBER})\s?([{symbols}])(?!\w)", lambda match: _read_money(match[2], match[1], None), before=free),
+        _rule(rf"(\d{{1,2}}):([0-5]\d)(?:\s?([ap])\.?m\b)?{ALONE}", _read_time, before=free),
         _rule(rf"({NUMBER})\s?%", lambda match: f"{spell_decimal(match[1])} percent", before=free),
         _rule(r"(\d{1,4})(?:st|nd|rd|th)\b", lambda match: spell_ordinal(int(match[1])), before=free),
         _rule(r"#(?=\d)", lambda _: "number "),
@@ -215,33 +220,33 @@ def _english() -> tuple[ReadingRule, ...]:
     )
 
 
-def _date(match: Match) -> str:
+def _read_date(match: Match) -> str:
     month, day = int(match[2]), int(match[3])
     if not (1 <= month <= len(MONTHS) and 1 <= day <= 31):
         return spell_digits(match[0])
     return f"{MONTHS[month - 1]} {spell_ordinal(day)}, {spell_year(int(match[1]))}"
 
 
-def _money(symbol: str, amount: str, scale: str | None) -> str:
+def _read_money(symbol: str, amount: str, scale: str | None) -> str:
     unit, part = MONEY[symbol]
     whole, _, fraction = amount.replace(",", "").partition(".")
     if scale is not None or len(fraction) not in {0, 2}:
-        return f"{spell_decimal(amount)} {scale + ' ' if scale else ''}{_plural(unit)}"
-    said = (
-        [f"{spell_decimal(whole)} {unit if whole == '1' else _plural(unit)}"]
+        return f"{spell_decimal(amount)} {scale + ' ' if scale else ''}{_pluralize(unit)}"
+    words = (
+        [f"{spell_decimal(whole)} {unit if whole == '1' else _pluralize(unit)}"]
         if int(whole) or not int(fraction or 0)
         else []
     )
     if int(fraction or 0):
-        said.append(f"{spell_cardinal(int(fraction))} {part if int(fraction) == 1 else _plural(part)}")
-    return " and ".join(said)
+        words.append(f"{spell_cardinal(int(fraction))} {part if int(fraction) == 1 else _pluralize(part)}")
+    return " and ".join(words)
 
 
-def _plural(unit: str) -> str:
+def _pluralize(unit: str) -> str:
     return PLURALS.get(unit, f"{unit}s")
 
 
-def _time(match: Match) -> str:
+def _read_time(match: Match) -> str:
     hour, minute, half = int(match[1]), int(match[2]), match[3]
     if hour > 24:
         return f"{spell_cardinal(hour)} to {spell_cardinal(minute)}"

@@ -1,4 +1,4 @@
-"""The caller's words: audio of speech to speech-to-text, transcripts back. A lost stream is reopened, and nothing that was said is lost."""
+"""Transcription of one speaker. A lost stream is reopened, and the audio of the unfinished utterance is sent again."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,13 +19,17 @@ from switchboard.plugin_sdk import (
 logger = structlog.get_logger()
 BACKOFF_SECONDS = (0.1, 1.0, 3.0)
 FINAL_SECONDS = 3.0
-"""How long a final transcript may take; then what was understood so far counts."""
+"""Time limit for a final transcript; after it the interim transcript counts as final."""
 
 
 class TranscriptionStream:
-    """One call's transcription. `on_transcript(text, finished)` tells the utterance so far, and that it is finished."""
+    """Sends speech to the provider and reports transcripts.
 
-    def __init__(self, call: LiveCall, encoding: Encoding) -> None:
+    `on_transcript(text, finished)` gets the utterance so far; it is complete once `finished` is set. `idle` is set
+    while nothing waits to be transcribed.
+    """
+
+    def __init__(self, call: LiveCall, encoding: Encoding, on_transcript: Callable[[str, bool], None]) -> None:
         self._provider = call.speech_to_text
         self._request = TranscriptionRequest(call.agent.stt_language, call.agent.stt_model, call.hints)
         self._wire = AudioFormat(encoding, 8000)
@@ -36,25 +40,25 @@ class TranscriptionStream:
         self._finals: list[str] = []
         self._failures = 0
         self._deadline: asyncio.TimerHandle | None = None
+        self._on_transcript = on_transcript
         self.seconds = 0.0
         self.idle = asyncio.Event()
         self.idle.set()
-        self.on_transcript: Callable[[str, bool], None] = lambda _text, _finished: None
 
-    def hear(self, audio: bytes) -> None:
-        """Audio in which the caller speaks."""
+    def add_audio(self, audio: bytes) -> None:
+        """Add audio that contains speech."""
         self._utterance += audio
         self.idle.clear()
         self._wake.set()
 
     def finalize(self) -> None:
-        """The caller has stopped speaking."""
+        """Ask for the final transcript, because the speaker has stopped."""
         self._finalize = True
         self._wake.set()
-        self._deadline = asyncio.get_running_loop().call_later(FINAL_SECONDS, self._finish)
+        self._deadline = asyncio.get_running_loop().call_later(FINAL_SECONDS, self._finish_utterance)
 
     async def run(self) -> None:
-        """Transcribe, until cancelled. Raises `ProviderError` when the stream cannot be had back."""
+        """Transcribe until cancelled. Raises `ProviderError` when the stream cannot be reopened."""
         while True:
             try:
                 stream = await self._provider.transcribe(self._request)
@@ -70,20 +74,19 @@ class TranscriptionStream:
                 self._failures += 1
 
     async def _serve(self, stream: SpeechToTextStream) -> None:
-        """Runs until the stream is lost. What was sent of an unfinished utterance to an earlier stream is sent again."""
+        """Use a stream until it is lost, which raises.
+
+        Audio of an unfinished utterance is sent again on the next stream.
+        """
         self._sent = 0
         self._wake.set()
-        reading = asyncio.create_task(self._read(stream))
-        sending = asyncio.create_task(self._send(stream))
         try:
-            done, _ = await asyncio.wait((reading, sending), return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-            raise ProviderError("the stream ended by itself")
-        finally:
-            for task in (reading, sending):
-                task.cancel()
-            await asyncio.gather(reading, sending, return_exceptions=True)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._read(stream))
+                tasks.create_task(self._send(stream))
+        except ExceptionGroup as errors:
+            # The first failure cancels the other task; callers handle the failure itself, not the group.
+            raise errors.exceptions[0] from None
 
     async def _send(self, stream: SpeechToTextStream) -> None:
         converter = Converter(self._wire, self._provider.audio_format)
@@ -103,20 +106,21 @@ class TranscriptionStream:
 
     async def _read(self, stream: SpeechToTextStream) -> None:
         async for transcript in stream:
-            # It works again: a long call may lose its stream any number of times, just not at once.
+            # A stream that works again resets the count: a long call may lose its stream any number of times.
             self._failures = 0
-            self._take(transcript)
+            self._handle_transcript(transcript)
+        raise ProviderError("the stream ended by itself")
 
-    def _take(self, transcript: Transcript) -> None:
+    def _handle_transcript(self, transcript: Transcript) -> None:
         if transcript.is_final and transcript.text.strip():
             self._finals.append(transcript.text.strip())
         if transcript.finalized and self._finalize:
-            self._finish()
+            self._finish_utterance()
         elif transcript.text.strip():
             interim = () if transcript.is_final else (transcript.text.strip(),)
-            self.on_transcript(" ".join((*self._finals, *interim)), False)
+            self._on_transcript(" ".join((*self._finals, *interim)), False)
 
-    def _finish(self) -> None:
+    def _finish_utterance(self) -> None:
         text, self._finals = " ".join(self._finals), []
         self._utterance.clear()
         self._sent = 0
@@ -124,5 +128,5 @@ class TranscriptionStream:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
-        self.on_transcript(text, True)
+        self._on_transcript(text, True)
         self.idle.set()

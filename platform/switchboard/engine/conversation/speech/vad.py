@@ -1,7 +1,10 @@
-"""Voice activity: Silero over all calls in one batch, and each call's state machine with Pipecat's meaning of its parameters.
+"""Voice activity detection: Silero over all calls in one batch, and a state machine for each call.
 
-A window is 256 samples at 8 kHz, 32 ms. It counts as speech when Silero's confidence reaches `vad_confidence` and the smoothed loudness
-`vad_min_volume`: 0.6 is -50 LUFS, 0.7 is -40 (BS.1770 over the last 400 ms, (LUFS + 110) / 100).
+The parameters mean the same as Pipecat's.
+
+A window is 256 samples at 8 kHz, 32 ms. It counts as speech when Silero's confidence reaches `vad_confidence` and the
+smoothed loudness reaches `vad_min_volume`: 0.6 is -50 LUFS, 0.7 is -40 (BS.1770 over the last 400 ms,
+(LUFS + 110) / 100).
 """
 
 from collections import deque
@@ -31,7 +34,7 @@ RESET_CONFIDENCE, RESET_QUIET_WINDOWS = 0.1, 5
 
 
 class SpeechChange(Enum):
-    """What a window changed."""
+    """Change of the voice activity by one window."""
 
     NONE = 0
     STARTED = 1
@@ -39,7 +42,7 @@ class SpeechChange(Enum):
 
 
 class VoiceActivity:
-    """One call's state: its Silero memory, its loudness, and whether the caller speaks."""
+    """Voice activity of one speaker: Silero's memory, the loudness, and whether there is speech."""
 
     def __init__(self, *, confidence: float, start_seconds: float, min_volume: float) -> None:
         self._confidence = confidence
@@ -55,14 +58,14 @@ class VoiceActivity:
         self.memory = np.zeros((2, STATE), dtype=np.float32)
         self.context = np.zeros(CONTEXT, dtype=np.float32)
 
-    def hear(self, energy: float) -> bool:
-        """Take a window's weighted energy; whether Silero needs to judge it (it is loud enough, or something is going on)."""
+    def add_energy(self, energy: float) -> bool:
+        """Add a window's weighted energy; return whether Silero must run: it is loud enough, or a change is pending."""
         self._energies.append(energy)
         self.volume += SMOOTHING * (self._loudness() - self.volume)
         return self.speaking or self._count > 0 or self.volume >= self._min_volume - QUIET_MARGIN
 
-    def judge(self, confidence: float) -> SpeechChange:
-        """Take a window's confidence."""
+    def update(self, confidence: float) -> SpeechChange:
+        """Update the state with Silero's confidence in a window."""
         self._maybe_reset(confidence)
         voiced = confidence >= self._confidence and self.volume >= self._min_volume
         if voiced == self.speaking:
@@ -92,7 +95,10 @@ class VoiceActivity:
 
 
 def _k_weights() -> npt.NDArray[np.float64]:
-    """|H|² of BS.1770's two K-weighting filters at the bins of a window's Fourier transform (their coefficients, recomputed for 8 kHz)."""
+    """Compute |H|² of BS.1770's two K-weighting filters at the bins of a window's Fourier transform.
+
+    The filters' coefficients are recomputed for 8 kHz.
+    """
     z = np.exp(-2j * np.pi * np.fft.rfftfreq(WINDOW))
     shelf_k = np.tan(np.pi * 1681.974450955533 / SAMPLE_RATE)
     shelf_q, gain = 0.7071752369554196, 10 ** (3.999843853973347 / 20)
@@ -131,7 +137,7 @@ def _model_path() -> Path:
 
 
 class VoiceDetector:
-    """Silero for every call of the process: one run over all windows that are ready."""
+    """Silero for all calls of the process, in one run over all windows that are ready."""
 
     def __init__(self) -> None:
         options = onnxruntime.SessionOptions()
@@ -141,16 +147,16 @@ class VoiceDetector:
         self._weights = _k_weights()
 
     def detect(self, calls: Sequence[VoiceActivity], windows: npt.NDArray[np.int16]) -> list[SpeechChange]:
-        """Judge one window of each call; `windows` has a row of 256 samples for each."""
+        """Detect voice activity in one window of each call; `windows` has a row of 256 samples for each."""
         audio: Floats = windows.astype(np.float32) / np.float32(32768)
         energies = np.square(np.abs(np.fft.rfft(audio, axis=1))) @ self._weights
-        loud = [index for index, call in enumerate(calls) if call.hear(float(energies[index]))]
+        loud = [index for index, call in enumerate(calls) if call.add_energy(float(energies[index]))]
         confidences = np.zeros(len(calls), dtype=np.float32)
         if loud:
             confidences[loud] = self._infer([calls[index] for index in loud], audio[loud])
         for call, window in zip(calls, audio, strict=True):
             call.context = window[-CONTEXT:]
-        return [call.judge(float(confidence)) for call, confidence in zip(calls, confidences, strict=True)]
+        return [call.update(float(confidence)) for call, confidence in zip(calls, confidences, strict=True)]
 
     def _infer(self, calls: Sequence[VoiceActivity], audio: Floats) -> Floats:
         contexts = np.stack([call.context for call in calls])

@@ -1,4 +1,4 @@
-"""After the call: summary, success, sentiment and extracted data, from one structured request to the agent's model."""
+"""Analysis of a finished call: summary, success, sentiment, and extracted data, in one structured model request."""
 
 from datetime import timedelta
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from switchboard.engine.providers.conversation import open_agent_model
 from switchboard.engine.providers.failover import ServiceRecord
-from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.events.catalog import CallTranscriptReady
 from switchboard.foundation.events.outbox import publish
 from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, ProviderError, TextDelta
@@ -28,7 +28,8 @@ logger = structlog.get_logger()
 MAX_ATTEMPTS = 3
 RETRY_AFTER = timedelta(seconds=60)
 INSTRUCTION = (
-    "You analyse a phone call between an agent and a caller. Answer with one JSON object of the given schema and nothing else. "
+    "You analyse a phone call between an agent and a caller. "
+    "Answer with one JSON object of the given schema and nothing else. "
     "The agent's instructions were:\n{prompt}\n\nThe transcript follows."
 )
 
@@ -46,11 +47,12 @@ FACTS: Final[dict[str, Any]] = {
         "additionalProperties": False,
     },
 }
-"""How facts are asked for where the agent says nothing of them: vendors that hold a model to a schema have no objects whose names are open."""
+"""Schema for facts if the agent has no extraction schema: vendors that enforce schemas support no objects with open
+names."""
 
 
-def _by_name(found: object) -> object:
-    """Facts as the schema above has them, by their names."""
+def _map_facts(found: object) -> object:
+    """Convert a list of facts, as in the schema above, to a mapping by name."""
     if not isinstance(found, list):
         return found
     return {
@@ -61,7 +63,7 @@ def _by_name(found: object) -> object:
 
 
 class Analysis(BaseModel):
-    """What is found out about a call."""
+    """Result of the analysis of a call."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -70,11 +72,14 @@ class Analysis(BaseModel):
     )
     successful: bool = Field(description="Whether the caller got what they called for, or the agent reached its goal.")
     sentiment: Literal["positive", "neutral", "negative", "unknown"] = Field(description="The caller's mood.")
-    extracted_data: Annotated[dict[str, Value], BeforeValidator(_by_name), WithJsonSchema(FACTS)]
+    extracted_data: Annotated[dict[str, Value], BeforeValidator(_map_facts), WithJsonSchema(FACTS)]
 
 
 async def run_analysis(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
-    """Analyse a call that is over; its transcript is told to be ready whatever comes of it. Done twice, the first counts."""
+    """Analyze a finished call and publish that its transcript is ready, even if the analysis fails.
+
+    If two analyses run, the first result counts.
+    """
     async with runtime.database.tenant(organization_id) as session:
         call = await calls.get_call(session, call_id, lock=True)
         if call.analysis_due_at is None:
@@ -85,18 +90,18 @@ async def run_analysis(runtime: Runtime, organization_id: UUID, call_id: UUID) -
     spoken = [line for line in lines if line.role in ("user", "agent")]
     usage, record = list[ModelUsage](), ServiceRecord()
     try:
-        analysis = await _ask(runtime, call, spoken, usage, record) if spoken else None
+        analysis = await _request_analysis(runtime, call, spoken, usage, record) if spoken else None
     except (ProviderError, ValidationError) as error:
         logger.warning(
-            "call not analysed", call_id=str(call_id), attempt=call.analysis_attempts, error=type(error).__name__
+            "call not analyzed", call_id=str(call_id), attempt=call.analysis_attempts, error=type(error).__name__
         )
         if call.analysis_attempts < MAX_ATTEMPTS:
             return
         analysis = None
-    await _keep(runtime, call, analysis, usage, record)
+    await _save(runtime.database, call, analysis, usage, record)
 
 
-async def _ask(
+async def _request_analysis(
     runtime: Runtime, call: Call, lines: list[TranscriptLine], usage: list[ModelUsage], record: ServiceRecord
 ) -> Analysis:
     async with runtime.database.tenant(call.organization_id) as session:
@@ -108,7 +113,7 @@ async def _ask(
         messages=(Message("system", INSTRUCTION.format(prompt=agent.system_prompt)), Message("user", transcript)),
         model=agent.llm_model,
         temperature=0.0,
-        response_schema=_schema(agent),
+        response_schema=_build_schema(agent),
     )
     text = []
     async with open_agent_model(runtime.database, runtime.providers, call.organization_id, agent, record) as model:
@@ -118,19 +123,19 @@ async def _ask(
             elif isinstance(event, ModelUsage):
                 usage.append(event)
     analysis = Analysis.model_validate_json("".join(text))
-    analysis.extracted_data = _fitting(analysis.extracted_data, agent.extraction_schema)
+    analysis.extracted_data = _keep_requested(analysis.extracted_data, agent.extraction_schema)
     return analysis
 
 
-def _schema(agent: Agent) -> dict[str, Any]:
+def _build_schema(agent: Agent) -> dict[str, Any]:
     schema = Analysis.model_json_schema()
     if agent.extraction_schema is not None:
         schema["properties"]["extracted_data"] = agent.extraction_schema
     return schema
 
 
-def _fitting(found: dict[str, Value], schema: dict[str, Any] | None) -> dict[str, Value]:
-    """What was found, as far as it is what the agent asked for: models add and mistake things."""
+def _keep_requested(found: dict[str, Value], schema: dict[str, Any] | None) -> dict[str, Value]:
+    """Keep the facts that match the agent's extraction schema: models add fields and mistake types."""
     if schema is None:
         return {name: value for name, value in found.items() if value is not None}
     wanted = schema["properties"]
@@ -144,17 +149,17 @@ def _fits(value: Value, field: dict[str, Any]) -> bool:
         "integer": (int,),
         "boolean": (bool,),
     }
-    # Python's True is an int, JSON's is not.
+    # In Python, but not in JSON, True is an int.
     if isinstance(value, bool) != (field["type"] == "boolean"):
         return False
     return isinstance(value, kinds[field["type"]]) and value in field.get("enum", [value])
 
 
-async def _keep(
-    runtime: Runtime, analysed: Call, analysis: Analysis | None, usage: list[ModelUsage], record: ServiceRecord
+async def _save(
+    database: Database, analyzed: Call, analysis: Analysis | None, usage: list[ModelUsage], record: ServiceRecord
 ) -> None:
-    async with runtime.database.tenant(analysed.organization_id) as session:
-        call = await calls.get_call(session, analysed.id, lock=True)
+    async with database.tenant(analyzed.organization_id) as session:
+        call = await calls.get_call(session, analyzed.id, lock=True)
         if call.analysis_due_at is None:
             return
         call.analysis_due_at = None
@@ -168,7 +173,7 @@ async def _keep(
 
 
 async def _charge(session: TenantSession, call: Call, usage: list[ModelUsage]) -> None:
-    """The call has been charged when it ended; what its analysis cost is an entry of its own, and a part of the call's cost."""
+    """Charge the analysis as a ledger entry of its own, because the call was charged when it ended."""
     cost = calculate_model_cost((await get_policy(session, call.organization_id)).prices, usage)
     if cost:
         call.cost_parts = {**call.cost_parts, "analysis": float(cost)}

@@ -1,10 +1,11 @@
-"""A call's recording as an HTTP answer: our own file with ranges, or the carrier's stream with its credentials."""
+"""HTTP responses with a call's recording: our own file, or the stream that the carrier returns."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 from quart import Response, request, send_file
 
+from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound, ProviderFailed
 from switchboard.plugin_sdk import ProviderError, RecordingStream, TelephonyProvider
@@ -14,33 +15,36 @@ from switchboard.runtime import Runtime
 
 
 async def stream_recording(runtime: Runtime, call: Call) -> Response:
-    """Raises `NotFound` where the call has no recording (yet), `ProviderFailed` where the carrier does not give it."""
+    """Stream a call's recording.
+
+    Raises `NotFound` if the call has no recording (yet), and `ProviderFailed` if the carrier does not return it.
+    """
     if (path := find_recording_file(runtime.settings, call)) is not None:
-        return await _file(path)
+        return await _send_file(path)
     if call.carrier_recording_id is not None:
-        return await _carrier_stream(runtime, call, call.carrier_recording_id)
+        return await _stream_from_carrier(runtime.providers, call, call.carrier_recording_id)
     raise NotFound("The call has no recording.")
 
 
 def find_recording_file(settings: Settings, call: Call) -> Path | None:
-    """Where a call's recording is, None where we have none of our own."""
+    """Return the path of a call's recording, or None if we have no file of it."""
     path = build_recording_path(settings, call)
     return path if call.has_recording and path.exists() else None
 
 
-async def _file(path: Path) -> Response:
+async def _send_file(path: Path) -> Response:
     response = await send_file(path, mimetype="audio/wav", conditional=True)
     response.headers["Accept-Ranges"] = "bytes"
     return response
 
 
-async def _carrier_stream(runtime: Runtime, call: Call, recording_id: str) -> Response:
+async def _stream_from_carrier(providers: Providers, call: Call, recording_id: str) -> Response:
     try:
-        async with runtime.providers.use(call.organization_id, TelephonyProvider, call.carrier) as carrier:
+        async with providers.use(call.organization_id, TelephonyProvider, call.carrier) as carrier:
             recording = await carrier.fetch_recording(recording_id, request.headers.get("Range"))
     except ProviderError as error:
         raise ProviderFailed(error.message) from error
-    response = Response(_chunks(recording), recording.status, content_type=recording.content_type)
+    response = Response(_iterate_chunks(recording), recording.status, content_type=recording.content_type)
     if recording.content_length is not None:
         response.headers["Content-Length"] = str(recording.content_length)
     if recording.content_range is not None:
@@ -48,6 +52,6 @@ async def _carrier_stream(runtime: Runtime, call: Call, recording_id: str) -> Re
     return response
 
 
-async def _chunks(recording: RecordingStream) -> AsyncIterator[bytes]:
+async def _iterate_chunks(recording: RecordingStream) -> AsyncIterator[bytes]:
     async for chunk in recording.chunks:
         yield chunk

@@ -1,4 +1,4 @@
-"""Waiting for a call that a simulated caller placed to be written down."""
+"""Waiting for the end of a call that a simulated caller placed."""
 
 import asyncio
 from uuid import UUID
@@ -15,7 +15,7 @@ POLL_SECONDS = 0.1
 async def wait_until_settled(
     database: Database, organization_id: UUID, carrier_call_id: str, *, seconds: float
 ) -> Call:
-    """The call, once it has been written down to its end. Raises `TimeoutError` where that takes longer."""
+    """Wait until a call has ended in the database, and return it. Raises `TimeoutError` if that takes longer."""
     async with asyncio.timeout(seconds):
         while True:
             async with database.tenant(organization_id) as session:

@@ -1,4 +1,4 @@
-"""How loud both sides of a recording were over its time, for a drawing of it."""
+"""Peaks of both sides of a recording, for drawing its waveform."""
 
 import asyncio
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ LOUDEST = 32768
 
 @dataclass(frozen=True, slots=True)
 class Peaks:
-    """The greatest amplitude of each of so many equal parts of a recording, out of 1."""
+    """Greatest amplitude, from 0 to 1, of each part of a recording that was divided into equal parts."""
 
     seconds: float
     caller: tuple[float, ...]
@@ -23,7 +23,10 @@ class Peaks:
 
 
 async def measure_peaks(path: Path, parts: int) -> Peaks:
-    """Look at a recording of ours (`conversation/recording.py`), in a thread: an hour has 115 MB. Raises `OSError`."""
+    """Measure a recording written by `conversation/media/recording.py`, in a thread: an hour has 115 MB.
+
+    Raises `OSError`.
+    """
     return await asyncio.to_thread(_measure, path, parts)
 
 

@@ -1,8 +1,9 @@
-"""Messages to and from live calls, over Redis: to the process that holds the call's media socket, and from it to whoever follows the call.
+"""Messages to live calls over Redis.
 
-`live:<node>` takes messages for the calls that a process holds, `live:<node>:voice` what people say who have taken one over,
-`live:call:<call>` what a call tells its monitors. What is lost here is made good or is over: the sweep ends calls whose process is gone, and
-a monitor says every second that it is there and how much it knows.
+The process that runs a call's media socket listens on two channels: `live:<node>` for messages, and `live:<node>:voice`
+for the audio of supervisors who have taken a call over. `live:call:<call>` goes the other way, from a call to its
+monitors (`feed.py`). Lost messages do no lasting harm: the reconciler ends calls whose process is gone, and a monitor
+reports every second that it is there and how much of the transcript it has.
 """
 
 import asyncio
@@ -27,18 +28,21 @@ MonitorAction = Literal["attend", "leave", "whisper", "take_over", "hand_back", 
 
 
 class MonitorMessage(BaseModel):
-    """What a monitor does: it attends (again and again, saying how many entries of the transcript are `known`), leaves, or acts for its person."""
+    """Action of a monitor.
+
+    `attend` is repeated every second, with the number of transcript entries that the monitor has.
+    """
 
     monitor_id: UUID
-    person: Supervisor
+    supervisor: Supervisor
     may_control: bool
     action: MonitorAction
-    known: int = 0
+    known_entries: int = 0
     text: str = ""
 
 
 class LiveMessage(BaseModel):
-    """What a live call is told: to end, and why; what one of its monitors does; what has become of the target that it is to be transferred to."""
+    """Message to a live call: a reason to end, a monitor's action, or a carrier event about a transfer's target."""
 
     call_id: UUID
     hang_up: EndedReason | None = None
@@ -55,12 +59,15 @@ def _voice_channel(node: str) -> str:
 
 
 async def send_live_message(redis: Redis, node: str, message: LiveMessage) -> bool:
-    """Tell a call something; whether its process was there to hear it. Lost when it is gone, whose calls the sweep ends."""
+    """Send a message to a call and return whether its process received it.
+
+    The reconciler ends the calls of a lost process.
+    """
     return await _publish(redis, _channel(node), message.model_dump_json(exclude_none=True).encode())
 
 
 async def send_voice(redis: Redis, node: str, call_id: UUID, monitor_id: UUID, audio: bytes) -> bool:
-    """What the person at a monitor says, 16-bit PCM at 8 kHz."""
+    """Send the audio of the supervisor at a monitor, 16-bit PCM at 8 kHz."""
     return await _publish(redis, _voice_channel(node), call_id.bytes + monitor_id.bytes + audio)
 
 
@@ -68,12 +75,12 @@ async def _publish(redis: Redis, channel: str, data: bytes) -> bool:
     try:
         return bool(await redis.publish(channel, data))
     except (RedisError, OSError) as error:
-        logger.warning("message to a live call lost: Redis is away", error=type(error).__name__)
+        logger.warning("message to a live call lost: Redis is unavailable", error=type(error).__name__)
         return False
 
 
 async def listen_for_messages(redis: Redis, node: str, engine: CallEngine) -> None:
-    """Pass messages on to this process's calls, until cancelled."""
+    """Pass messages on to this process's calls until cancelled."""
     voice = _voice_channel(node).encode()
     while True:
         try:
@@ -82,63 +89,63 @@ async def listen_for_messages(redis: Redis, node: str, engine: CallEngine) -> No
                 async for message in subscription.listen():
                     try:
                         if message["channel"] == voice:
-                            _hear(engine, message["data"])
+                            _handle_voice(engine, message["data"])
                         else:
-                            _pass_on(redis, engine, message["data"])
+                            _handle_message(redis, engine, message["data"])
                     except Exception:
-                        logger.exception("a message to a live call failed")
+                        logger.exception("message to a live call failed")
         except (RedisError, OSError) as error:
-            logger.warning("live calls cannot be told anything: Redis is away", error=type(error).__name__)
+            logger.warning("live calls receive no messages: Redis is unavailable", error=type(error).__name__)
             await asyncio.sleep(RECONNECT_SECONDS)
 
 
-def _hear(engine: CallEngine, data: bytes) -> None:
-    control = engine.control(UUID(bytes=data[:16]))
-    if control is not None:
-        control.desk.speak(UUID(bytes=data[16:VOICE_HEADER_BYTES]), data[VOICE_HEADER_BYTES:])
+def _handle_voice(engine: CallEngine, data: bytes) -> None:
+    session = engine.find_session(UUID(bytes=data[:16]))
+    if session is not None:
+        session.supervision.speak(UUID(bytes=data[16:VOICE_HEADER_BYTES]), data[VOICE_HEADER_BYTES:])
 
 
-def _pass_on(redis: Redis, engine: CallEngine, data: bytes) -> None:
+def _handle_message(redis: Redis, engine: CallEngine, data: bytes) -> None:
     try:
         message = LiveMessage.model_validate_json(data)
     except ValidationError:
         logger.warning("message to a live call not understood")
         return
     if message.hang_up is not None:
-        engine.hang_up(message.call_id, message.hang_up)
+        engine.end_call(message.call_id, message.hang_up)
     if message.monitor is not None:
-        _attend(redis, engine, message.call_id, message.monitor)
-    if message.target is not None and (control := engine.control(message.call_id)) is not None:
-        control.told(message.target)
+        _handle_monitor(redis, engine, message.call_id, message.monitor)
+    if message.target is not None and (session := engine.find_session(message.call_id)) is not None:
+        session.handle_target_event(message.target)
 
 
-def _attend(redis: Redis, engine: CallEngine, call_id: UUID, monitor: MonitorMessage) -> None:
-    control = engine.control(call_id)
-    if control is None:
+def _handle_monitor(redis: Redis, engine: CallEngine, call_id: UUID, monitor: MonitorMessage) -> None:
+    session = engine.find_session(call_id)
+    if session is None:
         return
-    desk = control.desk
+    supervision = session.supervision
     if monitor.action == "leave":
-        desk.detach(monitor.monitor_id)
+        supervision.detach(monitor.monitor_id)
         return
-    # What is asked may come before the word that somebody is there: each message goes by a connection of its own.
-    if monitor.action == "attend" or not desk.knows(monitor.monitor_id):
-        desk.attach(
+    # An action may overtake the monitor's first `attend`: each message goes over a connection of its own.
+    if monitor.action == "attend" or not supervision.has_monitor(monitor.monitor_id):
+        supervision.attach(
             monitor.monitor_id,
-            monitor.person,
-            monitor.known,
+            monitor.supervisor,
+            monitor.known_entries,
             lambda: RedisMonitorFeed(redis, call_id),
             may_control=monitor.may_control,
         )
     try:
         match monitor.action:
             case "whisper":
-                desk.whisper(monitor.text)
+                supervision.whisper(monitor.text)
             case "take_over":
-                desk.take_over(monitor.monitor_id)
+                supervision.take_over(monitor.monitor_id)
             case "hand_back":
-                desk.hand_back(monitor.monitor_id)
+                supervision.hand_back(monitor.monitor_id)
             case "hang_up":
-                desk.hang_up(monitor.monitor_id)
+                supervision.hang_up(monitor.monitor_id)
     except SupervisionRefused as error:
-        if isinstance(desk.feed, RedisMonitorFeed):
-            desk.feed.refused(monitor.monitor_id, monitor.action, str(error))
+        if isinstance(supervision.feed, RedisMonitorFeed):
+            supervision.feed.send_refusal(monitor.monitor_id, monitor.action, str(error))

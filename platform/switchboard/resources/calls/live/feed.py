@@ -1,4 +1,4 @@
-"""What a live call tells its monitors, over Redis: the side that holds the call, and how the other side reads it."""
+"""Feed from a live call to its monitors over Redis: the sender in the call's process, and the receivers' parser."""
 
 import asyncio
 from collections import deque
@@ -21,14 +21,14 @@ AUDIO, UPDATE = b"a", b"n"
 
 
 class StateUpdate(BaseModel):
-    """Who has the call and what the agent does."""
+    """State of the call's supervision and of the agent."""
 
     type: Literal["state"] = "state"
     state: SupervisionState
 
 
 class EntriesUpdate(BaseModel):
-    """What was said, from the transcript's position `first` on."""
+    """Entries of the transcript from position `first` on."""
 
     type: Literal["entries"] = "entries"
     first: int
@@ -36,7 +36,7 @@ class EntriesUpdate(BaseModel):
 
 
 class ActionRefused(BaseModel):
-    """Why what a monitor asked for was not done."""
+    """Reason for which a monitor's action was refused."""
 
     type: Literal["not_done"] = "not_done"
     monitor_id: UUID
@@ -45,28 +45,31 @@ class ActionRefused(BaseModel):
 
 
 class CallOver(BaseModel):
-    """The call is over."""
+    """End of the call."""
 
     type: Literal["over"] = "over"
     reason: EndedReason
 
 
-Update: TypeAlias = Annotated[StateUpdate | EntriesUpdate | ActionRefused | CallOver, Field(discriminator="type")]
-_news: TypeAdapter[StateUpdate | EntriesUpdate | ActionRefused | CallOver] = TypeAdapter(Update)
+Update: TypeAlias = StateUpdate | EntriesUpdate | ActionRefused | CallOver
+_update: TypeAdapter[Update] = TypeAdapter(Annotated[Update, Field(discriminator="type")])
 
 
 def feed_channel(call_id: UUID) -> str:
-    """Where a call's monitors listen."""
+    """Return the Redis channel of a call's monitors."""
     return f"live:call:{call_id}"
 
 
-def parse_feed_message(data: bytes) -> bytes | StateUpdate | EntriesUpdate | ActionRefused | CallOver:
-    """Audio frames as `Feed` has them, or news. Raises `ValueError`."""
-    return data[1:] if data[:1] == AUDIO else _news.validate_json(data[1:])
+def parse_feed_message(data: bytes) -> bytes | Update:
+    """Parse a message into audio frames, as `MonitorFeed` describes them, or an update. Raises `ValueError`."""
+    return data[1:] if data[:1] == AUDIO else _update.validate_json(data[1:])
 
 
 class RedisMonitorFeed:
-    """A call's `Feed`. What Redis does not take in time is lost, the oldest first: monitors ask again for what they miss."""
+    """A call's `MonitorFeed`.
+
+    Messages that Redis does not take in time are lost, the oldest first: monitors ask again for entries that they miss.
+    """
 
     def __init__(self, redis: Redis, call_id: UUID) -> None:
         self._redis = redis
@@ -76,33 +79,33 @@ class RedisMonitorFeed:
         self._closed = False
         self._sending = asyncio.create_task(self._send())
 
-    def audio(self, frames: bytes) -> None:
-        """40 ms of both channels."""
+    def send_audio(self, frames: bytes) -> None:
+        """Send 40 milliseconds of both channels."""
         self._put(AUDIO + frames)
 
-    def state(self, state: SupervisionState) -> None:
-        """Who has the call and what the agent does, when it changes and once a second."""
-        self._tell(StateUpdate(state=state))
+    def send_state(self, state: SupervisionState) -> None:
+        """Send the state, when it changes and once a second."""
+        self._put_update(StateUpdate(state=state))
 
-    def entries(self, first: int, entries: Sequence[TranscriptEntry]) -> None:
-        """What was said."""
-        self._tell(EntriesUpdate(first=first, entries=list(entries)))
+    def send_entries(self, first: int, entries: Sequence[TranscriptEntry]) -> None:
+        """Send entries of the transcript."""
+        self._put_update(EntriesUpdate(first=first, entries=list(entries)))
 
-    def refused(self, monitor_id: UUID, action: str, message: str) -> None:
-        """Something that a monitor asked for was not done."""
-        self._tell(ActionRefused(monitor_id=monitor_id, action=action, message=message))
+    def send_refusal(self, monitor_id: UUID, action: str, message: str) -> None:
+        """Tell a monitor that its action was refused."""
+        self._put_update(ActionRefused(monitor_id=monitor_id, action=action, message=message))
 
-    def ended(self, reason: EndedReason) -> None:
-        """The call is over."""
-        self._tell(CallOver(reason=reason))
+    def send_end(self, reason: EndedReason) -> None:
+        """Send the end of the call."""
+        self._put_update(CallOver(reason=reason))
 
     def close(self) -> None:
-        """Nothing more comes; what waits is still sent."""
+        """Accept no more messages; those that wait are still sent."""
         self._closed = True
         self._wake.set()
 
-    def _tell(self, news: BaseModel) -> None:
-        self._put(UPDATE + news.model_dump_json().encode())
+    def _put_update(self, update: Update) -> None:
+        self._put(UPDATE + update.model_dump_json().encode())
 
     def _put(self, data: bytes) -> None:
         self._waiting.append(data)
@@ -117,7 +120,9 @@ class RedisMonitorFeed:
                     await self._redis.publish(feed_channel(self._call_id), self._waiting.popleft())
                 except (RedisError, OSError) as error:
                     logger.warning(
-                        "monitors hear nothing: Redis is away", call_id=str(self._call_id), error=type(error).__name__
+                        "monitors receive nothing: Redis is unavailable",
+                        call_id=str(self._call_id),
+                        error=type(error).__name__,
                     )
                     if self._closed:
                         return

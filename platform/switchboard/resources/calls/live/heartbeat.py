@@ -1,4 +1,4 @@
-"""A process says every few seconds that it still holds its calls; the sweep ends the calls of one that has stopped saying so."""
+"""Heartbeat of a process that runs calls; the reconciler ends the calls of a process whose heartbeat stops."""
 
 import asyncio
 from datetime import timedelta
@@ -18,18 +18,18 @@ LEASE = timedelta(seconds=10)
 
 
 async def run_heartbeat(runtime: Runtime) -> None:
-    """Until cancelled."""
-    funding = CallFunding(runtime)
+    """Extend the leases of this process's calls, and fund prepaid ones, until cancelled."""
+    funding = CallFunding(runtime.database, runtime.engine)
     while True:
         await asyncio.sleep(BEAT_SECONDS)
-        metrics.live_calls.set(runtime.engine.live_calls)
-        held = runtime.engine.held
-        if not held:
+        live = runtime.engine.live_call_ids
+        metrics.live_calls.set(len(live))
+        if not live:
             continue
         try:
             async with runtime.database.system() as session:
-                await extend_call_leases(session, held, now() + LEASE)
-                running = await list_prepaid_calls(session, held)
-            await funding.extend(running)
+                await extend_call_leases(session, live, now() + LEASE)
+                prepaid = await list_prepaid_calls(session, live)
+            await funding.hold_next_minutes(prepaid)
         except (SQLAlchemyError, OSError):
-            logger.exception("this process could not say that it holds its calls")
+            logger.exception("the leases of this process's calls were not extended")

@@ -1,10 +1,11 @@
-"""The socket of a page that follows a live call, `/live/<ticket>`; its protocol is in docs/live-calls.md.
+"""Socket of a page that follows a live call, `/live/<ticket>`; docs/live-calls.md describes its protocol.
 
-It may arrive at any process: everything between it and the call goes over Redis (`live.py`, `feed.py`).
+The socket may arrive at any process, so everything between it and the call goes over Redis (`channel.py`, `feed.py`).
 """
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from uuid import uuid4
 
@@ -16,6 +17,7 @@ from yarl import URL
 
 from switchboard.engine.conversation.call import TranscriptEntry
 from switchboard.engine.conversation.handoff.supervision import SupervisionState
+from switchboard.foundation.database import Database
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.live import channel, feed
@@ -32,9 +34,9 @@ if TYPE_CHECKING:
 logger = structlog.get_logger()
 ATTENDANCE_SECONDS = 1.0
 IDLE_SECONDS = 10.0
-"""A page that has sent nothing for so long is gone; ours sends a ping every two seconds."""
+"""Time after which a page that sends nothing is gone; our pages send a ping every two seconds."""
 MAX_RINGING_SECONDS, POLL_SECONDS = 60.0, 0.25
-"""How long a call may ring while a page waits for it, which is seen in the database."""
+"""Time for which a page waits for a ringing call, and the interval at which it looks into the database."""
 ACCESS_CHECK_SECONDS = 3.0
 QUIET_SECONDS = 5.0
 LOST_SECONDS = 20.0
@@ -46,7 +48,7 @@ NOT_ALLOWED = "This ticket is for following the call only."
 
 
 class MonitorCommand(BaseModel):
-    """What a page asks for, `whisper` with a text. A `ping` says that it is still there."""
+    """Command of a page without parameters. A `ping` keeps the connection open."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -54,7 +56,7 @@ class MonitorCommand(BaseModel):
 
 
 class WhisperCommand(BaseModel):
-    """An instruction to the agent."""
+    """Command to whisper an instruction to the agent."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -62,26 +64,29 @@ class WhisperCommand(BaseModel):
     text: str = Field(min_length=1, max_length=MAX_WHISPER, pattern=r"^[^\x00]*\S[^\x00]*$")
 
 
-Command: TypeAlias = Annotated[MonitorCommand | WhisperCommand, Field(discriminator="type")]
-_asked: TypeAdapter[MonitorCommand | WhisperCommand] = TypeAdapter(Command)
+Command: TypeAlias = MonitorCommand | WhisperCommand
+_command: TypeAdapter[Command] = TypeAdapter(Annotated[Command, Field(discriminator="type")])
 
 
 async def serve_monitor_socket(
     runtime: Runtime, scope: "WebsocketScope", receive: "ASGIReceiveCallable", send: "ASGISendCallable"
 ) -> None:
-    """Follow the call whose ticket the path has. A foreign origin, and a ticket that is not good, are answered with 403."""
+    """Serve the socket of the call whose ticket is in the path.
+
+    Refuse a foreign origin or an invalid ticket with 403.
+    """
     await receive()
-    if not _is_own_page(runtime, scope):
-        logger.warning("live socket refused: its origin is not SWITCHBOARD_PUBLIC_URL")
+    if not _is_own_page(runtime.settings.base_url, scope):
+        logger.warning("live socket refused: the origin is not SWITCHBOARD_PUBLIC_URL")
         return await refuse_socket(send)
-    grant = await redeem_ticket(runtime, scope["path"].removeprefix(PREFIX))
+    grant = await redeem_ticket(runtime.redis, scope["path"].removeprefix(PREFIX))
     if grant is None:
-        logger.warning("live socket refused: its ticket is not good")
+        logger.warning("live socket refused: the ticket is invalid")
         return await refuse_socket(send)
     structlog.contextvars.bind_contextvars(organization_id=str(grant.organization_id), call_id=str(grant.call_id))
     await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
     socket = AsgiMediaSocket(receive, send)
-    holder = await _holder(runtime, grant)
+    holder = await _wait_for_holder(runtime, grant)
     if holder is None:
         await socket.send(json.dumps({"type": "ended", "reason": None}))
         await socket.close()
@@ -91,11 +96,11 @@ async def serve_monitor_socket(
     return None
 
 
-async def _holder(runtime: Runtime, grant: TicketGrant) -> str | None:
-    """The process that holds the call, once one does; None where the call is over before."""
+async def _wait_for_holder(runtime: Runtime, grant: TicketGrant) -> str | None:
+    """Wait for a process to run the call and return it; None if the call is over before."""
     waited = 0.0
     while waited < MAX_RINGING_SECONDS and not runtime.engine.stopping.is_set():
-        call = await _live_call(runtime, grant)
+        call = await _find_call(runtime.database, grant)
         if call is None or is_over(call) or call.holder is not None:
             return call.holder if call else None
         await asyncio.sleep(POLL_SECONDS)
@@ -103,58 +108,75 @@ async def _holder(runtime: Runtime, grant: TicketGrant) -> str | None:
     return None
 
 
-def _is_own_page(runtime: Runtime, scope: "WebsocketScope") -> bool:
-    """Browsers say truly which page opens a socket, and open one for any."""
+def _is_own_page(base_url: str, scope: "WebsocketScope") -> bool:
+    """Return whether our page opens the socket: browsers let any page do so, and report its origin truthfully."""
     origins = [value for name, value in scope["headers"] if name == b"origin"]
     try:
-        return len(origins) == 1 and URL(origins[0].decode("ascii")).origin() == URL(runtime.settings.base_url).origin()
+        return len(origins) == 1 and URL(origins[0].decode("ascii")).origin() == URL(base_url).origin()
     except ValueError:
         return False
 
 
-async def _live_call(runtime: Runtime, grant: TicketGrant) -> Call | None:
+async def _find_call(database: Database, grant: TicketGrant) -> Call | None:
     try:
-        async with runtime.database.tenant(grant.organization_id) as session:
+        async with database.tenant(grant.organization_id) as session:
             return await calls.get_call(session, grant.call_id)
     except NotFound:
         return None
 
 
+class _ConnectionOver(Exception):
+    """Cancels the tasks of a connection."""
+
+
 class MonitorConnection:
-    """One page's socket, from its acceptance to its end."""
+    """Connection of one page, from its acceptance to its end."""
 
     def __init__(self, runtime: Runtime, grant: TicketGrant, holder: str, socket: AsgiMediaSocket) -> None:
         self._runtime = runtime
         self._grant = grant
-        self._may_control = grant.allows == "control"
+        self._may_control = grant.access == "control"
         self._holder = holder
         self._socket = socket
         self._id = uuid4()
-        self._known = 0
+        self._known_entries = 0
         self._state: SupervisionState | None = None
-        self._there = asyncio.Event()
-        self._heard_at = asyncio.get_running_loop().time()
-        self._unheard_until = 0.0
+        self._attached = asyncio.Event()
+        self._updated_at = asyncio.get_running_loop().time()
+        self._mute_until = 0.0
         self._levels: list[tuple[float, float]] = []
 
     async def run(self) -> None:
-        """Until the call is over, the page is gone or signed out, or this process stops: the page then comes back by another."""
-        works = (self._from_page(), self._from_call(), self._attend(), self._stopping(), self._signed_in())
-        tasks = [asyncio.create_task(work) for work in works]
+        """Serve the page until the call is over, the page is gone or signed out, or this process stops.
+
+        A page whose process stops reconnects at another one.
+        """
+        parts = (
+            self._read_page,
+            self._read_call,
+            self._attend,
+            self._runtime.engine.stopping.wait,
+            self._wait_for_sign_out,
+        )
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                if isinstance(error := task.exception(), Exception) and not isinstance(error, ConnectionError):
-                    logger.error("a live socket failed", exc_info=error)
+            async with asyncio.TaskGroup() as tasks:
+                for part in parts:
+                    tasks.create_task(self._end_after(part))
+        except* (_ConnectionOver, ConnectionError):
+            pass
+        except* Exception:
+            logger.exception("live socket failed", call_id=str(self._grant.call_id))
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await self._do("leave")
+            await self._send_action("leave")
             await self._socket.close()
 
-    async def _signed_in(self) -> None:
-        """Until the person has signed out in that browser, or may no longer enter the organization."""
+    async def _end_after(self, part: Callable[[], Awaitable[object]]) -> None:
+        """End the connection, which cancels its other parts, once one part has ended."""
+        await part()
+        raise _ConnectionOver
+
+    async def _wait_for_sign_out(self) -> None:
+        """Return when the user has signed out in that browser, or may no longer enter the organization."""
         grant = self._grant
         while True:
             await asyncio.sleep(ACCESS_CHECK_SECONDS)
@@ -165,9 +187,9 @@ class MonitorConnection:
 
     # --- from the page to the call ---
 
-    async def _from_page(self) -> None:
-        # Whoever is quick asks for something before the call knows them.
-        await self._there.wait()
+    async def _read_page(self) -> None:
+        # A quick page sends commands before the call knows its monitor.
+        await self._attached.wait()
         while True:
             try:
                 async with asyncio.timeout(IDLE_SECONDS):
@@ -177,80 +199,81 @@ class MonitorConnection:
             if message is None:
                 return
             if isinstance(message, bytes):
-                await self._voice(message)
+                await self._handle_voice(message)
             else:
-                await self._asked(message)
+                await self._handle_command(message)
 
-    async def _voice(self, audio: bytes) -> None:
-        has_it = self._state is not None and self._state.monitor_id == self._id
+    async def _handle_voice(self, audio: bytes) -> None:
+        has_call = self._state is not None and self._state.monitor_id == self._id
         moment = asyncio.get_running_loop().time()
-        if not has_it or moment < self._unheard_until or len(audio) % 2 or not 0 < len(audio) <= MAX_VOICE_BYTES:
+        if not has_call or moment < self._mute_until or len(audio) % 2 or not 0 < len(audio) <= MAX_VOICE_BYTES:
             return
         if not await channel.send_voice(self._runtime.redis, self._holder, self._grant.call_id, self._id, audio):
-            self._unheard_until = moment + channel.RECONNECT_SECONDS
+            self._mute_until = moment + channel.RECONNECT_SECONDS
 
-    async def _asked(self, message: str) -> None:
+    async def _handle_command(self, message: str) -> None:
         try:
-            asked = _asked.validate_json(message)
+            command = _command.validate_json(message)
         except ValidationError:
-            await self._tell({"type": "refused", "action": None, "message": "The message was not understood."})
+            await self._send({"type": "refused", "action": None, "message": "The message was not understood."})
             return
-        if asked.type == "ping":
+        if command.type == "ping":
             return
         if not self._may_control:
-            await self._tell({"type": "refused", "action": asked.type, "message": NOT_ALLOWED})
-        elif not await self._do(asked.type, text=asked.text if isinstance(asked, WhisperCommand) else ""):
-            await self._tell({"type": "refused", "action": asked.type, "message": UNREACHABLE})
+            await self._send({"type": "refused", "action": command.type, "message": NOT_ALLOWED})
+        elif not await self._send_action(
+            command.type, text=command.text if isinstance(command, WhisperCommand) else ""
+        ):
+            await self._send({"type": "refused", "action": command.type, "message": UNREACHABLE})
 
-    async def _do(self, action: channel.MonitorAction, *, text: str = "") -> bool:
-        told = channel.MonitorMessage(
+    async def _send_action(self, action: channel.MonitorAction, *, text: str = "") -> bool:
+        message = channel.MonitorMessage(
             monitor_id=self._id,
-            person=self._grant.person,
+            supervisor=self._grant.supervisor,
             may_control=self._may_control,
             action=action,
-            known=self._known,
+            known_entries=self._known_entries,
             text=text,
         )
         return await channel.send_live_message(
-            self._runtime.redis, self._holder, channel.LiveMessage(call_id=self._grant.call_id, monitor=told)
+            self._runtime.redis, self._holder, channel.LiveMessage(call_id=self._grant.call_id, monitor=message)
         )
 
     # --- from the call to the page ---
 
-    async def _from_call(self) -> None:
+    async def _read_call(self) -> None:
         while True:
             try:
                 async with self._runtime.redis.pubsub(ignore_subscribe_messages=True) as subscription:
                     await subscription.subscribe(feed.feed_channel(self._grant.call_id))
-                    await self._do("attend")
+                    await self._send_action("attend")
                     async for message in subscription.listen():
-                        if await self._is_over(feed.parse_feed_message(message["data"])):
+                        if await self._handle_update(feed.parse_feed_message(message["data"])):
                             return
             except (RedisError, OSError) as error:
                 if isinstance(error, ConnectionError):
                     raise
-                logger.warning("a live call cannot be followed: Redis is away", error=type(error).__name__)
+                logger.warning("live call cannot be followed: Redis is unavailable", error=type(error).__name__)
                 await asyncio.sleep(channel.RECONNECT_SECONDS)
 
-    async def _is_over(
-        self, told: bytes | feed.StateUpdate | feed.EntriesUpdate | feed.ActionRefused | feed.CallOver
-    ) -> bool:
-        self._heard_at = asyncio.get_running_loop().time()
-        if isinstance(told, bytes):
-            await self._audio(told)
-        elif isinstance(told, feed.StateUpdate):
-            await self._show(told.state)
-        elif isinstance(told, feed.EntriesUpdate):
-            await self._entries(told.first, told.entries)
-        elif isinstance(told, feed.ActionRefused):
-            if told.monitor_id == self._id:
-                await self._tell({"type": "refused", "action": told.action, "message": told.message})
+    async def _handle_update(self, update: bytes | feed.Update) -> bool:
+        """Pass an update on to the page; return whether the call is over."""
+        self._updated_at = asyncio.get_running_loop().time()
+        if isinstance(update, bytes):
+            await self._send_audio(update)
+        elif isinstance(update, feed.StateUpdate):
+            await self._send_state(update.state)
+        elif isinstance(update, feed.EntriesUpdate):
+            await self._send_entries(update.first, update.entries)
+        elif isinstance(update, feed.ActionRefused):
+            if update.monitor_id == self._id:
+                await self._send({"type": "refused", "action": update.action, "message": update.message})
         else:
-            await self._tell({"type": "ended", "reason": told.reason.value})
+            await self._send({"type": "ended", "reason": update.reason.value})
             return True
         return False
 
-    async def _audio(self, frames: bytes) -> None:
+    async def _send_audio(self, frames: bytes) -> None:
         sides = np.frombuffer(frames, dtype="<i2").reshape(-1, 2).astype(np.float32) / 32768
         if len(sides):
             caller, agent = np.sqrt(np.mean(np.square(sides), axis=0))
@@ -258,53 +281,54 @@ class MonitorConnection:
         if len(self._levels) >= LEVEL_FRAMES:
             caller, agent = (round(max(side), 4) for side in zip(*self._levels, strict=True))
             self._levels.clear()
-            await self._tell({"type": "levels", "caller": caller, "agent": agent})
-        if self._grant.allows != "transcript":
+            await self._send({"type": "levels", "caller": caller, "agent": agent})
+        if self._grant.access != "transcript":
             await self._socket.send(frames)
 
-    async def _show(self, state: SupervisionState) -> None:
+    async def _send_state(self, state: SupervisionState) -> None:
         if state == self._state:
             return
         before, self._state = self._state, state
-        self._there.set()
-        if before is not None and (before.person, before.monitor_id, before.agent) == (
-            state.person,
+        self._attached.set()
+        if before is not None and (before.supervisor, before.monitor_id, before.agent) == (
+            state.supervisor,
             state.monitor_id,
             state.agent,
         ):
             return
         holder: JsonValue = None
-        if state.person is not None:
-            holder = {"name": state.person.name, "you": state.monitor_id == self._id}
-        await self._tell({"type": "state", "holder": holder, "agent": state.agent})
+        if state.supervisor is not None:
+            holder = {"name": state.supervisor.name, "you": state.monitor_id == self._id}
+        await self._send({"type": "state", "holder": holder, "agent": state.agent})
 
-    async def _entries(self, first: int, entries: list[TranscriptEntry]) -> None:
-        if first > self._known:
-            await self._do("attend")
+    async def _send_entries(self, first: int, entries: list[TranscriptEntry]) -> None:
+        if first > self._known_entries:
+            await self._send_action("attend")
             return
-        for entry in entries[self._known - first :]:
-            self._known += 1
+        for entry in entries[self._known_entries - first :]:
+            self._known_entries += 1
             line: JsonValue = {
-                "role": entry.role, "content": entry.content, "timestamp_ms": entry.started_ms, "ended_ms": entry.ended_ms,
-                "interrupted": entry.interrupted, "by_person": entry.by_person,
-            }  # fmt: skip
-            await self._tell({"type": "transcript", "entry": line})
+                "role": entry.role,
+                "content": entry.content,
+                "timestamp_ms": entry.started_ms,
+                "ended_ms": entry.ended_ms,
+                "interrupted": entry.interrupted,
+                "by_person": entry.by_person,
+            }
+            await self._send({"type": "transcript", "entry": line})
 
     async def _attend(self) -> None:
-        """Say again and again that this monitor is there; look after a call that says nothing more."""
+        """Renew the monitor's lease every second; return once a call that sends nothing more is over or lost."""
         while True:
             await asyncio.sleep(ATTENDANCE_SECONDS)
-            await self._do("attend")
-            quiet = asyncio.get_running_loop().time() - self._heard_at
+            await self._send_action("attend")
+            quiet = asyncio.get_running_loop().time() - self._updated_at
             if quiet < QUIET_SECONDS:
                 continue
-            call = await _live_call(self._runtime, self._grant)
+            call = await _find_call(self._runtime.database, self._grant)
             if call is None or is_over(call) or quiet > LOST_SECONDS:
-                await self._tell({"type": "ended", "reason": call.ended_reason if call else None})
+                await self._send({"type": "ended", "reason": call.ended_reason if call else None})
                 return
 
-    async def _stopping(self) -> None:
-        await self._runtime.engine.stopping.wait()
-
-    async def _tell(self, message: dict[str, JsonValue]) -> None:
+    async def _send(self, message: dict[str, JsonValue]) -> None:
         await self._socket.send(json.dumps(message))

@@ -1,7 +1,7 @@
-"""Tickets to the socket of a live call: random, for one use within half a minute, kept in Redis as their hash only.
+"""Tickets to the socket of a live call: random, for one use within half a minute, stored in Redis as their hash only.
 
-Whoever holds one may do what it says in the name of the user that it was minted for. A ticket that Redis has lost is refused; the page asks
-for another.
+The holder of a ticket may do what it grants, in the name of the user for whom it was minted. A ticket that Redis has
+lost is refused; the page asks for another.
 """
 
 import hashlib
@@ -11,6 +11,7 @@ from typing import Literal
 from uuid import UUID
 
 from pydantic import TypeAdapter
+from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from switchboard.engine.conversation.call import Supervisor
@@ -29,7 +30,7 @@ TicketAccess = Literal["transcript", "listen", "control"]
 
 @dataclass(frozen=True, slots=True)
 class LiveTicket:
-    """`url` is the socket's address, `ws://` or `wss://`, the ticket in its path."""
+    """Ticket with its lifetime. `url` is the socket's address, `ws://` or `wss://`, with the ticket in its path."""
 
     url: str
     expires_in_seconds: int
@@ -37,12 +38,16 @@ class LiveTicket:
 
 @dataclass(frozen=True, slots=True)
 class TicketGrant:
-    """What a ticket is for: `transcript` follows what is said, `listen` hears it too, `control` may also whisper, take over and hang up."""
+    """Access that a ticket gives.
+
+    `transcript` follows the transcript, `listen` also hears the audio, and `control` may also whisper, take over, and
+    hang up. `browser` is the session in which the user is signed in.
+    """
 
     organization_id: UUID
     call_id: UUID
-    person: Supervisor
-    allows: TicketAccess
+    supervisor: Supervisor
+    access: TicketAccess
     browser: UUID | None = None
 
 
@@ -53,22 +58,22 @@ async def mint_ticket(
     runtime: Runtime,
     session: TenantSession,
     call_id: UUID,
-    person: Supervisor,
-    allows: TicketAccess,
+    supervisor: Supervisor,
+    access: TicketAccess,
     *,
     browser: UUID | None = None,
 ) -> LiveTicket:
-    """A ticket to one of the session's organization's calls, which may still be ringing.
+    """Mint a ticket to one of the organization's calls, which may still be ringing.
 
-    Whoever asks has seen to it that the person may do this. `browser` is the session in which they are signed in: its end, or that of their
-    membership, ends the socket too. Raises `NotFound` for an unknown call, `InvalidState` for one that is over or goes on
-    without an agent, `Unavailable` while Redis is away.
+    The caller has checked that the user may have this access. `browser` is the session in which the user is signed in:
+    the socket closes when it ends, or when the user's membership ends. Raises `NotFound` for an unknown call,
+    `InvalidState` for a call that is over or goes on without an agent, and `Unavailable` while Redis is.
     """
     call = await calls.get_call(session, call_id)
     if is_over(call) or call.agent_id is None or call.transferred_to is not None:
         raise InvalidState("The call is not live: it is over, or was forwarded.")
     token = secrets.token_urlsafe(32)
-    grant = TicketGrant(call.organization_id, call.id, person, allows, browser)
+    grant = TicketGrant(call.organization_id, call.id, supervisor, access, browser)
     try:
         await runtime.redis.set(_key(token), _grant.dump_json(grant), ex=TICKET_SECONDS)
     except (RedisError, OSError) as error:
@@ -78,10 +83,10 @@ async def mint_ticket(
     return LiveTicket(f"{'wss' if scheme == 'https' else 'ws'}://{rest}{PREFIX}{token}", TICKET_SECONDS)
 
 
-async def redeem_ticket(runtime: Runtime, token: str) -> TicketGrant | None:
-    """What a ticket is for, once; None for one that is unknown, used or too old, and while Redis is away."""
+async def redeem_ticket(redis: Redis, token: str) -> TicketGrant | None:
+    """Return the access of a ticket, once; None if it is unknown, used, or expired, and while Redis is unavailable."""
     try:
-        found = await runtime.redis.getdel(_key(token))
+        found = await redis.getdel(_key(token))
     except (RedisError, OSError):
         return None
     return _grant.validate_json(found) if found else None

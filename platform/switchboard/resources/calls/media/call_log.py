@@ -1,4 +1,4 @@
-"""What happens in a live call, written to the database while the call goes on, so that a crash loses at most the last words."""
+"""Log of a live call in the database, written while the call goes on, so that a crash loses at most the last words."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -23,31 +23,31 @@ from switchboard.resources.calls.states import build_call_event
 logger = structlog.get_logger()
 RETRY_SECONDS = 1.0
 
-Fact: TypeAlias = Callable[[TenantSession], Awaitable[None]]
+Write: TypeAlias = Callable[[TenantSession], Awaitable[None]]
 
 
 class DatabaseCallLog:
-    """Takes facts without waiting and writes them in order, from one task. Leaving it waits until all are written."""
+    """Queues writes and executes them in order in one task. Leaving the context waits until all are done."""
 
     def __init__(self, database: Database, call: Call) -> None:
         self._database = database
         self._call = call
-        self._facts: asyncio.Queue[Fact | None] = asyncio.Queue()
+        self._writes: asyncio.Queue[Write | None] = asyncio.Queue()
         self._position = 0
-        self._person: Supervisor | None = None
+        self._supervisor: Supervisor | None = None
 
     async def __aenter__(self) -> Self:
-        self._writer = asyncio.create_task(self._write())
+        self._writing = asyncio.create_task(self._run())
         return self
 
     async def __aexit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        self._facts.put_nowait(None)
-        await self._writer
+        self._writes.put_nowait(None)
+        await self._writing
 
-    def entry(self, entry: TranscriptEntry) -> None:
-        """Something was said."""
+    def record_entry(self, entry: TranscriptEntry) -> None:
+        """Record an entry of the transcript."""
         line = TranscriptLine(
             organization_id=self._call.organization_id,
             call_id=self._call.id,
@@ -60,56 +60,59 @@ class DatabaseCallLog:
             by_person=entry.by_person,
         )
         self._position += 1
-        self._facts.put_nowait(partial(_add, line))
+        self._writes.put_nowait(partial(_add_line, line))
 
-    def latency(self, latency: TurnLatency) -> None:
-        """A turn was answered."""
+    def record_latency(self, latency: TurnLatency) -> None:
+        """Record the latency of a turn in the metrics."""
         if latency.first_frame_ms is not None:
             metrics.turn_latency.observe(latency.first_frame_ms / 1000)
 
-    def taken_over(self, person: Supervisor | None) -> None:
-        """A person has the call, or, None, the agent has it again. The event, the audit log's entry and the call's row are one transaction."""
-        before, self._person = self._person, person
-        if person is not None:
-            self._facts.put_nowait(partial(_take_over, self._call, person, now()))
+    def record_takeover(self, supervisor: Supervisor | None) -> None:
+        """Record a takeover or, with None, the return of the call to the agent.
+
+        The event, the audit log's entry and the call's row are written in one transaction.
+        """
+        before, self._supervisor = self._supervisor, supervisor
+        if supervisor is not None:
+            self._writes.put_nowait(partial(_record_takeover, self._call, supervisor, now()))
         elif before is not None:
-            self._facts.put_nowait(partial(_hand_back, self._call, before))
+            self._writes.put_nowait(partial(_record_return, self._call, before))
 
-    async def _write(self) -> None:
-        while (fact := await self._facts.get()) is not None:
-            await self._keep(fact)
+    async def _run(self) -> None:
+        while (write := await self._writes.get()) is not None:
+            await self._execute(write)
 
-    async def _keep(self, fact: Fact) -> None:
-        for patience in (RETRY_SECONDS, RETRY_SECONDS * 5, None):
+    async def _execute(self, write: Write) -> None:
+        for delay in (RETRY_SECONDS, RETRY_SECONDS * 5, None):
             try:
                 async with self._database.tenant(self._call.organization_id) as session:
-                    await fact(session)
+                    await write(session)
             except (SQLAlchemyError, OSError):
-                logger.exception(
-                    "what happened in a call was not written", call_id=str(self._call.id), last_try=patience is None
-                )
-                if patience is not None:
-                    await asyncio.sleep(patience)
+                logger.exception("call log was not written", call_id=str(self._call.id), last_try=delay is None)
+                if delay is not None:
+                    await asyncio.sleep(delay)
             else:
                 return
 
 
-async def _add(line: TranscriptLine, session: TenantSession) -> None:
+async def _add_line(line: TranscriptLine, session: TenantSession) -> None:
     session.add(TranscriptLine(**line.model_dump()))
 
 
-async def _take_over(held: Call, person: Supervisor, at: datetime, session: TenantSession) -> None:
-    call = await calls.get_call(session, held.id, lock=True)
-    # A commit whose answer was lost is tried again.
+async def _record_takeover(live: Call, supervisor: Supervisor, at: datetime, session: TenantSession) -> None:
+    call = await calls.get_call(session, live.id, lock=True)
+    # A write is retried even if its commit succeeded and only the database's reply was lost.
     if call.taken_over_at == at:
         return
-    call.taken_over_by, call.taken_over_at = person.name, at
+    call.taken_over_by, call.taken_over_at = supervisor.name, at
     await publish(session, build_call_event(CallTakeover, call), depth=call.cause_depth)
-    record_audit_as(session, call.organization_id, f"user:{person.user_id}", AuditAction.CALL_TAKEN_OVER, call.id)
+    record_audit_as(session, call.organization_id, f"user:{supervisor.user_id}", AuditAction.CALL_TAKEN_OVER, call.id)
 
 
-async def _hand_back(held: Call, person: Supervisor, session: TenantSession) -> None:
-    call = await calls.get_call(session, held.id, lock=True)
+async def _record_return(live: Call, supervisor: Supervisor, session: TenantSession) -> None:
+    call = await calls.get_call(session, live.id, lock=True)
     if call.taken_over_at is not None:
         call.taken_over_by = call.taken_over_at = None
-        record_audit_as(session, call.organization_id, f"user:{person.user_id}", AuditAction.CALL_HANDED_BACK, call.id)
+        record_audit_as(
+            session, call.organization_id, f"user:{supervisor.user_id}", AuditAction.CALL_HANDED_BACK, call.id
+        )

@@ -1,4 +1,4 @@
-"""Holding a call: from its media socket's first byte to its last word in the database."""
+"""Running a call from the first message of its media socket to its result in the database."""
 
 from dataclasses import dataclass, fields
 from decimal import Decimal
@@ -20,7 +20,7 @@ from switchboard.engine.conversation.call import (
 from switchboard.engine.conversation.tools import OptOut, SendSms
 from switchboard.engine.providers.conversation import open_conversation_providers
 from switchboard.engine.providers.failover import ServiceRecord
-from switchboard.foundation.database import now
+from switchboard.foundation.database import Database, now
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
@@ -52,12 +52,12 @@ from switchboard.runtime import Runtime
 logger = structlog.get_logger()
 LATENCY_FIELDS = tuple(field.name for field in fields(TurnLatency))
 FAILURES = {EndedReason.PROVIDER_FAILED, EndedReason.ERROR}
-"""Ends that make a call `failed`; every other end is a `completed` call."""
+"""Reasons that make a call `failed`; with any other reason it is `completed`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderCarrierLeg:
-    """The call at its carrier, as the engine may act on it."""
+    """Carrier leg of a call (`CarrierLeg` of the engine)."""
 
     runtime: Runtime
     call: Call
@@ -93,7 +93,7 @@ class ProviderCarrierLeg:
         await self.carrier.send_digits(await self._carrier_call_id(), digits)
 
     async def _refuse_listed(self, number: str) -> None:
-        """Whoever is on the do-not-call list is rung for no transfer either: its number is the model's choice, or the caller's."""
+        """Refuse numbers on the do-not-call list for transfers too: the model, or the caller, chooses the number."""
         async with self.runtime.database.tenant(self.call.organization_id) as session:
             if await do_not_call.is_listed(session, number):
                 raise ProviderError(calls.ON_DO_NOT_CALL_LIST, retryable=False)
@@ -112,19 +112,22 @@ class ProviderCarrierLeg:
         )
 
     async def _carrier_call_id(self) -> str:
-        """The carrier may name a call, by callback, after it has opened its media socket."""
+        """Return the carrier's id, which a callback may bring after the carrier has opened the media socket."""
         if self.call.carrier_call_id is None:
             async with self.runtime.database.tenant(self.call.organization_id) as session:
                 self.call.carrier_call_id = (await calls.get_call(session, self.call.id)).carrier_call_id
         if self.call.carrier_call_id is None:
-            raise ProviderError("the carrier has not named the call yet")
+            raise ProviderError("the carrier has not reported the call's id yet")
         return self.call.carrier_call_id
 
 
 async def run_call(runtime: Runtime, organization_id: UUID, call_id: UUID, carrier: str, socket: MediaSocket) -> None:
-    """Hold one call to its end. A socket for a call that is over, held already, another carrier's by now, or unknown is closed at once."""
+    """Run one call to its end.
+
+    The socket is closed at once if the call is unknown, over, run by another process, or assigned to another carrier.
+    """
     try:
-        call, agent = await _take(runtime, organization_id, call_id, carrier)
+        call, agent = await _claim_call(runtime, organization_id, call_id, carrier)
     except NotFound:
         await socket.close()
         return
@@ -134,17 +137,17 @@ async def run_call(runtime: Runtime, organization_id: UUID, call_id: UUID, carri
             leg = ProviderCarrierLeg(runtime, call, provider)
             if call.answered_by == "machine" and call.direction == "outbound":
                 await leg.hang_up()
-                await _fail(runtime, call, EndedReason.VOICEMAIL, None)
+                await _finish_without_result(runtime.database, call, EndedReason.VOICEMAIL, None)
                 return
             await _converse(runtime, call, agent, leg, socket)
     except ProviderError as error:
-        await _fail(runtime, call, EndedReason.PROVIDER_FAILED, error.message)
-        await hang_up(runtime, call)
+        await _finish_without_result(runtime.database, call, EndedReason.PROVIDER_FAILED, error.message)
+        await hang_up(runtime.providers, call)
     finally:
         await socket.close()
 
 
-async def _take(runtime: Runtime, organization_id: UUID, call_id: UUID, carrier: str) -> tuple[Call, Agent]:
+async def _claim_call(runtime: Runtime, organization_id: UUID, call_id: UUID, carrier: str) -> tuple[Call, Agent]:
     async with runtime.database.tenant(organization_id) as session:
         call = await calls.get_call(session, call_id, lock=True)
         agent = await agents.find_agent(session, call.agent_id) if call.agent_id else None
@@ -180,37 +183,40 @@ async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: ProviderCar
             leg=leg,
             log=log,
             recording_path=build_recording_path(runtime.settings, call),
-            tools=await _tools(runtime, call, agent),
+            tools=await _build_tools(runtime, call, agent),
             variables={name: str(value) for name, value in call.call_metadata.items()},
             hints=tuple(providers.llm.list_expected_phrases(agent.system_prompt)),
             voicemail=call.voicemail,
             digits_as_tones=not leg.carrier.capabilities.send_digits,
             knowledge=build_agent_knowledge(runtime, call.organization_id, agent.knowledge_base_ids, embeddings),
         )
-        result = await runtime.engine.hold(live, socket)
+        result = await runtime.engine.run_call(live, socket)
     result.usage.embeddings.extend(embeddings)
     result.usage.text_to_speech_characters += record.overtaken_characters
-    await _write_down(runtime, call, result, record.served)
+    await _save_result(runtime.database, call, result, record.served)
 
 
-async def _tools(runtime: Runtime, call: Call, agent: Agent) -> list[Tool]:
-    own: list[Tool] = [SendSms(CallTextSender(runtime, call)), OptOut(partial(_opt_out, runtime, call))]
+async def _build_tools(runtime: Runtime, call: Call, agent: Agent) -> list[Tool]:
+    own: list[Tool] = [
+        SendSms(CallTextSender(runtime.database, call)),
+        OptOut(partial(_opt_out, runtime.database, call)),
+    ]
     return [*own, *(tool() for tool in runtime.registry.tools), *await build_declared_tools(runtime, agent)]
 
 
-async def _opt_out(runtime: Runtime, call: Call) -> None:
+async def _opt_out(database: Database, call: Call) -> None:
     number = call.from_number if call.direction == "inbound" else call.to_number
     if not number.startswith("+"):
         raise ToolError("the caller's number is withheld")
-    async with runtime.database.tenant(call.organization_id) as session:
+    async with database.tenant(call.organization_id) as session:
         await do_not_call.add_entry(session, number, source="call", note=f"Said in call {call.id}.")
 
 
-async def _write_down(runtime: Runtime, held: Call, result: CallResult, served: dict[str, str]) -> None:
-    async with runtime.database.tenant(held.organization_id) as session:
-        call = await calls.get_call(session, held.id, lock=True)
+async def _save_result(database: Database, live: Call, result: CallResult, served: dict[str, str]) -> None:
+    async with database.tenant(live.organization_id) as session:
+        call = await calls.get_call(session, live.id, lock=True)
         parts = calculate_call_costs(
-            (await get_policy(session, held.organization_id)).prices,
+            (await get_policy(session, live.organization_id)).prices,
             result.usage,
             duration_seconds=result.duration_seconds,
         )
@@ -226,18 +232,18 @@ async def _write_down(runtime: Runtime, held: Call, result: CallResult, served: 
         wake(session, "analyze_call", organization_id=str(call.organization_id), call_id=str(call.id))
 
 
-async def _fail(runtime: Runtime, held: Call, reason: EndedReason, error: str | None) -> None:
-    async with runtime.database.tenant(held.organization_id) as session:
-        call = await calls.get_call(session, held.id, lock=True)
+async def _finish_without_result(database: Database, live: Call, reason: EndedReason, error: str | None) -> None:
+    async with database.tenant(live.organization_id) as session:
+        call = await calls.get_call(session, live.id, lock=True)
         await finish_call(session, call, "failed" if reason in FAILURES else "completed", reason=reason, error=error)
 
 
 def build_recording_path(settings: Settings, call: Call) -> Path:
-    """Where a call's recording is kept."""
+    """Build the path of a call's recording."""
     return settings.data_dir / "recordings" / str(call.organization_id) / f"{call.id}.wav"
 
 
 def build_agent_settings(agent: Agent) -> AgentSettings:
-    """The agent as the engine takes it."""
+    """Convert an agent to the engine's settings."""
     values = {field.name: getattr(agent, field.name) for field in fields(AgentSettings) if field.name != "agent_id"}
     return AgentSettings(agent_id=agent.id, **values)

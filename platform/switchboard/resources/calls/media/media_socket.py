@@ -27,12 +27,12 @@ class AsgiMediaSocket:
     def __init__(self, receive: "ASGIReceiveCallable", send: "ASGISendCallable") -> None:
         self._receive = receive
         self._send = send
-        self.opened = time.monotonic()
+        self.opened_at = time.monotonic()
         self._open = True
         self._gone = False
 
     async def receive(self) -> Frame | None:
-        """The next message, None once the socket is closed."""
+        """Receive the next message; return None once the socket is closed."""
         while self._open:
             message = await self._receive()
             if message["type"] == "websocket.receive":
@@ -43,7 +43,10 @@ class AsgiMediaSocket:
         return None
 
     async def send(self, message: Frame) -> None:
-        """Raises `ConnectionError` once the socket is closed, or when the carrier does not take it within 5 seconds."""
+        """Send a message.
+
+        Raises `ConnectionError` if the socket is closed or the carrier does not accept the message within 5 seconds.
+        """
         if not self._open:
             raise ConnectionError("the media socket is closed")
         text, data = (message, None) if isinstance(message, str) else (None, message)
@@ -52,16 +55,16 @@ class AsgiMediaSocket:
                 await self._send({"type": "websocket.send", "bytes": data, "text": text})
         except TimeoutError:
             self._open = False
-            raise ConnectionError("the carrier does not take our audio") from None
+            raise ConnectionError("the carrier does not accept our audio") from None
 
     async def close(self) -> None:
-        """Close it; harmless when done twice."""
+        """Close the socket; a second call changes nothing."""
         if self._open:
             self._open = False
             await self._send({"type": "websocket.close", "code": 1000, "reason": None})
 
     async def drain(self) -> None:
-        """Hear the carrier out until it hangs up too: what it says meanwhile would fill hypercorn's queue, and its connection never end."""
+        """Read until the carrier disconnects: unread messages would fill hypercorn's queue and hold the connection."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 while not self._gone:
@@ -69,18 +72,18 @@ class AsgiMediaSocket:
 
 
 async def refuse_socket(send: "ASGISendCallable") -> None:
-    """Answer a socket that has not been accepted with 403."""
+    """Refuse a socket that has not been accepted with 403."""
     await send({"type": "websocket.close", "code": 1008, "reason": None})
 
 
 async def serve_media_socket(
     runtime: Runtime, scope: "WebsocketScope", receive: "ASGIReceiveCallable", send: "ASGISendCallable"
 ) -> None:
-    """Hold the call whose token the path has."""
+    """Run the call whose token is in the path."""
     await receive()
     found = read_media_token(runtime.keyring, scope["path"].removeprefix(PREFIX))
     if found is None:
-        logger.warning("media socket refused: its token is not ours")
+        logger.warning("media socket refused: the token is invalid")
         await refuse_socket(send)
         return
     await send({"type": "websocket.accept", "subprotocol": None, "headers": []})

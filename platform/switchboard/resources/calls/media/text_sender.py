@@ -1,21 +1,21 @@
-"""Texts that an agent sends while it holds a call."""
+"""Text messages that an agent sends during a call."""
 
 from dataclasses import dataclass
 
+from switchboard.foundation.database import Database
 from switchboard.foundation.events.triggers import set_cause_depth
 from switchboard.foundation.web.errors import ApiError
 from switchboard.plugin_sdk import ToolError
 from switchboard.resources.calls.models import Call
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.sms import service as sms
-from switchboard.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True)
 class CallTextSender:
-    """Sends texts from the number that the call is held over (`TextSender`)."""
+    """Sends text messages from our number of the call (`TextSender` of the engine)."""
 
-    runtime: Runtime
+    database: Database
     call: Call
 
     async def send_text(self, body: str, to_number: str | None) -> None:
@@ -26,11 +26,11 @@ class CallTextSender:
         target = to_number or other
         if not target.startswith("+"):
             raise ToolError("the caller's number is withheld: ask for one")
-        async with self.runtime.database.tenant(self.call.organization_id) as session:
+        async with self.database.tenant(self.call.organization_id) as session:
             set_cause_depth(session, self.call.cause_depth)
             number = await numbers.find_phone_number(session, own)
             if number is None:
-                raise ToolError("the number that the call is held over is not the organization's any more")
+                raise ToolError("the call's phone number is not the organization's any more")
             try:
                 await sms.compose_message(session, number, target, body, author="agent")
             except ApiError as error:

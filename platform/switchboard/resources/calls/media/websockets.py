@@ -1,7 +1,7 @@
 """WebSockets as a bare ASGI application beside Quart.
 
-Bare, because a closed socket is then an answer ("closed") and not the cancellation of a task that still has a call to write down, and because
-it spares each frame Quart's share of the work.
+With bare ASGI a closed socket is a message, not the cancellation of a task that still has a call to save, and no frame
+pays for Quart's own work (docs/decisions/0014-media-socket-is-bare-asgi.md).
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,7 +18,7 @@ Handler: TypeAlias = "Callable[[Runtime, WebsocketScope, ASGIReceiveCallable, AS
 def route_websockets(
     application: "ASGIFramework", runtime: Runtime, handlers: Mapping[str, Handler]
 ) -> "ASGIFramework":
-    """An application that holds the sockets whose paths begin so itself, and leaves everything else to the one given."""
+    """Wrap an application so that WebSockets go to the handler of their path's prefix."""
 
     async def serve(scope: "Scope", receive: "ASGIReceiveCallable", send: "ASGISendCallable") -> None:
         if scope["type"] == "websocket":

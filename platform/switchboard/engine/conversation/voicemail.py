@@ -1,4 +1,4 @@
-"""The answering machine: what is said before the beep, the beep, and how long a message may be."""
+"""The answering machine: its default greeting, its beep, and the limits of a message."""
 
 import numpy as np
 
@@ -12,6 +12,6 @@ BEEP_SECONDS, BEEP_HERTZ, BEEP_LEVEL = 0.4, 1000, 8000
 
 
 def render_beep(encoding: Encoding) -> bytes:
-    """The tone after which one speaks, 8 kHz G.711."""
+    """Render the beep after which the caller speaks, as 8 kHz G.711."""
     moments = np.arange(int(BEEP_SECONDS * 8000)) / 8000
     return encode_audio((np.sin(2 * np.pi * BEEP_HERTZ * moments) * BEEP_LEVEL).astype(np.int16), encoding)

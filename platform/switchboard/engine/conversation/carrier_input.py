@@ -1,0 +1,46 @@
+"""Messages from the carrier's socket: audio, marks and keys, handed to the parts of the call."""
+
+import structlog
+
+from switchboard.engine.conversation.call import EndedReason, SessionContext
+from switchboard.engine.conversation.lifetime import CallLifetime
+from switchboard.engine.conversation.turn_taking import TurnTaking
+from switchboard.plugin_sdk import DigitPressed, Frame, MarkReached, MediaStopped
+
+logger = structlog.get_logger()
+
+
+class CarrierInput:
+    """Reader of one media socket."""
+
+    def __init__(self, context: SessionContext, turns: TurnTaking, lifetime: CallLifetime) -> None:
+        self._socket = context.socket
+        self._call = context.call
+        self._turns = turns
+        self._speech_input = turns.speech_input
+        self._playout = turns.speech_output.playout
+        self._lifetime = lifetime
+
+    async def run(self) -> None:
+        """Read until the carrier closes the socket, which ends the call."""
+        dropped = 0
+        while (message := await self._socket.receive()) is not None:
+            try:
+                self._handle_message(message)
+            except ValueError:
+                dropped += 1
+                if dropped == 1:
+                    logger.warning("carrier message not understood", call_id=str(self._call.call_id))
+        self._lifetime.end(EndedReason.CALLER_HUNG_UP)
+
+    def _handle_message(self, message: Frame) -> None:
+        event = self._call.codec.decode(message)
+        if isinstance(event, bytes):
+            self._speech_input.add_audio(event)
+            self._playout.mix_caller_audio(event, self._speech_input.last_audio_at)
+        elif isinstance(event, MarkReached):
+            self._playout.handle_mark(event.name)
+        elif isinstance(event, DigitPressed):
+            self._turns.handle_digit(event.digit)
+        elif isinstance(event, MediaStopped):
+            self._lifetime.end(EndedReason.CALLER_HUNG_UP)

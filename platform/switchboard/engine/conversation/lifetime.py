@@ -1,0 +1,80 @@
+"""The lifetime of one call: the tasks that run it, and the reason for which it ends."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import ParamSpec
+from uuid import UUID
+
+import structlog
+
+from switchboard.engine.conversation.call import EndedReason
+from switchboard.engine.conversation.transfer import Transfer
+from switchboard.plugin_sdk import ProviderError
+
+logger = structlog.get_logger()
+Parameters = ParamSpec("Parameters")
+
+
+class _CallOver(Exception):
+    """Cancels the tasks of a group, as the documentation of `asyncio.TaskGroup` recommends."""
+
+
+class CallLifetime:
+    """The tasks of a call and the first reason to end it.
+
+    A task that fails ends the call but cancels no other task: the caller's last words are still transcribed.
+    """
+
+    def __init__(self, call_id: UUID, transfer: Transfer) -> None:
+        self._call_id = call_id
+        self._transfer = transfer
+        self._reason: asyncio.Future[tuple[EndedReason, str | None]] = asyncio.get_running_loop().create_future()
+        self._tasks = asyncio.TaskGroup()
+        self._closed = False
+
+    @asynccontextmanager
+    async def run_tasks(self) -> AsyncIterator[None]:
+        """Let tasks be started within the block. At its end the remaining tasks are cancelled and awaited."""
+        try:
+            async with self._tasks:
+                try:
+                    yield
+                finally:
+                    self._closed = True
+                raise _CallOver
+        except* _CallOver:
+            pass
+
+    def start(
+        self, work: Callable[Parameters, Awaitable[None]], *args: Parameters.args, **kwargs: Parameters.kwargs
+    ) -> asyncio.Task[None] | None:
+        """Start a task that ends the call if it fails; return None if the call's tasks have ended already."""
+
+        async def guard() -> None:
+            try:
+                await work(*args, **kwargs)
+            except ProviderError as error:
+                self.end(EndedReason.PROVIDER_FAILED, error.message)
+            except ConnectionError:
+                self.end(EndedReason.CALLER_HUNG_UP)
+            except Exception:
+                logger.exception("call failed", call_id=str(self._call_id))
+                self.end(EndedReason.ERROR, "The call failed because of an internal error.")
+
+        return None if self._closed else self._tasks.create_task(guard())
+
+    def end(self, reason: EndedReason, error: str | None = None) -> None:
+        """End the call; only the first reason counts. A caller's leg that closes during a transfer was transferred."""
+        if not self._reason.done():
+            if reason is EndedReason.CALLER_HUNG_UP and self._transfer.connecting_to is not None:
+                reason = EndedReason.TRANSFERRED
+            self._reason.set_result((reason, error))
+
+    def is_ending(self) -> bool:
+        """Return whether there is a reason to end the call."""
+        return self._reason.done()
+
+    async def wait_for_end(self) -> tuple[EndedReason, str | None]:
+        """Return the reason for which the call ends, and the error message if something failed."""
+        return await self._reason

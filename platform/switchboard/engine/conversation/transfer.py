@@ -1,0 +1,118 @@
+"""Transfers of a call.
+
+A blind transfer connects the caller at once. A warm transfer first calls the target and tells it what the call is
+about, while the caller stays with the agent.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from switchboard.engine.conversation.call import CarrierLeg, TransferTargetEvent
+from switchboard.plugin_sdk import ProviderError
+
+logger = structlog.get_logger()
+INTRODUCTION_SECONDS: Final = 90.0
+"""Limit for calling the target, its answer and the introduction. Carriers give up earlier; this is for one that reports
+nothing."""
+CARRIER_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class TransferRequest:
+    """Destination that the agent asks for; with an `introduction` it is a warm transfer."""
+
+    to_number: str
+    introduction: str = ""
+
+
+class Transfer:
+    """The transfers of one call, one at a time.
+
+    `connecting_to` is the number while the caller is being connected to it.
+    """
+
+    def __init__(self, leg: CarrierLeg, language: str) -> None:
+        self.in_progress = False
+        self.connecting_to: str | None = None
+        self._leg = leg
+        self._language = language
+        self._target: str | None = None
+        self._events: asyncio.Queue[TransferTargetEvent] = asyncio.Queue()
+        self._attempted = asyncio.Event()
+
+    async def execute(self, request: TransferRequest) -> None:
+        """Transfer the call and return once it has left us.
+
+        Raises `ProviderError` if the call stays here; the target has been released by then.
+        """
+        self.in_progress = True
+        try:
+            if request.introduction:
+                await self._introduce(request)
+            self.connecting_to = request.to_number
+            await self._connect(request)
+        except ProviderError:
+            self.in_progress, self.connecting_to = False, None
+            await self.release_target()
+            raise
+        finally:
+            self._attempted.set()
+
+    def handle_event(self, event: TransferTargetEvent) -> None:
+        """Handle a carrier event about a transfer target."""
+        self._events.put_nowait(event)
+
+    async def wait_until_attempted(self) -> None:
+        """Wait until the carrier has reported the outcome for a caller whose leg closed while being connected."""
+        try:
+            async with asyncio.timeout(CARRIER_SECONDS):
+                await self._attempted.wait()
+        except TimeoutError:
+            logger.warning("carrier did not report whether the transfer succeeded")
+
+    async def release_target(self) -> None:
+        """Hang up a target that waits or is still being called."""
+        target, self._target = self._target, None
+        if target is None:
+            return
+        try:
+            async with asyncio.timeout(CARRIER_SECONDS):
+                await self._leg.hang_up_target(target)
+        except (ProviderError, TimeoutError) as error:
+            logger.warning("transfer target was not hung up", error=str(error))
+
+    async def _introduce(self, request: TransferRequest) -> None:
+        self._target = await self._leg.introduce(request.to_number, request.introduction, self._language)
+        try:
+            async with asyncio.timeout(INTRODUCTION_SECONDS):
+                event = await self._wait_for_event(self._target)
+        except TimeoutError:
+            raise ProviderError("nobody answered") from None
+        if event.outcome is not None:
+            self._target = None
+            raise ProviderError(
+                "they hung up" if event.outcome == "completed" else f"they did not answer ({event.outcome})"
+            )
+
+    async def _wait_for_event(self, target: str) -> TransferTargetEvent:
+        """Return the target's next event.
+
+        Events may arrive before the target's id is known, or refer to a previous target.
+        """
+        while (event := await self._events.get()).target_call_id != target:
+            pass
+        return event
+
+    async def _connect(self, request: TransferRequest) -> None:
+        target, self._target = self._target, None
+        if target is None:
+            await self._leg.transfer(request.to_number)
+            return
+        try:
+            await self._leg.connect(target)
+        except ProviderError:
+            self._target = target
+            raise

@@ -1,0 +1,257 @@
+"""Turn taking of a call: what the caller's words, keys and interruptions make the agent do."""
+
+import asyncio
+import json
+from typing import Literal, TypeAlias
+
+from switchboard.engine.conversation import voicemail
+from switchboard.engine.conversation.call import EndedReason, SessionContext, Tool
+from switchboard.engine.conversation.knowledge import SearchKnowledge, warm_up
+from switchboard.engine.conversation.latency import TurnClock
+from switchboard.engine.conversation.lifetime import CallLifetime
+from switchboard.engine.conversation.media.dtmf import render_tones
+from switchboard.engine.conversation.response_generator import ResponseGenerator, fill_placeholders
+from switchboard.engine.conversation.speech.detection import BatchedDetection
+from switchboard.engine.conversation.speech.speech_input import SpeechInput
+from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply
+from switchboard.engine.conversation.speech.vad import STOP_SECONDS
+from switchboard.engine.conversation.tools import AgentRequests, EndCall, PressDigits, TransferCall
+from switchboard.engine.conversation.transcript import CallTranscript
+from switchboard.engine.conversation.transfer import Transfer, TransferRequest
+from switchboard.engine.conversation.turns import CallTimeouts, DigitCollector, is_interruption
+from switchboard.plugin_sdk import JsonObject, ProviderError
+
+AgentState: TypeAlias = Literal["listening", "thinking", "speaking", "silent"]
+
+
+class TurnTaking:
+    """The conversation between caller and agent: it handles the events of speech input, speech output and tools.
+
+    While the agent is silenced, because a supervisor has the call, the caller's turns are recorded and not answered.
+    """
+
+    def __init__(
+        self, context: SessionContext, lifetime: CallLifetime, transfer: Transfer, detection: BatchedDetection
+    ) -> None:
+        call, clock = context.call, context.clock
+        self._context = context
+        self._lifetime = lifetime
+        self._transfer = transfer
+        self._requests = AgentRequests()
+        self._digits = DigitCollector()
+        self._silenced = False
+        self._turn_count = 0
+        self._answering: asyncio.Task[None] | None = None
+        self._held_back = ""
+        started_at, agent = context.socket.opened_at, call.agent
+        self._timeouts = CallTimeouts(
+            started_at,
+            silence_seconds=voicemail.SILENCE_SECONDS if call.voicemail else agent.end_call_silence_seconds,
+            max_seconds=voicemail.MAX_SECONDS if call.voicemail else agent.max_call_duration_seconds,
+        )
+        self.transcript = CallTranscript(call, started_at, clock)
+        self.speech_input = SpeechInput(call, context.encoding, clock, self, detection.schedule)
+        self.speech_output = SpeechOutput(call, context.socket, context.encoding, clock, self._handle_reply_ended)
+        self.generator = ResponseGenerator(call, self.speech_output, self._build_tools(), self._record_tool_use)
+
+    def greet(self) -> None:
+        """Speak the greeting and warm up the knowledge bases."""
+        call = self._context.call
+        if call.knowledge is not None:
+            self._lifetime.start(warm_up, call.knowledge)
+        text = fill_placeholders(call.agent.greeting_message, call.variables)
+        if call.voicemail:
+            text = text or voicemail.DEFAULT_GREETING
+        if text:
+            self.speech_output.say_only(text)
+
+    def stop(self) -> None:
+        """Stop a reply that is being spoken, because the call is over."""
+        if self.speech_output.reply is not None:
+            self.speech_output.interrupt()
+
+    def tick(self, now: float) -> None:
+        """End replies, pauses and turns of digits that are over, and a call that exceeds its timeouts."""
+        self.speech_output.playout.tick(now)
+        self.speech_output.tick()
+        self.speech_input.tick(now)
+        if (digits := self._digits.take_if_idle(now)) is not None:
+            self._take_digits(digits)
+        if self.agent_state != "listening" or self.speech_input.activity.speaking or self._transfer.in_progress:
+            self._timeouts.touch(now)
+        if (reason := self._timeouts.check(now)) is not None:
+            self._lifetime.end(EndedReason.VOICEMAIL if self._context.call.voicemail else reason)
+
+    # --- the caller ---
+
+    def handle_digit(self, digit: str) -> None:
+        """Handle a key that the caller pressed."""
+        now = self._context.clock()
+        self._timeouts.touch(now)
+        if (digits := self._digits.add_digit(digit, now)) is not None:
+            self._take_digits(digits)
+
+    def handle_speech_started(self) -> None:
+        """Interrupt the agent, if the agent's settings let any speech do so."""
+        self._timeouts.touch(self._context.clock())
+        agent = self._context.call.agent
+        if agent.allow_interruptions and agent.interruption_min_words == 0 and not self._context.call.voicemail:
+            self._interrupt()
+
+    def handle_speech_stopped(self) -> None:
+        """Retrieve knowledge: the words transcribed by now are probably all of them."""
+        self._timeouts.touch(self._context.clock())
+        self.generator.retrieval.prefetch(self._lifetime.start)
+
+    def handle_transcript(self, text: str, finished: bool) -> None:
+        """Interrupt the agent if the caller's words suffice, and take a turn once the utterance is finished."""
+        self._timeouts.touch(self._context.clock())
+        if self._silenced:
+            if finished and text:
+                self._take_turn(text)
+            return
+        busy = self.speech_output.is_speaking() or self._is_thinking()
+        if text and busy and is_interruption(self._context.call.agent, text):
+            self._interrupt()
+            busy = False
+        self.generator.retrieval.interim_transcript = "" if finished else text
+        if not finished:
+            if not self.speech_input.activity.speaking:
+                self.generator.retrieval.prefetch(self._lifetime.start)
+            return
+        if not text:
+            self._answer_unanswered()
+        elif not busy:
+            self._take_turn(text)
+        elif not self._context.call.agent.allow_interruptions:
+            self._held_back = f"{self._held_back} {text}".strip()
+
+    def _take_digits(self, digits: str) -> None:
+        self.speech_input.speech_started_at = self.speech_input.last_voice_at = self._context.clock()
+        self._take_turn(f"DTMF: {digits}")
+
+    def _take_turn(self, text: str) -> None:
+        self.transcript.add("user", text, self.speech_input.speech_started_at)
+        self.generator.add_caller_message(text)
+        if not self._context.call.voicemail:
+            self._answer()
+
+    # --- the agent ---
+
+    @property
+    def agent_state(self) -> AgentState:
+        """State of the agent at this moment."""
+        if self._silenced:
+            return "silent"
+        return "speaking" if self.speech_output.is_speaking() else "thinking" if self._is_thinking() else "listening"
+
+    def _is_thinking(self) -> bool:
+        return self._answering is not None and not self._answering.done()
+
+    def _answer(self) -> None:
+        if self._silenced:
+            return
+        self._interrupt()
+        self._turn_count += 1
+        last_voice_at = self.speech_input.last_voice_at
+        turn = TurnClock(self._turn_count, last_voice_at)
+        turn.record_step("endpoint", last_voice_at + STOP_SECONDS)
+        turn.record_step("transcript", self._context.clock())
+        self._answering = self._lifetime.start(self.generator.generate, turn, self._context.clock)
+
+    def _answer_unanswered(self) -> None:
+        """Answer a turn whose answer was interrupted by noise before the agent could speak."""
+        if (
+            self.generator.history[-1].role == "user"
+            and not self._is_thinking()
+            and not self.speech_output.is_speaking()
+            and not self._context.call.voicemail
+        ):
+            self._answer()
+
+    def _interrupt(self) -> None:
+        if self._answering is not None:
+            self._answering.cancel()
+            self._answering = None
+        if self.speech_output.reply is not None:
+            self._requests.hang_up, self._requests.transfer = False, None
+            self.speech_output.interrupt()
+
+    def _handle_reply_ended(self, reply: SpokenReply, heard: str, interrupted: bool) -> None:
+        now = self._context.clock()
+        self._timeouts.touch(now)
+        if heard:
+            self.transcript.add("agent", heard, reply.started_at, interrupted=interrupted)
+        in_history = " ".join(sentence.text for sentence in reply.sentences[: reply.in_history])
+        self.generator.add_agent_message(heard.removeprefix(in_history).strip())
+        if reply.turn is not None:
+            self.transcript.add_latency(reply.turn.build_latency())
+        if not interrupted:
+            self._follow_up()
+
+    def _follow_up(self) -> None:
+        """Carry out the request, or answer the words, that waited for the agent to finish speaking."""
+        request, self._requests.transfer = self._requests.transfer, None
+        if request is not None and not self._transfer.in_progress:
+            self._lifetime.start(self._transfer_call, request)
+        elif self._requests.hang_up:
+            self._lifetime.end(EndedReason.AGENT_HUNG_UP)
+        elif self._held_back:
+            text, self._held_back = self._held_back, ""
+            self._take_turn(text)
+        elif self._context.call.voicemail and not self.transcript.has_role("user"):
+            self.speech_output.playout.add(voicemail.render_beep(self._context.encoding))
+
+    # --- the agent's tools ---
+
+    def _build_tools(self) -> list[Tool]:
+        call = self._context.call
+        tools: list[Tool] = [
+            EndCall(self._requests),
+            TransferCall(self._requests),
+            PressDigits(self._press_digits),
+            *call.tools,
+        ]
+        return tools if call.knowledge is None else [*tools, SearchKnowledge(call.knowledge)]
+
+    async def _transfer_call(self, request: TransferRequest) -> None:
+        try:
+            await self._transfer.execute(request)
+        except ProviderError as error:
+            self.generator.add_instruction(f"The transfer did not work: {error.message}. Tell the caller.")
+            self._answer()
+            return
+        self._lifetime.end(EndedReason.TRANSFERRED)
+
+    async def _press_digits(self, digits: str) -> None:
+        if self._context.call.digits_as_tones:
+            self.speech_output.playout.add(render_tones(digits, self._context.encoding))
+        else:
+            await self._context.call.leg.send_digits(digits)
+
+    def _record_tool_use(self, name: str, result: JsonObject) -> None:
+        self.transcript.add("tool", json.dumps({"tool": name, "result": result}))
+
+    # --- a supervisor ---
+
+    def find_takeover_obstacle(self) -> str | None:
+        """Return why no supervisor can take the call over, or None if one can."""
+        if self._lifetime.is_ending() or self._transfer.in_progress:
+            return "The call is about to end."
+        return "The call is recorded by the answering machine." if self._context.call.voicemail else None
+
+    def silence_agent(self) -> None:
+        """Stop the agent within its word, because a supervisor speaks from now on, and clear the carrier's buffer."""
+        self._silenced = True
+        self._interrupt()
+        if self.speech_output.playout.is_playing(self._context.clock()):
+            self.speech_output.playout.clear()
+        text, self._held_back = self._held_back, ""
+        if text:
+            self._take_turn(text)
+
+    def resume_agent(self) -> None:
+        """Let the agent speak at once; if the caller is speaking, the agent answers them afterwards."""
+        self._silenced = False
+        if not self.speech_input.activity.speaking and self.speech_input.transcription.idle.is_set():
+            self._answer()
