@@ -11,7 +11,8 @@ from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.tools import build_declared_tools
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import Caller, Json
+from tests.fixtures.app import Caller
+from tests.fixtures.json_access import Json, at
 from tests.fixtures.receiver import Receiver
 
 pytestmark = pytest.mark.local_receivers
@@ -106,4 +107,4 @@ async def test_a_tool_that_cannot_be_called_is_refused_by_the_field(
     caller: Caller, tools: JsonValue, field: str
 ) -> None:
     answer = await caller.post("/v1/agents", {"name": "Agent", "tools": tools})
-    assert (answer.status, answer.json["errors"][0]["field"]) == (422, field), answer.body  # type: ignore[index,call-overload]
+    assert (answer.status, at(answer.json, "errors", 0, "field")) == (422, field), answer.body

@@ -5,6 +5,7 @@ from uuid import uuid4
 import pytest
 
 from tests.fixtures.app import Caller, Organizations
+from tests.fixtures.json_access import objects_at, text_at
 
 BAD_FIELDS = [
     ("name", 5), ("name", ""), ("name", "x" * 256), ("name", "a\0b"), ("name", None), ("system_prompt", "x" * 100_001), ("system_prompt", 1),
@@ -42,7 +43,7 @@ async def test_an_agent_lives_from_create_to_delete(caller: Caller) -> None:
         "Front desk",
     )
     versions = await caller.get(f"{path}/versions")
-    assert [item["version"] for item in versions.json["items"]] == [2, 1]  # type: ignore[index,union-attr,call-overload]
+    assert [item["version"] for item in objects_at(versions.json, "items")] == [2, 1]
     assert (await caller.send("DELETE", path)).status == 204
     assert (await caller.get(path)).status == 404
 
@@ -56,7 +57,7 @@ async def test_a_bad_field_is_named(caller: Caller, field: str, value: object) -
         ),
     ):
         assert answer.status == 422, answer.body
-        assert [error["field"] for error in answer.json["errors"]] == [field]  # type: ignore[union-attr,index,call-overload]
+        assert [error["field"] for error in objects_at(answer.json, "errors")] == [field]
         assert answer.json["code"] == "validation_error"
 
 
@@ -64,7 +65,7 @@ async def test_a_bad_field_is_named(caller: Caller, field: str, value: object) -
 async def test_a_pronunciation_that_cannot_be_read_is_named(caller: Caller, reading: object) -> None:
     refused = await caller.post("/v1/agents", {"name": "Agent", "pronunciations": reading})
     assert refused.status == 422, refused.body
-    assert all(error["field"].startswith("pronunciations") for error in refused.json["errors"])  # type: ignore[union-attr,index,call-overload]
+    assert all(text_at(error, "field").startswith("pronunciations") for error in objects_at(refused.json, "errors"))
 
 
 async def test_a_name_is_required(caller: Caller) -> None:
@@ -76,7 +77,7 @@ async def test_lists_are_newest_first_and_paged(caller: Caller) -> None:
     for name in names:
         await caller.post("/v1/agents", {"name": name})
     page = (await caller.get("/v1/agents?limit=2&offset=1")).json
-    assert [item["name"] for item in page["items"]] == ["agent 3", "agent 2"]  # type: ignore[union-attr,index,call-overload]
+    assert [item["name"] for item in objects_at(page, "items")] == ["agent 3", "agent 2"]
     assert (page["total"], page["limit"], page["offset"]) == (5, 2, 1)
     assert (await caller.get("/v1/agents?agent_type=other")).json["total"] == 0
     for query in ("limit=0", "limit=101", "offset=-1", "limit=x", "limmit=5", "limit=1&limit=2"):

@@ -5,8 +5,9 @@ from uuid import uuid4
 import pytest
 from pydantic import JsonValue
 
-from tests.fixtures.app import Answer, Caller, Json, Organizations, fresh_number
+from tests.fixtures.app import Answer, Caller, Organizations, fresh_number
 from tests.fixtures.automations import CONTACT, TAG, automation_now, make, runs_of
+from tests.fixtures.json_access import Json, objects_at, text_at
 from tests.fixtures.webhooks import items
 
 FIELDS = {
@@ -21,7 +22,7 @@ def faults(answer: Answer) -> dict[str, str]:
     assert (answer.status, answer.json["code"]) == (422, "validation_error"), answer.body
     errors = answer.json["errors"]
     assert isinstance(errors, list)
-    return {error["field"]: error["message"] for error in errors}  # type: ignore[index,call-overload,misc]
+    return {text_at(error, "field"): text_at(error, "message") for error in objects_at(errors)}
 
 
 async def refused(caller: Caller, *actions: Json, **fields: object) -> dict[str, str]:

@@ -26,6 +26,7 @@ from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, LivePlatform, Organizations, fresh_number
+from tests.fixtures.json_access import at
 
 FAST = RateLimits(write=RateLimit(per_second=1000, burst=1000))
 PREPAID = Policy(
@@ -139,8 +140,8 @@ async def test_a_running_call_ends_when_its_next_minute_cannot_be_paid(
 async def test_an_inbound_call_that_cannot_be_paid_is_refused(live: LivePlatform, runtime: Runtime) -> None:
     await become_prepaid(runtime, live.caller)
     assert not (await live.ring("Hello")).answered
-    call = (await live.caller.get("/v1/calls")).json["items"][0]  # type: ignore[index]
-    assert (call["status"], call["ended_reason"]) == ("failed", "insufficient_balance")  # type: ignore[index,call-overload]
+    call = at((await live.caller.get("/v1/calls")).json, "items", 0)
+    assert (at(call, "status"), at(call, "ended_reason")) == ("failed", "insufficient_balance")
 
 
 async def test_a_text_costs_when_the_carrier_has_taken_it(live: LivePlatform, runtime: Runtime) -> None:

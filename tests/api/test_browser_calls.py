@@ -19,7 +19,8 @@ from switchboard.resources.phone_numbers import purchases
 from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import UNKNOWN_ID, Caller, Json, LivePlatform, Organizations, fresh_number
+from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform, Organizations, fresh_number
+from tests.fixtures.json_access import Json
 from tests.fixtures.monitors import voice
 
 TWILIO = {

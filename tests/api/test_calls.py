@@ -13,13 +13,14 @@ from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform, Organizations, listening
 from tests.fixtures.calls import add_call
+from tests.fixtures.json_access import Json, at, objects_at
 
 
-async def only_call(live: LivePlatform) -> dict[str, object]:
+async def only_call(live: LivePlatform) -> Json:
     items = (await live.caller.get("/v1/calls")).json["items"]
     assert isinstance(items, list)
     assert len(items) == 1
-    return await live.ended(items[0]["id"])  # type: ignore[index,call-overload,return-value]
+    return await live.ended(at(items, 0, "id"))
 
 
 async def test_a_paused_agent_takes_and_places_no_calls(live: LivePlatform) -> None:
@@ -89,7 +90,7 @@ async def test_a_bad_field_is_named(caller: Caller, field: str, value: object) -
     body = {"agent_id": agent, "to_number": "+15550100001", "from_number_id": str(uuid4()), field: value}
     answer = await caller.post("/v1/calls", body)
     assert answer.status == 422, answer.body
-    assert field in [error["field"] for error in answer.json["errors"]]  # type: ignore[union-attr,index,call-overload]
+    assert field in [error["field"] for error in objects_at(answer.json, "errors")]
 
 
 async def test_callbacks_that_are_not_signed_are_refused(live: LivePlatform) -> None:

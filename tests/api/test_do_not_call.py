@@ -11,7 +11,8 @@ from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import Caller, Json, LivePlatform, Organizations, fresh_number
+from tests.fixtures.app import Caller, LivePlatform, Organizations, fresh_number
+from tests.fixtures.json_access import Json, at, objects_at
 
 NUMBER, OTHER = "+15550100001", "+15550100002"
 
@@ -73,7 +74,7 @@ async def test_the_list_is_filtered_by_number_with_the_plus_escaped_or_not(calle
 async def test_a_bad_field_is_named(caller: Caller, field: str, value: object) -> None:
     answer = await caller.post("/v1/do-not-call", {"phone_number": NUMBER, field: value})
     assert answer.status == 422
-    assert [error["field"] for error in answer.json["errors"]] == [field]  # type: ignore[union-attr,index,call-overload]
+    assert [error["field"] for error in objects_at(answer.json, "errors")] == [field]
 
 
 async def test_another_organizations_list_is_its_own(caller: Caller, stranger: Caller) -> None:
@@ -159,7 +160,7 @@ async def test_a_caller_who_says_so_is_listed_and_still_answered(live: LivePlatf
     [entry] = await entries(live.caller)
     calls = (await live.caller.get("/v1/calls")).json["items"]
     assert (entry["phone_number"], entry["source"]) == (NUMBER, "call")
-    assert str(calls[0]["id"]) in str(entry["note"])  # type: ignore[index,call-overload]
+    assert str(at(calls, 0, "id")) in str(at(entry, "note"))
     body = {"agent_id": live.agent_id, "to_number": NUMBER, "from_number_id": live.number_id}
     assert (await live.caller.post("/v1/calls", body)).status == 409
     assert (await ring(live, NUMBER, "Hello")).answered

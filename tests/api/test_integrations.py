@@ -4,6 +4,7 @@ import pytest
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Organizations
+from tests.fixtures.json_access import at
 
 
 async def test_given_fields_change_and_secrets_are_never_given_back(caller: Caller, runtime: Runtime) -> None:
@@ -38,7 +39,7 @@ async def test_given_fields_change_and_secrets_are_never_given_back(caller: Call
 async def test_a_bad_field_is_named(caller: Caller, field: str, value: object) -> None:
     answer = await caller.send("PUT", "/v1/integrations", {field: value})
     assert answer.status == 422
-    assert answer.json["errors"][0]["field"] == field  # type: ignore[index,call-overload]
+    assert at(answer.json, "errors", 0, "field") == field
 
 
 async def test_it_needs_the_scope_to_write_webhooks(organizations: Organizations) -> None:

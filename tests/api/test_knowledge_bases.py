@@ -9,7 +9,8 @@ from switchboard.engine.providers.configuration import configure_providers
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import Answer, Caller, Json, Organizations
+from tests.fixtures.app import Answer, Caller, Organizations
+from tests.fixtures.json_access import Json, at, objects_at
 
 HOURS = "# Opening hours\n\nThe bakery is open from seven to six, but not on Sundays."
 PARKING = "# Parking\n\nYou may leave your car behind the church; the first hour is free."
@@ -49,7 +50,7 @@ async def search(caller: Caller, query: str, **more: object) -> list[Json]:
 def faults(answer: Answer) -> list[object]:
     errors = answer.json["errors"]
     assert isinstance(errors, list)
-    return [error["field"] for error in errors]  # type: ignore[index,call-overload]
+    return [error["field"] for error in objects_at(errors)]
 
 
 async def test_a_knowledge_base_lives_from_create_to_delete(caller: Caller) -> None:
@@ -62,7 +63,7 @@ async def test_a_knowledge_base_lives_from_create_to_delete(caller: Caller) -> N
     second = await base_of(caller, "Second")
     listed = await caller.get("/v1/knowledge-bases?limit=1")
     assert (listed.json["total"], listed.json["limit"], listed.json["offset"]) == (2, 1, 0)
-    assert [item["id"] for item in listed.json["items"]] == [second]  # type: ignore[union-attr,index,call-overload]
+    assert [item["id"] for item in objects_at(listed.json, "items")] == [second]
     deleted = await caller.send("DELETE", path)
     assert (deleted.status, deleted.body) == (204, b"")
     for method in ("GET", "DELETE"):
@@ -93,7 +94,7 @@ async def test_a_document_lives_from_create_to_delete(caller: Caller) -> None:
     assert (await caller.get(path)).json == added
     other = await add(caller, base, PARKING)
     listed = await caller.get(f"/v1/knowledge-bases/{base}/documents")
-    assert [item["id"] for item in listed.json["items"]] == [other["id"], added["id"]]  # type: ignore[union-attr,index,call-overload]
+    assert [item["id"] for item in objects_at(listed.json, "items")] == [at(other, "id"), at(added, "id")]
     deleted = await caller.send("DELETE", path)
     assert (deleted.status, deleted.body) == (204, b"")
     for method in ("GET", "DELETE"):

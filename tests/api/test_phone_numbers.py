@@ -10,6 +10,7 @@ from switchboard.resources.phone_numbers.schedule import Schedule, find_period_e
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, fresh_number
+from tests.fixtures.json_access import at, objects_at
 
 HOURS = {
     "enabled": True,
@@ -28,8 +29,8 @@ async def buy(caller: Caller, **fields: object) -> dict[str, object]:
 async def test_from_search_to_release(caller: Caller, runtime: Runtime) -> None:
     found = await caller.post("/v1/phone-numbers/search", {"country": "US", "area_code": "212"})
     assert found.status == 200
-    first = found.json["items"][0]  # type: ignore[index]
-    assert first["capabilities"] == {"voice": True, "sms": True, "mms": False}  # type: ignore[index,call-overload]
+    first = at(found.json, "items", 0)
+    assert at(first, "capabilities") == {"voice": True, "sms": True, "mms": False}
     number = await buy(caller, friendly_name="Desk")
     assert (number["status"], number["friendly_name"], number["sms_active"]) == ("active", "Desk", True)
     path = f"/v1/phone-numbers/{number['id']}"
@@ -40,7 +41,7 @@ async def test_from_search_to_release(caller: Caller, runtime: Runtime) -> None:
     )
     assert changed.status == 200, changed.body
     assert str(changed.json["forward_webhook_secret"]).startswith("whsec_")
-    assert (await caller.get("/v1/phone-numbers")).json["items"][0]["forward_webhook_secret"] is None  # type: ignore[index,call-overload]
+    assert at((await caller.get("/v1/phone-numbers")).json, "items", 0, "forward_webhook_secret") is None
     released = await caller.send("DELETE", path)
     assert (released.status, released.json["status"]) == (200, "pending_release")
     assert (await caller.send("DELETE", path)).json["code"] == "invalid_state"
@@ -92,7 +93,7 @@ async def test_a_bad_field_is_named(caller: Caller, field: str, value: object, n
     number = await buy(caller)
     answer = await caller.send("PUT", f"/v1/phone-numbers/{number['id']}", {field: value})
     assert answer.status == 422, answer.body
-    assert named in [error["field"] for error in answer.json["errors"]]  # type: ignore[union-attr,index,call-overload]
+    assert named in [error["field"] for error in objects_at(answer.json, "errors")]
 
 
 @pytest.mark.parametrize(

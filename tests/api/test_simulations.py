@@ -10,7 +10,8 @@ from switchboard.foundation.events.models import Event
 from switchboard.resources.simulations import runner
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import UNKNOWN_ID, Caller, Json, LivePlatform
+from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform
+from tests.fixtures.json_access import Json, at, objects_at, text_at
 from tests.fixtures.receiver import Receiver
 
 PROMPT = (
@@ -69,7 +70,7 @@ async def test_a_conversation_is_held_and_each_assertion_looked_at(completed: Co
     found = await completed(await agent(caller), lines=lines, assertions=assertions)
     assert (found["status"], found["score"], found["turns"], found["ended_by"]) == ("passed", 1, 3, "agent")
     answers = ["We are open from seven to six.", "I am texting you.", "Goodbye."]
-    assert [entry["content"] for entry in found["transcript"] if entry["role"] != "tool"] == [  # type: ignore[union-attr,index,call-overload]
+    assert [entry["content"] for entry in objects_at(found, "transcript") if entry["role"] != "tool"] == [
         "Hello, the bakery.", *(part for pair in zip(lines, answers, strict=False) for part in pair),
     ]  # fmt: skip
     assert (await caller.get("/v1/sms/conversations")).json["total"] == 0
@@ -95,8 +96,8 @@ async def test_what_does_not_hold_fails_and_says_why(
     found = await completed(await agent(caller), lines=lines, assertions=[SAID, {**assertion, "name": "Mine"}])
     assert (found["status"], found["score"]) == ("failed", 0.5)
     first, second = found["criteria"]  # type: ignore[misc,str-unpack]
-    assert (first["passed"], second["passed"], second["name"]) == (True, False, "Mine")  # type: ignore[index,call-overload]
-    assert explanation in second["explanation"]  # type: ignore[index,call-overload,operator]
+    assert (at(first, "passed"), at(second, "passed"), at(second, "name")) == (True, False, "Mine")
+    assert explanation in text_at(second, "explanation")
 
 
 @pytest.mark.local_receivers
@@ -160,7 +161,7 @@ async def test_knowledge_is_really_searched(caller: Caller, working: None) -> No
     async with asyncio.timeout(20):
         while True:
             listed = (await caller.get(f"/v1/knowledge-bases/{base}/documents")).json["items"]
-            if listed[0]["status"] == "ready":  # type: ignore[index,call-overload]
+            if at(listed, 0, "status") == "ready":
                 break
             await asyncio.sleep(0.05)
     agent_id = await agent(caller, knowledge_base_ids=[base])
@@ -211,14 +212,14 @@ async def test_what_cannot_be_simulated_is_refused_by_its_place(caller: Caller, 
     body = {"name": "Test", "lines": ["Hello"], "assertions": [SAID], **fields}
     refused = await caller.post(f"/v1/agents/{await agent(caller)}/simulations", body)
     assert refused.status == 422
-    assert refused.json["errors"][0]["field"] == field  # type: ignore[index,call-overload]
+    assert at(refused.json, "errors", 0, "field") == field
 
 
 async def test_simulations_are_listed_under_their_own_agent(completed: Completed, caller: Caller) -> None:
     one, other = await agent(caller), await agent(caller)
     own = await completed(one, lines=["Hello"])
     listed = (await caller.get(f"/v1/agents/{one}/simulations")).json
-    assert ([item["id"] for item in listed["items"]], listed["total"]) == ([own["id"]], 1)  # type: ignore[union-attr,index,call-overload]
+    assert ([item["id"] for item in objects_at(listed, "items")], at(listed, "total")) == ([at(own, "id")], 1)
     assert (await caller.get(f"/v1/agents/{other}/simulations")).json["items"] == []
     for path in (f"{other}/simulations/{own['id']}", f"{UNKNOWN_ID}/simulations", f"{one}/simulations/{UNKNOWN_ID}"):
         assert (await caller.get(f"/v1/agents/{path}")).status == 404

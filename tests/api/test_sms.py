@@ -15,7 +15,8 @@ from switchboard.resources.sms.keywords import ANSWERS
 from switchboard_offline.loopback import LoopbackTelephony
 from switchboard_offline.loopback.callbacks import InboundTextNotice
 
-from tests.fixtures.app import UNKNOWN_ID, Caller, Json, LivePlatform, Organizations, fresh_number
+from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform, Organizations, fresh_number
+from tests.fixtures.json_access import Json, at, objects_at, text_at
 
 CONTACT = "+15550100001"
 MESSAGE_FIELDS = {"id", "conversation_id", "direction", "from_number", "to_number", "body", "status", "created_at"}
@@ -162,7 +163,7 @@ async def test_stop_closes_the_conversation_until_start(live: LivePlatform) -> N
 
 
 async def listed_sources(live: LivePlatform) -> list[JsonValue]:
-    return [entry["source"] for entry in (await live.caller.get("/v1/do-not-call")).json["items"]]  # type: ignore[union-attr,index,call-overload]
+    return [entry["source"] for entry in objects_at((await live.caller.get("/v1/do-not-call")).json, "items")]
 
 
 async def test_stop_feeds_the_do_not_call_list_and_start_lifts_only_that(live: LivePlatform) -> None:
@@ -203,7 +204,7 @@ async def test_the_agent_texts_during_a_call(live: LivePlatform) -> None:
     assert found[0]["body"] == "The address: Mill Lane 12"
     assert (found[0]["author"], found[0]["to_number"]) == ("agent", CONTACT)
     lines = (await live.caller.get(f"/v1/calls/{call['id']}/transcript")).json["items"]
-    assert any(line["role"] == "tool" and "send_sms" in line["content"] for line in lines)  # type: ignore[union-attr,index,call-overload,operator]
+    assert any(line["role"] == "tool" and "send_sms" in text_at(line, "content") for line in objects_at(lines))
 
 
 async def test_the_wake_up_may_be_lost(live: LivePlatform) -> None:
@@ -229,7 +230,7 @@ async def test_a_bad_field_is_named(caller: Caller, field: str, value: object) -
         "/v1/sms", {"to_number": CONTACT, "from_number_id": number, "body": "Hello", field: value}
     )
     assert answer.status == 422, answer.body
-    assert [error["field"] for error in answer.json["errors"]] == [field]  # type: ignore[union-attr,index,call-overload]
+    assert [error["field"] for error in objects_at(answer.json, "errors")] == [field]
 
 
 @pytest.mark.parametrize("field", ["to_number", "from_number_id", "body"])
@@ -256,15 +257,15 @@ async def test_lists_are_newest_first_and_paged(live: LivePlatform) -> None:
         await send(live, f"+1555010001{index}", "first")
     await send(live, "+15550100010", "second")
     listed = (await live.caller.get("/v1/sms/conversations?limit=2")).json
-    assert [item["contact_number"] for item in listed["items"]] == ["+15550100012", "+15550100011"]  # type: ignore[union-attr,index,call-overload]
+    assert [item["contact_number"] for item in objects_at(listed, "items")] == ["+15550100012", "+15550100011"]
     assert (listed["total"], listed["limit"], listed["offset"]) == (3, 2, 0)
     oldest = (await conversations(live.caller))[2]
     path = f"/v1/sms/conversations/{oldest['id']}/messages"
     assert (await live.caller.get("/v1/sms/conversations?offset=2")).json["items"] == [oldest]
     page = (await live.caller.get(path)).json
-    assert [item["body"] for item in page["items"]] == ["second", "first"]  # type: ignore[union-attr,index,call-overload]
+    assert [item["body"] for item in objects_at(page, "items")] == ["second", "first"]
     assert (page["total"], page["limit"], page["offset"]) == (2, 100, 0)
-    assert (await live.caller.get(f"{path}?limit=500&offset=1")).json["items"][0]["body"] == "first"  # type: ignore[index,call-overload]
+    assert at((await live.caller.get(f"{path}?limit=500&offset=1")).json, "items", 0, "body") == "first"
     for query in ("limit=0", "limit=501", "offset=-1", "limit=x", "status=sent"):
         assert (await live.caller.get(f"{path}?{query}")).status == 422, query
     for query in ("limit=0", "limit=101", "offset=-1"):

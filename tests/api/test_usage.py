@@ -12,6 +12,7 @@ from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Organizations
 from tests.fixtures.calls import add_call
+from tests.fixtures.json_access import objects_at
 
 
 async def test_the_current_month_and_its_history(caller: Caller, runtime: Runtime) -> None:
@@ -35,8 +36,8 @@ async def test_the_current_month_and_its_history(caller: Caller, runtime: Runtim
     assert isinstance(history, list)
     assert history[0] == usage.json
     assert len(history) == 6
-    assert all(month["calls"] == 0 and month["cost"] == 0 for month in history[1:])  # type: ignore[index,call-overload]
-    periods = [str(month["period"]) for month in history]  # type: ignore[index,call-overload]
+    assert all(month["calls"] == 0 and month["cost"] == 0 for month in objects_at(history[1:]))
+    periods = [str(month["period"]) for month in objects_at(history)]
     assert periods == sorted(periods, reverse=True)
 
 
@@ -49,7 +50,7 @@ async def test_a_month_is_one_of_the_organizations_calendar(caller: Caller, runt
     await add_call(runtime, caller, first - timedelta(hours=1))
     await add_call(runtime, caller, first - timedelta(hours=23))
     history = (await caller.get("/v1/usage/history?months=2")).json["items"]
-    assert [month["calls"] for month in history] == [1, 1]  # type: ignore[index,call-overload,union-attr]
+    assert [month["calls"] for month in objects_at(history)] == [1, 1]
 
 
 @pytest.mark.parametrize("query", ["months=0", "months=13", "months=x", "days=3"])

@@ -12,6 +12,7 @@ from switchboard.foundation.settings import Settings
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, LivePlatform
+from tests.fixtures.json_access import at
 from tests.fixtures.receiver import Receiver
 from tests.fixtures.webhooks import ended, endpoint_now, items, make, moment, once, send_test
 
@@ -87,7 +88,7 @@ async def test_a_call_tells_every_target_that_wants_it(live: LivePlatform, recei
     assert receiver.at("/integration")[0].signed_by("partner secret")
     refused = await live.ended((await live.place("+15550100024"))["id"])
     (failed,) = await receiver.first("/failed")
-    assert failed.json["data"]["call_id"] == refused["id"]  # type: ignore[index,call-overload]
+    assert at(failed.json, "data", "call_id") == at(refused, "id")
     await receiver.first("/all", 5)
     assert not any(receiver.at(path) for path in ("/texts", "/disabled", "/other"))
     kinds = {delivery["target_kind"] for delivery in items(await caller.get("/v1/webhook-deliveries"))}

@@ -8,7 +8,7 @@ from switchboard.resources.automations import runs
 from switchboard.resources.automations.models import AutomationRun
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import Caller, Json, fresh_number
+from tests.fixtures.app import Caller, fresh_number
 from tests.fixtures.automations import (
     CONTACT,
     TAG,
@@ -23,6 +23,7 @@ from tests.fixtures.automations import (
     time_passes,
     work_through,
 )
+from tests.fixtures.json_access import Json
 from tests.fixtures.receiver import Receiver
 from tests.fixtures.webhooks import items
 

@@ -7,8 +7,9 @@ from switchboard.resources.automations.filters import FILTERS, TESTS
 from switchboard.resources.automations.schemas import ActionRunOut, AutomationRunOut
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 
-from tests.fixtures.app import Json, LivePlatform
+from tests.fixtures.app import LivePlatform
 from tests.fixtures.automations import CONTACT, actions_of, automation_now, make, over
+from tests.fixtures.json_access import Json
 from tests.fixtures.receiver import Receiver
 from tests.fixtures.servers import REPOSITORY
 from tests.fixtures.webhooks import items

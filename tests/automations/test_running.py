@@ -25,7 +25,7 @@ from switchboard.resources.calls.states import finish_call
 from switchboard.resources.identity.policy import Policy, Prices
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import Caller, Json, Organizations, fresh_number
+from tests.fixtures.app import Caller, Organizations, fresh_number
 from tests.fixtures.automations import (
     CONTACT,
     TAG,
@@ -43,6 +43,7 @@ from tests.fixtures.automations import (
     time_passes,
     work_through,
 )
+from tests.fixtures.json_access import Json
 from tests.fixtures.receiver import Receiver
 from tests.fixtures.webhooks import items, moment
 

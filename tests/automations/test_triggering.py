@@ -17,7 +17,7 @@ from switchboard.resources.sms import sender as sending
 from switchboard.resources.sms.models import SmsMessage
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import Caller, Json, LivePlatform, fresh_number
+from tests.fixtures.app import Caller, LivePlatform, fresh_number
 from tests.fixtures.automations import (
     CONTACT,
     actions_of,
@@ -28,6 +28,7 @@ from tests.fixtures.automations import (
     runs_of,
     work_through,
 )
+from tests.fixtures.json_access import Json
 from tests.fixtures.webhooks import items
 
 

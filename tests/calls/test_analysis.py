@@ -16,8 +16,9 @@ from switchboard.resources.calls.models import TranscriptLine
 from switchboard.runtime import Runtime
 from switchboard_offline.scripted import ScriptedLLM
 
-from tests.fixtures.app import Caller, Json
+from tests.fixtures.app import Caller
 from tests.fixtures.calls import add_call
+from tests.fixtures.json_access import Json, at
 
 SAID = "Good day, my name is Ada Lovelace, write to ada@example.com please."
 
@@ -25,8 +26,8 @@ SAID = "Good day, my name is Ada Lovelace, write to ada@example.com please."
 async def analysed(runtime: Runtime, caller: Caller, agent_id: JsonValue) -> Json:
     """A call of an agent in which this was said, once it has been analysed."""
     await add_call(runtime, caller, now(), agent_id=UUID(str(agent_id)), analysis_due_at=now())
-    call = (await caller.get("/v1/calls")).json["items"][0]  # type: ignore[index]
-    call_id = UUID(str(call["id"]))  # type: ignore[index,call-overload]
+    call = at((await caller.get("/v1/calls")).json, "items", 0)
+    call_id = UUID(str(at(call, "id")))
     async with runtime.database.tenant(caller.organization_id) as session:
         session.add(
             TranscriptLine(
@@ -109,7 +110,7 @@ async def test_a_schema_that_cannot_be_used_is_refused_by_the_field(
     caller: Caller, schema: JsonValue, field: str
 ) -> None:
     answer = await caller.post("/v1/agents", {"name": "Agent", "extraction_schema": schema})
-    assert (answer.status, answer.json["errors"][0]["field"]) == (422, field)  # type: ignore[index,call-overload]
+    assert (answer.status, at(answer.json, "errors", 0, "field")) == (422, field)
 
 
 async def test_what_the_analysis_costs_is_a_part_of_the_call_and_an_entry_of_its_own(

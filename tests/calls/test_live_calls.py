@@ -27,7 +27,8 @@ from switchboard.resources.calls.live import tickets
 from switchboard.resources.calls.live.feed import RedisMonitorFeed
 from switchboard.resources.calls.media.call_runner import build_recording_path
 
-from tests.fixtures.app import Json, LivePlatform, Organizations
+from tests.fixtures.app import LivePlatform, Organizations
+from tests.fixtures.json_access import Json
 from tests.fixtures.monitors import Page, Telephone, likeness, page, telephone, ticket, voice
 
 GREETING = "this is the bakery"

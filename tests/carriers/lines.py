@@ -24,7 +24,8 @@ from tests.carriers.telnyx.rest import listening as listening_telnyx
 from tests.carriers.telnyx.server import TelnyxServer
 from tests.carriers.twilio.rest import listening as listening_twilio
 from tests.carriers.twilio.server import TwilioServer
-from tests.fixtures.app import Json, LivePlatform, Organizations, bakery, fresh_number, listening
+from tests.fixtures.app import LivePlatform, Organizations, bakery, fresh_number, listening
+from tests.fixtures.json_access import Json
 
 PERSON = "+15550100001"
 

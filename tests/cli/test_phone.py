@@ -5,6 +5,7 @@ import json
 
 from tests.fixtures.app import LivePlatform, fresh_number
 from tests.fixtures.command_line import Done, Operator
+from tests.fixtures.json_access import at, objects_at
 
 
 async def phone_text(live: LivePlatform, operator: Operator, *arguments: str) -> Done:
@@ -20,8 +21,10 @@ async def test_a_text_is_answered(live: LivePlatform, operator: Operator) -> Non
     done = await phone_text(live, operator, "--to", live.number, "--body", "STOP", "--json")
     assert done.returncode == 0, done.stderr
     (conversation,) = (await live.caller.get("/v1/sms/conversations")).json["items"]  # type: ignore[misc,str-unpack]
-    listed = (await live.caller.get(f"/v1/sms/conversations/{conversation['id']}/messages")).json["items"]  # type: ignore[index,call-overload]
-    assert json.loads(done.stdout) == {"message_id": next(item["id"] for item in listed if item["body"] == "STOP")}  # type: ignore[union-attr,index,call-overload]
+    listed = (await live.caller.get(f"/v1/sms/conversations/{at(conversation, 'id')}/messages")).json["items"]
+    assert json.loads(done.stdout) == {
+        "message_id": next(item["id"] for item in objects_at(listed) if item["body"] == "STOP")
+    }
 
 
 async def test_a_number_of_nobody(live: LivePlatform, operator: Operator) -> None:

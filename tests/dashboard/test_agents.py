@@ -9,6 +9,7 @@ from switchboard_offline.scripted import ScriptedLLM
 
 from tests.fixtures.app import Caller, bakery, fresh_number
 from tests.fixtures.dashboard import People, Person, Window
+from tests.fixtures.json_access import Json, at
 
 Fields = dict[str, str | list[str]]
 FORM: Fields = {
@@ -32,7 +33,7 @@ async def made(caller: Caller, **fields: object) -> str:
     return f"/dashboard/agents/{(await caller.post('/v1/agents', {'name': 'Front desk', **fields})).json['id']}"
 
 
-async def kept(caller: Caller, page: str) -> dict[str, object]:
+async def kept(caller: Caller, page: str) -> Json:
     """The agent as the API tells it."""
     return dict((await caller.get(page.replace("/dashboard", "/v1"))).json)
 
@@ -79,9 +80,9 @@ async def test_every_field_is_kept_and_what_is_cleared_is_empty(member: Person, 
     assert answer.status == 303, answer.html
     agent = await kept(caller, answer.location)
     assert agent["pronunciations"] == {"Siobhan": "Shivawn", "Caius": "Keys"}
-    assert agent["tools"][0]["parameters"]["properties"] == {"number": {"type": "string"}}  # type: ignore[index]
-    assert agent["extraction_schema"]["properties"]["size"]["enum"] == ["small", "large"]  # type: ignore[index]
-    assert agent["extraction_schema"]["required"] == ["size"]  # type: ignore[index]
+    assert at(agent, "tools", 0, "parameters", "properties") == {"number": {"type": "string"}}
+    assert at(agent, "extraction_schema", "properties", "size", "enum") == ["small", "large"]
+    assert at(agent, "extraction_schema", "required") == ["size"]
     assert (agent["knowledge_base_ids"], agent["voice_speed"]) == ([base], 1.2)
     page = (await member.get(answer.location)).html
     assert "Siobhan = Shivawn" in page

@@ -15,9 +15,10 @@ from switchboard.resources.automations.models import Automation
 from switchboard.runtime import Runtime
 from uuid_utils.compat import uuid7
 
-from tests.fixtures.app import UNKNOWN_ID, Caller, Json, LivePlatform
+from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform
 from tests.fixtures.automations import TAG, automation_now, make, publish_text, runs_of, work_through
 from tests.fixtures.dashboard import People, Person, Window
+from tests.fixtures.json_access import Json
 
 Fields = dict[str, str | list[str]]
 BASE: Fields = {"name": "Refunds", "description": "", "enabled": "true", "trigger_type": "sms.received"}

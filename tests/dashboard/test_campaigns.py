@@ -8,8 +8,9 @@ from switchboard.resources.identity.models import Organization
 from switchboard.runtime import Runtime
 from werkzeug.datastructures import FileStorage
 
-from tests.fixtures.app import UNKNOWN_ID, Caller, Json, LivePlatform, bakery, fresh_number
+from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform, bakery, fresh_number
 from tests.fixtures.dashboard import People, Person, Seen, Window
+from tests.fixtures.json_access import Json, objects_at
 
 Fields = dict[str, str | list[str]]
 
@@ -40,7 +41,7 @@ async def only_campaign(caller: Caller) -> Json:
 async def contacts(caller: Caller, campaign: Json) -> list[tuple[object, object]]:
     items = (await caller.get(f"/v1/campaigns/{campaign['id']}/contacts")).json["items"]
     assert isinstance(items, list)
-    return sorted((item["phone_number"], item["name"]) for item in items)  # type: ignore[index, call-overload]  # texts in objects
+    return sorted((item["phone_number"], item["name"]) for item in objects_at(items))
 
 
 async def send_file(person: Person, path: str, fields: Fields, content: bytes) -> Seen:

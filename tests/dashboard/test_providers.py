@@ -18,6 +18,7 @@ from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
 from tests.fixtures.dashboard import People, Person, Window
+from tests.fixtures.json_access import at
 
 OWL = "/dashboard/providers/llm/owl"
 
@@ -202,8 +203,8 @@ async def test_a_provider_is_removed_with_its_secrets_unless_something_uses_it(
     await caller.post("/v1/agents", {"name": "Night shift", "llm_provider": "owl"})
     await owner.post(f"{OWL}/remove")
     assert "still used by Night shift" in (await owner.get("/dashboard/providers")).html
-    agent = (await caller.get("/v1/agents")).json["items"][0]  # type: ignore[index]  # a list of objects
-    await caller.send("DELETE", f"/v1/agents/{agent['id']}")  # type: ignore[index, call-overload]
+    agent = at((await caller.get("/v1/agents")).json, "items", 0)
+    await caller.send("DELETE", f"/v1/agents/{at(agent, 'id')}")
     assert (await owner.post(f"{OWL}/remove")).status == 303
     assert await models(runtime, caller) == ["scripted"]
 

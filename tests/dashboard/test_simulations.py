@@ -6,6 +6,7 @@ import pytest
 
 from tests.fixtures.app import UNKNOWN_ID, Caller
 from tests.fixtures.dashboard import People, Person, Window
+from tests.fixtures.json_access import objects_at
 
 PROMPT = (
     'When the caller says "opening hours": say "We are open from seven to six."\n'
@@ -78,7 +79,7 @@ async def test_each_kind_of_criterion_is_taken_and_shown_again(member: Person, c
     assert answer.status == 303, answer.html
     simulation = (await caller.get(answer.location.replace("/dashboard", "/v1"))).json
     assert simulation["lines"] == ["What are your opening hours?", "Goodbye"]
-    types = [one["type"] for one in simulation["assertions"]]  # type: ignore[index,union-attr,call-overload]
+    types = [one["type"] for one in objects_at(simulation, "assertions")]
     assert types == ["said", "never_said", "tool_called", "ended_by", "judge"]
     again = (await member.get(f"{page}/new?like={simulation['id']}")).html
     for told in ('value="Says when"', 'value="Friendly?"', "{&#34;a&#34;: 1}", "What are your opening hours?\nGoodbye"):

@@ -15,6 +15,7 @@ from switchboard.foundation.events.outbox import publish
 from switchboard.resources.identity import service as identity
 from switchboard.runtime import Runtime
 
+from tests.fixtures.json_access import at
 from tests.fixtures.processes import Servers, Workers, platform
 from tests.fixtures.receiver import Receiver
 
@@ -98,7 +99,9 @@ async def test_no_event_is_lost_when_workers_die_postgres_is_cut_down_and_redis_
         for request in receiver.received:
             bodies[request.delivery_id].add(request.body)
         for path in ("/first", "/second"):
-            assert {request.json["data"]["metadata"]["number"] for request in receiver.at(path)} == set(range(EVENTS))  # type: ignore[index,call-overload]
+            assert {at(request.json, "data", "metadata", "number") for request in receiver.at(path)} == set(
+                range(EVENTS)
+            )
         assert all(len(sent) == 1 for sent in bodies.values()), "a repeat carries the same bytes"
         for organization in organizations:
             await check_rows(runtime, organization, bodies)

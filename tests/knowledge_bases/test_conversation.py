@@ -23,7 +23,8 @@ from switchboard.resources.simulations import runner
 from switchboard.runtime import Runtime
 from switchboard_offline.minilm import MiniLMEmbedding
 
-from tests.fixtures.app import UNKNOWN_ID, Caller, Json, LivePlatform, Organizations
+from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform, Organizations
+from tests.fixtures.json_access import Json, at, number_at, objects_at
 
 ANSWER = "The dough of our bread rests for thirty six hours before it is baked."
 QUESTION = "How long does the bread rest?"
@@ -73,12 +74,12 @@ async def test_on_the_phone_the_agent_answers_what_only_its_knowledge_base_holds
 ) -> None:
     base = await teach(live, PROMPT)
     await live.ring(QUESTION, "Goodbye")
-    call = (await live.caller.get("/v1/calls")).json["items"][0]  # type: ignore[index]
-    ended = await live.ended(call["id"])  # type: ignore[index,call-overload]
-    assert ended["costs"]["embedding"] == ended["cost_total"] >= 0.5  # type: ignore[index,call-overload,operator]
+    call = at((await live.caller.get("/v1/calls")).json, "items", 0)
+    ended = await live.ended(at(call, "id"))
+    assert number_at(ended, "costs", "embedding") == number_at(ended, "cost_total") >= 0.5
     assert await balance(live.caller) == -0.25 * len(DOCUMENTS) - ended["cost_total"]  # type: ignore[operator]
-    lines = (await live.caller.get(f"/v1/calls/{call['id']}/transcript")).json["items"]  # type: ignore[index,call-overload]
-    said = [(line["role"], line["content"]) for line in lines]  # type: ignore[union-attr,index,call-overload]
+    lines = (await live.caller.get(f"/v1/calls/{at(call, 'id')}/transcript")).json["items"]
+    said = [(line["role"], line["content"]) for line in objects_at(lines)]
     assert ("agent", ANSWER) in said
     assert any(role == "tool" and "search_knowledge" in str(content) for role, content in said)
     assert (await live.caller.send("DELETE", f"/v1/knowledge-bases/{base['id']}")).status == 204
@@ -95,10 +96,12 @@ async def test_by_text_passages_are_there_before_the_model_asks_for_them(live: L
     async with asyncio.timeout(20):
         while True:
             conversations = (await live.caller.get("/v1/sms/conversations")).json["items"]
-            for conversation in conversations:  # type: ignore[union-attr]
-                found = (await live.caller.get(f"/v1/sms/conversations/{conversation['id']}/messages")).json["items"]  # type: ignore[index,call-overload]
+            for conversation in objects_at(conversations):
+                found = (await live.caller.get(f"/v1/sms/conversations/{at(conversation, 'id')}/messages")).json[
+                    "items"
+                ]
                 if len(found) == 2:  # type: ignore[arg-type]
-                    assert found[0]["body"] == ANSWER  # type: ignore[index,call-overload]
+                    assert at(found, 0, "body") == ANSWER
                     return
             await asyncio.sleep(0.05)
 
@@ -144,7 +147,7 @@ async def test_an_agent_knows_only_its_organizations_knowledge_bases(caller: Cal
     theirs = (await stranger.post("/v1/knowledge-bases", {"name": "Theirs"})).json["id"]
     for unknown in (theirs, UNKNOWN_ID, "x"):
         answer = await caller.post("/v1/agents", {"name": "Spy", "knowledge_base_ids": [unknown]})
-        assert (answer.status, answer.json["errors"][0]["field"]) == (422, "knowledge_base_ids")  # type: ignore[index,call-overload]
+        assert (answer.status, at(answer.json, "errors", 0, "field")) == (422, "knowledge_base_ids")
 
 
 class Shelf:

@@ -38,7 +38,8 @@ from switchboard.resources.knowledge_bases.schemas import DocumentCreate
 from switchboard.resources.knowledge_bases.search import search_passages
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import Caller, Json
+from tests.fixtures.app import Caller
+from tests.fixtures.json_access import Json
 
 TEXT = "The bakery is open from seven to six."
 LONG_AGO = timedelta(minutes=30)

@@ -19,8 +19,9 @@ from switchboard.resources.simulations.judge import contains_phrase
 from switchboard.resources.simulations.models import Simulation
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import Caller, Json
+from tests.fixtures.app import Caller
 from tests.fixtures.conversation import Model
+from tests.fixtures.json_access import Json, at
 
 SAID: Json = {"type": "said", "text": "yes"}
 
@@ -120,7 +121,7 @@ async def test_what_was_said_so_far_is_shown_while_it_runs(bench: Bench, monkeyp
                 if found["turns"]:
                     break
                 await asyncio.sleep(0.02)
-        assert (found["status"], found["transcript"][0]) == ("running", {"role": "user", "content": "Hello"})  # type: ignore[index]
+        assert (at(found, "status"), at(found, "transcript", 0)) == ("running", {"role": "user", "content": "Hello"})
         return await judge(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(runner, "evaluate_assertions", when_shown)
@@ -159,7 +160,7 @@ async def test_a_judge_reads_the_transcript_and_gives_its_reason(bench: Bench) -
     bench.model.answers = ["Yes, dear.", '{"passed": false, "explanation": "Too familiar."}']
     found = await bench.run(await bench.make(SAID, {"type": "judge", "question": "Was it formal?", "name": "Formal"}))
     assert (found["status"], found["score"]) == ("failed", 0.5)
-    assert found["criteria"][1] == {"name": "Formal", "passed": False, "explanation": "Too familiar."}  # type: ignore[index]
+    assert at(found, "criteria", 1) == {"name": "Formal", "passed": False, "explanation": "Too familiar."}
     system, transcript = bench.model.asked[1].messages
     assert "Was it formal?" in system.content
     assert transcript.content == "user: Hello\nagent: Yes, dear."
