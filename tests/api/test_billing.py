@@ -26,6 +26,7 @@ from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, LivePlatform, Organizations, fresh_number
+from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import at
 
 FAST = RateLimits(write=RateLimit(per_second=1000, burst=1000))
@@ -150,9 +151,7 @@ async def test_a_text_costs_when_the_carrier_has_taken_it(live: LivePlatform, ru
     await credit(runtime, caller, 1.5)
     body = {"from_number_id": live.number_id, "to_number": "+15550100001", "body": "Hello"}
     assert (await caller.post("/v1/sms", body)).status == 201
-    async with asyncio.timeout(20):
-        while await balance(caller) != 0.5:  # noqa: ASYNC110 - a worker does it
-            await asyncio.sleep(0.02)
+    await eventually(lambda: balance(caller), lambda found: found == 0.5)
     assert (await caller.post("/v1/sms", body)).status == 402
 
 

@@ -17,6 +17,7 @@ from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, LivePlatform, Organizations, fresh_number
+from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json, at
 
 FIELDS = {
@@ -82,17 +83,12 @@ async def act(caller: Caller, campaign: Json, action: str) -> Json:
 
 
 async def until(caller: Caller, campaign: Json, good: Callable[[Json], object], seconds: float = 60) -> Json:
-    """The campaign, once it is as wanted."""
-    found = campaign
-    try:
-        async with asyncio.timeout(seconds):
-            while True:
-                found = (await caller.get(f"/v1/campaigns/{campaign['id']}")).json
-                if good(found):
-                    return found
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        raise AssertionError(f"the campaign stays {found}") from None
+    """Wait until the campaign satisfies `good`, and return it."""
+
+    async def look() -> Json:
+        return (await caller.get(f"/v1/campaigns/{campaign['id']}")).json
+
+    return await eventually(look, good, seconds=seconds)
 
 
 def has(status: str) -> Callable[[Json], object]:
@@ -278,14 +274,13 @@ async def test_paused_it_dials_nobody_else_and_resumed_it_goes_on(live: LivePlat
 
 
 async def until_known(live: LivePlatform, call_id: JsonValue) -> str:
-    """The carrier's own id of a call that rings."""
-    async with asyncio.timeout(20):
-        while True:
-            async with live.runtime.providers.use(live.caller.organization_id, TelephonyProvider) as carrier:
-                found = await carrier.find_call(str(call_id))
-            if found is not None:
-                return found
-            await asyncio.sleep(0.02)
+    """Wait until the carrier has the call, and return its own id of it."""
+
+    async def look() -> str | None:
+        async with live.runtime.providers.use(live.caller.organization_id, TelephonyProvider) as carrier:
+            return await carrier.find_call(str(call_id))
+
+    return str(await eventually(look))
 
 
 async def test_canceled_it_hangs_up_what_rings_and_lets_people_finish(live: LivePlatform) -> None:
@@ -304,9 +299,7 @@ async def test_canceled_it_hangs_up_what_rings_and_lets_people_finish(live: Live
 
 
 async def until_statuses(live: LivePlatform, campaign: Json, wanted: list[str]) -> None:
-    async with asyncio.timeout(20):
-        while [status for status, _ in await outcomes(live.caller, campaign)] != wanted:  # noqa: ASYNC110 - others do the work
-            await asyncio.sleep(0.02)
+    await eventually(lambda: outcomes(live.caller, campaign), lambda found: [status for status, _ in found] == wanted)
 
 
 async def test_who_was_busy_is_dialled_again_as_often_as_the_retry_says(live: LivePlatform) -> None:
@@ -389,9 +382,7 @@ async def test_campaigns_share_what_the_organization_may_have(live: LivePlatform
         started.append(await make(caller, {"name": name, **fields}, numbers(*[RINGS] * 5), max_concurrent=5))
         await act(caller, started[-1], "start")
     first, second = started
-    async with asyncio.timeout(20):
-        while (await caller.get("/v1/calls")).json["total"] != 3:  # noqa: ASYNC110 - others do the work
-            await asyncio.sleep(0.02)
+    await eventually(lambda: caller.get("/v1/calls"), lambda listed: listed.json["total"] == 3)
     call = {"agent_id": fields["agent_id"], "from_number_id": fields["phone_number_id"], "to_number": "+15550100001"}
     refused = await caller.post("/v1/calls", call)
     assert refused.status == 409

@@ -1,6 +1,5 @@
 """Simulations over HTTP: made, run by a worker, told."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from uuid import UUID
 
@@ -11,6 +10,7 @@ from switchboard.resources.simulations import runner
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform
+from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json, at, objects_at, text_at
 from tests.fixtures.receiver import Receiver
 
@@ -38,13 +38,12 @@ async def made(caller: Caller, agent_id: str, **fields: object) -> str:
 
 
 async def awaited(caller: Caller, agent_id: str, simulation_id: str) -> Json:
-    """A simulation that a worker runs, once it is over."""
-    async with asyncio.timeout(30):
-        while True:
-            found = (await caller.get(f"/v1/agents/{agent_id}/simulations/{simulation_id}")).json
-            if found["completed_at"] is not None:
-                return found
-            await asyncio.sleep(0.05)
+    """Wait until a worker has completed a simulation, and return it."""
+    path = f"/v1/agents/{agent_id}/simulations/{simulation_id}"
+    answer = await eventually(
+        lambda: caller.get(path), lambda found: found.json["completed_at"] is not None, seconds=30
+    )
+    return answer.json
 
 
 @pytest.fixture
@@ -158,12 +157,8 @@ async def test_knowledge_is_really_searched(caller: Caller, working: None) -> No
     base = (await caller.post("/v1/knowledge-bases", {"name": "Base"})).json["id"]
     document = {"filename": "a.txt", "content": "The parking garage is behind the house."}
     await caller.post(f"/v1/knowledge-bases/{base}/documents", document)
-    async with asyncio.timeout(20):
-        while True:
-            listed = (await caller.get(f"/v1/knowledge-bases/{base}/documents")).json["items"]
-            if at(listed, 0, "status") == "ready":
-                break
-            await asyncio.sleep(0.05)
+    path = f"/v1/knowledge-bases/{base}/documents"
+    await eventually(lambda: caller.get(path), lambda listed: at(listed.json, "items", 0, "status") == "ready")
     agent_id = await agent(caller, knowledge_base_ids=[base])
     said = {"type": "said", "text": "behind the house"}
     found = await awaited(

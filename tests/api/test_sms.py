@@ -16,6 +16,7 @@ from switchboard_offline.loopback import LoopbackTelephony
 from switchboard_offline.loopback.callbacks import InboundTextNotice
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform, Organizations, fresh_number
+from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json, at, objects_at, text_at
 
 CONTACT = "+15550100001"
@@ -51,13 +52,8 @@ async def messages(live: LivePlatform) -> list[Json]:
 
 
 async def until(live: LivePlatform, good: Callable[[list[Json]], object]) -> list[Json]:
-    """The only conversation's texts, once they are as wanted."""
-    async with asyncio.timeout(20):
-        while True:
-            found = await messages(live)
-            if good(found):
-                return found
-            await asyncio.sleep(0.05)
+    """Wait until the messages of the only conversation satisfy `good`, and return them."""
+    return await eventually(lambda: messages(live), good)
 
 
 def told(found: list[Json]) -> list[tuple[JsonValue, JsonValue]]:

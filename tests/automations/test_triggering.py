@@ -28,6 +28,7 @@ from tests.fixtures.automations import (
     runs_of,
     work_through,
 )
+from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json
 from tests.fixtures.webhooks import items
 
@@ -219,12 +220,9 @@ async def test_somebody_who_is_added_to_a_campaign_is_called_once(live: LivePlat
     (run,) = await over(live.caller, again)
     assert (run["depth"], run["status"], actions_of(run)[0]["attempts"]) == (2, "completed", 1)
     assert actions_of(run)[0]["result"] == {"campaign_id": campaign["id"], "added": False}
-    async with asyncio.timeout(20):
-        while True:
-            ended = (await live.caller.get(f"/v1/campaigns/{campaign['id']}")).json
-            if ended["status"] == "completed":
-                break
-            await asyncio.sleep(0.05)
+    path = f"/v1/campaigns/{campaign['id']}"
+    answer = await eventually(lambda: live.caller.get(path), lambda found: found.json["status"] == "completed")
+    ended = answer.json
     assert (ended["total_contacts"], ended["called"]) == (2, 2)
     await publish_text(live.runtime, live.caller)
     late = (await over(live.caller, automation, 2))[0]

@@ -22,6 +22,7 @@ from switchboard.resources.deliveries.jobs import KEPT, WAIT, delete_old_deliver
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
+from tests.fixtures.eventually import eventually
 from tests.fixtures.receiver import Receiver
 
 pytestmark = pytest.mark.local_receivers
@@ -65,14 +66,13 @@ async def add(runtime: Runtime, target: EventTarget, **fields: object) -> Delive
 
 
 async def row(runtime: Runtime, delivery: Delivery, *, status: str | None = None) -> Delivery:
-    """The delivery's row, once it has this status."""
-    async with asyncio.timeout(20):
-        while True:
-            async with runtime.database.tenant(delivery.organization_id) as session:
-                found = await session.get_one(Delivery, delivery.id)
-            if status is None or found.status == status:
-                return found
-            await asyncio.sleep(0.02)
+    """Wait until the delivery has this status, and return its row."""
+
+    async def look() -> Delivery:
+        async with runtime.database.tenant(delivery.organization_id) as session:
+            return await session.get_one(Delivery, delivery.id)
+
+    return await eventually(look, lambda found: status is None or found.status == status)
 
 
 async def lapse(runtime: Runtime, delivery: Delivery) -> None:

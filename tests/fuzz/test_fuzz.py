@@ -1,6 +1,6 @@
-"""Requests that nobody would think of, made from the OpenAPI document: no 5xx, and no answer that the document does not promise.
+"""Requests generated from the OpenAPI document: no 5xx, and no response outside the documented schemas.
 
-`make fuzz` runs it for longer; `FUZZ_EXAMPLES` is how many cases an operation gets in its last phase.
+`make fuzz` runs it for longer; `FUZZ_EXAMPLES` is the number of cases of each operation in the last phase.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from tests.fixtures.servers import REPOSITORY
 
 EXAMPLES = os.environ.get("FUZZ_EXAMPLES", "10")
 PORT = "18097"
+START_SECONDS = 120
 FREE = """
 [rate_limits.read]
 per_second = 100000.0
@@ -37,8 +38,12 @@ async def test_no_request_gets_a_crash_or_an_answer_outside_its_schema(tmp_path:
         sys.executable, "-m", "switchboard", "run", env=environment, stderr=asyncio.subprocess.PIPE
     )
     assert platform.stderr is not None
-    while b"is ready" not in await platform.stderr.readline():
-        pass
+    printed = b""
+    async with asyncio.timeout(START_SECONDS):
+        while b"is ready" not in printed:
+            line = await platform.stderr.readline()
+            assert line, f"the server did not start: {printed.decode()}"
+            printed += line
     draining = asyncio.create_task(platform.stderr.read())
     try:
         facts = json.loads((tmp_path / "data" / "dev.json").read_text())

@@ -24,6 +24,7 @@ from switchboard.runtime import Runtime
 from switchboard_offline.minilm import MiniLMEmbedding
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform, Organizations
+from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json, at, number_at, objects_at
 
 ANSWER = "The dough of our bread rests for thirty six hours before it is baked."
@@ -93,17 +94,11 @@ async def test_by_text_passages_are_there_before_the_model_asks_for_them(live: L
         await carrier.simulate_text_message(
             from_number="+15550100001", to_number=live.number, body=QUESTION, callbacks=urls
         )
-    async with asyncio.timeout(20):
-        while True:
-            conversations = (await live.caller.get("/v1/sms/conversations")).json["items"]
-            for conversation in objects_at(conversations):
-                found = (await live.caller.get(f"/v1/sms/conversations/{at(conversation, 'id')}/messages")).json[
-                    "items"
-                ]
-                if len(found) == 2:  # type: ignore[arg-type]
-                    assert at(found, 0, "body") == ANSWER
-                    return
-            await asyncio.sleep(0.05)
+    caller = live.caller
+    listed = await eventually(lambda: caller.get("/v1/sms/conversations"), lambda found: found.json["total"] == 1)
+    path = f"/v1/sms/conversations/{at(listed.json, 'items', 0, 'id')}/messages"
+    messages = await eventually(lambda: caller.get(path), lambda found: found.json["total"] == 2)
+    assert at(messages.json, "items", 0, "body") == ANSWER
 
 
 async def test_what_documents_searches_and_simulations_embed_is_charged(

@@ -39,6 +39,7 @@ from switchboard.resources.knowledge_bases.search import search_passages
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
+from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json
 
 TEXT = "The bakery is open from seven to six."
@@ -133,19 +134,11 @@ async def state(caller: Caller, document: Json) -> tuple[object, object]:
 
 async def until_stored(runtime: Runtime, caller: Caller, *texts: str) -> None:
     """Wait for the worker to leave these texts in the vector store."""
-    async with asyncio.timeout(20):
-        while True:
-            if await in_store(runtime, caller, "words/words-64/64") == list(texts):
-                return
-            await asyncio.sleep(0.05)
+    await eventually(lambda: in_store(runtime, caller, "words/words-64/64"), lambda found: found == list(texts))
 
 
 async def until_ready(caller: Caller, document: Json) -> None:
-    async with asyncio.timeout(20):
-        while True:
-            if await state(caller, document) == ("ready", None):
-                return
-            await asyncio.sleep(0.05)
+    await eventually(lambda: state(caller, document), lambda found: found == ("ready", None))
 
 
 async def test_a_document_whose_process_died_is_made_ready_by_the_sweep(

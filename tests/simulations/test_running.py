@@ -1,6 +1,5 @@
 """Running without a worker: one at a time, once whatever crashes, a few at once, and judged by a model."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -21,6 +20,7 @@ from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
 from tests.fixtures.conversation import Model
+from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json, at
 
 SAID: Json = {"type": "said", "text": "yes"}
@@ -115,12 +115,8 @@ async def test_what_was_said_so_far_is_shown_while_it_runs(bench: Bench, monkeyp
     judge = judging.evaluate_assertions
 
     async def when_shown(*arguments: object) -> object:
-        async with asyncio.timeout(20):
-            while True:
-                found = (await bench.caller.get(f"/v1/agents/{bench.agent_id}/simulations/{simulation_id}")).json
-                if found["turns"]:
-                    break
-                await asyncio.sleep(0.02)
+        path = f"/v1/agents/{bench.agent_id}/simulations/{simulation_id}"
+        found = (await eventually(lambda: bench.caller.get(path), lambda answer: answer.json["turns"])).json
         assert (at(found, "status"), at(found, "transcript", 0)) == ("running", {"role": "user", "content": "Hello"})
         return await judge(*arguments)  # type: ignore[arg-type]
 
