@@ -1,4 +1,6 @@
-"""What is Twilio's own: failover, lost answers, repeated and late callbacks, opt-outs, its recordings, its streams' tokens, keys as tones."""
+"""Behavior specific to Twilio: failover, lost responses, repeated and late callbacks, opt-outs, recordings, stream
+tokens, digits as tones.
+"""
 
 import asyncio
 import io
@@ -96,7 +98,10 @@ async def test_who_waits_for_a_call_whose_server_died_is_hung_up(at_twilio: Twil
 
 
 async def test_a_call_whose_acceptance_was_lost_is_held_once(at_twilio: TwilioLine) -> None:
-    """Twilio has placed it, and the connection broke, or it said 500: its callbacks tell, before or after another carrier was asked."""
+    """Twilio placed the call, and the connection broke or the response was a 500.
+
+    Callbacks report the call, before or after another carrier was tried.
+    """
     (_, twilio), live = at_twilio, at_twilio[0].live
     twilio.failures["POST", "Calls"] = [BROKEN]
     assert (await live.ended((await live.place("+15550100020"))["id"]))["status"] == "busy"

@@ -1,4 +1,4 @@
-"""An agent's voice is one that its provider has; a provider that cannot be asked keeps nobody from saving."""
+"""Voices of agents: they exist at their provider, and an unreachable provider does not prevent saving."""
 
 from collections.abc import AsyncIterator
 

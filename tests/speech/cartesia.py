@@ -1,4 +1,4 @@
-"""Cartesia's server, from its published reference: contexts on a WebSocket, words' times, voices by the page, errors."""
+"""Cartesia's server, from its published reference: contexts on a WebSocket, word times, pages of voices, and errors."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""ElevenLabs' server, from its published reference: streamed speech with timing, voices, errors."""
+"""ElevenLabs' server, from its published reference: streamed speech with word times, voices, and errors."""
 
 import json
 from base64 import b64encode
@@ -17,7 +17,10 @@ CHUNK = 2000
 
 
 class ElevenLabs(SpeechVendor):
-    """`breaks` breaks the next answer off after its first chunk; `counts_from_chunks`: times are a chunk's own, as over the WebSocket."""
+    """`breaks` interrupts the next response after its first chunk.
+
+    `counts_from_chunks`: times count from each chunk, as over the WebSocket.
+    """
 
     breaks = False
     counts_from_chunks = False
@@ -88,7 +91,9 @@ def _described(voice_id: str, name: str) -> dict[str, object]:
 
 
 def _alignment(words: list[Word], since: float) -> dict[str, object]:
-    """Each character's share of its word, in seconds `since` the text's beginning; a space ends a word."""
+    """Return each character's times within its word, in seconds, `since` seconds after the text's start; a space ends a
+    word.
+    """
     characters, starts, ends = [], [], []
     for word in words:
         share = (word.end_ms - word.start_ms) / 1000 / (len(word.text) + 1)

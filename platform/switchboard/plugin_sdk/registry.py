@@ -270,8 +270,8 @@ def _validate_class(answer: object, expected: type) -> NamedClass:
         )
     if missing := sorted(getattr(answer, "__abstractmethods__", ())):
         raise PluginError(f"{answer.__name__} lacks {', '.join(missing)}")
-    told, model, model_base = SHAPES[next(base for base in SHAPES if issubclass(answer, base))]
-    for attribute in ("name", told):
+    description, model, model_base = SHAPES[next(base for base in SHAPES if issubclass(answer, base))]
+    for attribute in ("name", description):
         value = getattr(answer, attribute, None)
         if not isinstance(value, str) or not value.strip():
             raise PluginError(f"{answer.__name__} has no {attribute}")

@@ -1,4 +1,4 @@
-"""Speech by OpenAI's protocol over the wire: utterances transcribed whole, speech as it is spoken."""
+"""Speech over OpenAI's protocol, on the wire: transcription of whole utterances, streamed speech."""
 
 import asyncio
 from collections.abc import AsyncIterator

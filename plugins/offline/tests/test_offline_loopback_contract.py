@@ -1,4 +1,4 @@
-"""The loopback carrier keeps every rule of a carrier."""
+"""The contract of a carrier, for the loopback carrier."""
 
 import json
 from base64 import b64decode, b64encode

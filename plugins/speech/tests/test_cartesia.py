@@ -1,4 +1,4 @@
-"""Cartesia over the wire: its contract, words and their times, sockets that are kept, errors."""
+"""Cartesia on the wire: its contract, word times, reused sockets, and errors."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -122,7 +122,7 @@ async def test_a_target_is_ready_who_has_heard_all(
 
 
 async def introduced(carrier: TelnyxTelephony, telnyx: TelnyxServer, language: str) -> CallRecord:
-    """Somebody who is rung for a warm transfer."""
+    """Start a warm transfer and return its target's call."""
     return telnyx.legs[
         await carrier.start_warm_transfer(ID, WarmTransfer("+15550100001", OURS, WHY, language), CALLBACKS)
     ].post.record

@@ -1,4 +1,4 @@
-"""Who may tell us something: Telnyx, lately, and nobody who alters, replays or makes up what it told."""
+"""Signatures of webhooks: recent ones of Telnyx are accepted; altered, replayed, and forged ones are refused."""
 
 import json
 import time
@@ -145,6 +145,8 @@ FORGED = [
 
 @pytest.mark.parametrize("state", FORGED)
 async def test_a_state_that_is_not_ours_commands_nothing(carrier: TelnyxTelephony, state: str | None) -> None:
-    """Somebody who calls from a browser gives any state along: it neither forwards, nor ends another call, nor is it a call of ours."""
+    """A browser may send any state with its call: it neither forwards nor ends another call, nor poses as a call of
+    ours.
+    """
     body = webhook("call.answered", {"call_control_id": ID, "client_state": state})
     assert (await carrier.receive(signed(body))).events == ()

@@ -1,4 +1,4 @@
-"""What Telnyx tells, by webhook and on the media socket, in the platform's words."""
+"""Translation of Telnyx's webhooks and media messages."""
 
 import json
 from base64 import b64encode

@@ -1,4 +1,4 @@
-"""Who may tell us something: Twilio, and nobody who alters, replays or makes up what it told."""
+"""Signatures of callbacks: those of Twilio are accepted; altered, redirected, and forged ones are refused."""
 
 import hashlib
 import hmac
@@ -75,7 +75,7 @@ async def test_what_twilio_tells_is_believed(
 
 
 def altered(**fields: str) -> CarrierRequest:
-    """A genuine callback with other fields."""
+    """Return a genuine callback with changed fields."""
     return replace(signed(), body=urlencode({**FORM, **fields}).encode())
 
 

@@ -131,7 +131,8 @@ class ModelTable:
     async def _vector_index(self) -> object:
         from lancedb.index import IvfFlat, IvfRq
 
-        # A bit for each dimension finds whom to compare exactly; it needs whole bytes of them.
+        # One bit per dimension selects the vectors to compare exactly. It requires a dimension that is a multiple of
+        # 8.
         return IvfRq(distance_type="dot") if await self.dimension() % 8 == 0 else IvfFlat(distance_type="dot")
 
 

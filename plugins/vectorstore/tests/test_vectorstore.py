@@ -1,4 +1,4 @@
-"""The LanceDB store: its contract, several processes at once, organizations apart, indexes that come with growth."""
+"""The LanceDB store: its contract, concurrent processes, separate organizations, and indexes for large tables."""
 
 import asyncio
 import random
