@@ -233,7 +233,10 @@ async def test_a_call_whose_audio_cannot_be_connected_has_failed_and_says_why(at
 
 async def test_twilios_recording_is_streamed_through_and_has_the_keys_as_tones(at_twilio: TwilioLine) -> None:
     line, live = at_twilio[0], at_twilio[0].live
-    prompt = 'When the caller says "thank you" or "hello" or "goodbye": call press_digits(digits="5#")\nOtherwise: call press_digits(digits="5#")'
+    prompt = (
+        'When the caller says "thank you" or "hello" or "goodbye": call press_digits(digits="5#")\n'
+        'Otherwise: call press_digits(digits="5#")'
+    )
     await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"system_prompt": prompt})
     await line.ring("Thank you")
     call_id = UUID((await only_call(live))["id"])

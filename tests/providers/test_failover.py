@@ -39,7 +39,7 @@ class Tone(TextToSpeechProvider[ProviderSettings]):
 
     def __init__(self, name: str, audio_format: AudioFormat, *, fails_after: int | None = None) -> None:
         super().__init__(SETTINGS)
-        self.name, self.audio_format, self._fails_after = name, audio_format, fails_after  # type: ignore[misc] # one class, several voices
+        self.name, self.audio_format, self._fails_after = name, audio_format, fails_after  # type: ignore[misc]
         self.asked: list[SpeechRequest] = []
 
     async def check(self) -> None:

@@ -70,7 +70,10 @@ MOUTHS: Final[dict[str, tuple[type[SpeechVendor] | None, Callable[[str], Mouth]]
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """Opened speech-to-text and text-to-speech providers. `ear` is the transcribing vendor, None for local recognition."""
+    """Opened speech-to-text and text-to-speech providers.
+
+    `ear` is the transcribing vendor, None for local recognition.
+    """
 
     ears: Ears
     mouth: Mouth

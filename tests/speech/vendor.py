@@ -1,4 +1,6 @@
-"""Code that the speech vendors' test servers share: they listen, check the key, record requests, and fail as planned."""
+"""Code that the speech vendors' test servers share: they listen, check the key, record requests, and fail as
+planned.
+"""
 
 import asyncio
 import json

@@ -41,7 +41,7 @@ def model(base_url: str, *, key: str | None = KEY, name: str = "openai_compatibl
 
 
 def ask(text: str, **options: object) -> ChatRequest:
-    return ChatRequest((Message("system", "Be brief."), Message("user", text)), **options)  # type: ignore[arg-type] # options of a request
+    return ChatRequest((Message("system", "Be brief."), Message("user", text)), **options)  # type: ignore[arg-type]
 
 
 class TestModels(LLMContract[VendorModel]):
@@ -156,7 +156,9 @@ async def test_a_conversation_is_told_in_the_order_that_a_vendor_takes(
 async def test_a_server_that_counts_no_tokens_has_nobody_else_asked(
     server: ChatServer, base_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For a model named Llama, LiteLLM would download a tokenizer from Hugging Face and block the event loop meanwhile."""
+    """For a model named Llama, LiteLLM would download a tokenizer from Hugging Face and block the event loop
+    meanwhile.
+    """
     server.counts, asked = False, list[str]()
     monkeypatch.setattr((await load_litellm()).utils, "_return_huggingface_tokenizer", asked.append)
     request = replace(ask("hello"), model="llama-3.3-70b-instruct")

@@ -124,7 +124,7 @@ class Platform:
         return next(event for event in self.told if isinstance(event, CallEnded))
 
     async def call(self, to_number: str, **order: int) -> list[type[CarrierEvent]]:
-        await self.carrier.place_call(self.order(to_number, **order))  # type: ignore[arg-type]  # one of the two is a bool
+        await self.carrier.place_call(self.order(to_number, **order))  # type: ignore[arg-type]
         await self.ended()
         return [type(event) for event in self.told]
 

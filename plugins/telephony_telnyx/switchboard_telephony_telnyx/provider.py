@@ -245,7 +245,10 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             await self._command(call_id, lambda given: self._actions.stop_streaming(call_id, **given))
 
     async def _speak(self, speak: SpeakToTarget) -> None:
-        """Speak to the target of a transfer. If that fails for good, end the target's call, which is reported as such."""
+        """Speak to the target of a transfer.
+
+        If that fails for good, end the target's call, which is reported as such.
+        """
         language = find_nearest_language(speak.language, LANGUAGES)
         options = {"payload": speak.text, "voice": VOICE, **({"language": language} if language is not None else {})}
         try:

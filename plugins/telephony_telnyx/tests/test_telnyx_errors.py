@@ -142,7 +142,8 @@ async def test_check_spends_nothing(carrier: TelnyxTelephony, telnyx: TelnyxServ
 @pytest.mark.parametrize(
     "settings",
     [
-        {"public_key": "x"}, {"public_key": b64encode(b"x" * 31).decode()}, {"connection_id": "app"}, {"messaging_profile_id": "1"},
+        {"public_key": "x"}, {"public_key": b64encode(b"x" * 31).decode()}, {"connection_id": "app"},
+        {"messaging_profile_id": "1"},
         {"credential_connection_id": ""}, {"base_url": "ftp://x"}, {"nonsense": 1}, {"api_key": ""},
     ],
 )  # fmt: skip

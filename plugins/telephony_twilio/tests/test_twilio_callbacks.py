@@ -122,7 +122,7 @@ TOLD: dict[str, tuple[str, dict[str, str], CarrierEvent | None]] = {
         TextMessageStatus(
             TEXT_SID,
             "failed",
-            "the recipient has opted out of texts from this number (error 21610)",
+            "the recipient has opted out of text messages from this number (error 21610)",
             "21610",
             opted_out=True,
         ),

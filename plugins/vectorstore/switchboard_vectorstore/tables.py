@@ -68,9 +68,8 @@ class ModelTable:
                 schema=_schema(dimension),
             )
             await self._table.add(rows)
-        await self.delete(
-            f"{build_id_condition('document_id', {chunk.document_id for chunk in chunks})} and generation < '{generation}'"
-        )
+        same_documents = build_id_condition("document_id", {chunk.document_id for chunk in chunks})
+        await self.delete(f"{same_documents} and generation < '{generation}'")
 
     async def delete(self, condition: str) -> None:
         """Delete the rows that match a condition."""

@@ -25,7 +25,8 @@ async def main(folder, organization, base, writer):
     store = LanceStore(LanceSettings(uri=folder))
     for document in range(5):
         for text in ("old", "new"):
-            chunks = [Chunk(UUID(base), UUID(int=writer * 100 + document), index, text, (1.0, 0.0, 0.0, 0.0)) for index in range(3)]
+            id = UUID(int=writer * 100 + document)
+            chunks = [Chunk(UUID(base), id, index, text, (1.0, 0.0, 0.0, 0.0)) for index in range(3)]
             await store.put(UUID(organization), "model", chunks)
     await store.delete_document(UUID(organization), UUID(int=writer * 100))
 
@@ -144,7 +145,7 @@ async def test_a_name_or_number_finds_its_passage_though_another_is_nearer_in_me
 async def test_vectors_of_another_length_are_refused_in_words(store: LanceStore) -> None:
     organization = uuid4()
     await store.put(organization, "model", [Chunk(uuid4(), uuid4(), 0, "kept", NORTH)])
-    with pytest.raises(ProviderError, match="4 dimensions before and of 2 now"):
+    with pytest.raises(ProviderError, match="4 dimensions before, and of 2 now"):
         await store.put(organization, "model", [Chunk(uuid4(), uuid4(), 0, "flat", (1.0, 0.0))])
     assert await found(store, organization) == ["kept"]
 

@@ -262,7 +262,8 @@ class TwilioServer(Vendor[TwilioLeg]):
             raise refused(
                 400,
                 21606,
-                f"The 'From' phone number provided ({form['From']}) is not a valid message-capable Twilio phone number.",
+                f"The 'From' phone number provided ({form['From']}) is not a valid message-capable "
+                "Twilio phone number.",
             )
         if form["To"].endswith("82"):
             raise refused(400, 21211, f"The 'To' number {form['To']} is not a valid phone number.")

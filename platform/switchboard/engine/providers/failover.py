@@ -53,7 +53,9 @@ Item = TypeVar("Item")
 
 @dataclass(slots=True)
 class ServiceRecord:
-    """Providers that served each capability, and characters that overtaken voices will bill without having been heard."""
+    """Providers that served each capability, and characters that overtaken voices will bill without having been
+    heard.
+    """
 
     served: dict[str, str] = field(default_factory=dict)
     overtaken_characters: int = 0

@@ -191,7 +191,9 @@ class NoticeUndelivered(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NoticeSender:
-    """Delivers notices, with retries if the platform fails or does not answer; without retries once `closing` is set."""
+    """Delivers notices, with retries if the platform fails or does not answer; without retries once `closing`
+    is set.
+    """
 
     http: aiohttp.ClientSession
     secret: str
