@@ -28,8 +28,11 @@ from tests.fixtures.app import LivePlatform, Organizations
 Provider: TypeAlias = TelephonyProvider[ProviderSettings]
 CLOSED = {"enabled": True, "slots": [{"days": ["mon"], "start": "00:00", "end": "00:01"}], "outside_action": "forward"}
 # Matches anything that the caller is understood to say.
-CONNECTS = """When the caller says "thank you" or "hello" or "help" or "goodbye": call transfer_call(to_number="+15550100001")
-Otherwise: call transfer_call(to_number="+15550100001")"""
+CONNECTS = (
+    'When the caller says "thank you" or "hello" or "help" or "goodbye": '
+    'call transfer_call(to_number="+15550100001")\n'
+    'Otherwise: call transfer_call(to_number="+15550100001")'
+)
 WHY = "Ada is on the line, about an order of bread."
 OTHERS = ("+15550100002", "+15550100003", "+15550100004", "+15550100005", "+15550100006")
 
