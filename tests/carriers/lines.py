@@ -108,7 +108,7 @@ async def events_of(live: LivePlatform, call_id: object) -> list[str]:
         return [row.name for row in rows.all() if row.data.get("call_id") == str(call_id)]
 
 
-async def connected(live: LivePlatform, call_id: object) -> None:
+async def wait_until_answered(live: LivePlatform, call_id: object) -> None:
     """Wait until a call has been answered."""
     async with asyncio.timeout(20):
         while True:

@@ -26,7 +26,7 @@ from switchboard.resources.calls.reconciler import reconcile_due_calls
 from switchboard.runtime import Runtime
 
 from tests.carriers.checks import carriers_recording, is_opted_out, newest_pictures, purchase_is_repaired
-from tests.carriers.lines import PERSON, Line, connected, events_of, only_call, text_with, twilio_line
+from tests.carriers.lines import PERSON, Line, events_of, only_call, text_with, twilio_line, wait_until_answered
 from tests.carriers.twilio.server import UNREACHABLE, TwilioServer, new_sid
 from tests.carriers.twilio.wire import CallRecord, signature
 from tests.carriers.vendor import BROKEN, DONE
@@ -81,7 +81,7 @@ async def test_another_carrier_places_the_call_that_twilio_fails_to_place(at_twi
 async def test_who_waits_for_a_call_whose_server_died_is_hung_up(at_twilio: TwilioLine) -> None:
     (_, twilio), live = at_twilio, at_twilio[0].live
     placed = await live.place("+15550100070")
-    await connected(live, placed["id"])
+    await wait_until_answered(live, placed["id"])
     target = CallRecord(new_sid("CA"), "outbound-api", live.number, PERSON)
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
         call = await calls.get_call(session, UUID(str(placed["id"])), lock=True)
@@ -117,7 +117,7 @@ async def test_a_call_whose_acceptance_was_lost_is_held_once(at_twilio: TwilioLi
 async def test_a_call_that_was_named_after_its_socket_was_opened_can_be_hung_up(at_twilio: TwilioLine) -> None:
     (_, twilio), live = at_twilio, at_twilio[0].live
     placed = await live.place("+15550100070")
-    await connected(live, placed["id"])
+    await wait_until_answered(live, placed["id"])
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
         unnamed = await calls.get_call(session, UUID(str(placed["id"])))
         session.expunge(unnamed)

@@ -17,7 +17,7 @@ from switchboard.plugin_sdk.audio import decode_audio
 from switchboard_offline.loopback.callbacks import CallEndedNotice, IncomingCallNotice, NoticeSender
 from switchboard_offline.loopback.leg import LoopbackLeg
 from switchboard_offline.loopback.persons import Directory, synthesize_mulaw
-from switchboard_offline.loopback.simulation import SimulatedCaller
+from switchboard_offline.loopback.simulation import ScriptedCaller
 
 NEVER = -1
 """Planned failure: no response."""
@@ -72,7 +72,7 @@ class Vendor(ABC, Generic[LegT]):
     # --- vendor-specific parts ---
 
     @abstractmethod
-    def failed(self, status: int) -> Refused:
+    def create_failure(self, status: int) -> Refused:
         """Return the vendor's error for 429 and 5xx."""
 
     @abstractmethod
@@ -80,7 +80,7 @@ class Vendor(ABC, Generic[LegT]):
         """Raise `Refused` for a request without the account's credential."""
 
     @abstractmethod
-    async def ended(self, leg: LegT) -> None:
+    async def handle_end(self, leg: LegT) -> None:
         """Handle the end of a call, after it was reported."""
 
     # --- calls ---
@@ -89,7 +89,7 @@ class Vendor(ABC, Generic[LegT]):
         self, leg: LegT, post: NoticeSender, announced: IncomingCallNotice, lines: Sequence[str]
     ) -> SimulatedCall:
         """Call and say these lines."""
-        call = SimulatedCaller([await synthesize_mulaw(line) for line in lines], self.directory, lambda _: None)
+        call = ScriptedCaller([await synthesize_mulaw(line) for line in lines], self.directory, lambda _: None)
         await self.run(leg, lambda leg: call.ring(leg, post, "", announced))
         return call.result(leg)
 
@@ -98,7 +98,7 @@ class Vendor(ABC, Generic[LegT]):
             await leg.run(call)
             del self.legs[leg.call_id]
             self.talked += leg.phone.audible_frames > 0
-            await self.ended(leg)
+            await self.handle_end(leg)
 
         return self.spawn(whole())
 
@@ -121,12 +121,12 @@ class Vendor(ABC, Generic[LegT]):
             if failure == NEVER:
                 await self.closing.wait()
             elif failure and failure not in (DONE, GARBLED):
-                raise self.failed(failure)
+                raise self.create_failure(failure)
             response = await work()
             if failure == GARBLED:
                 return web.Response(text="<html>Welcome</html>", content_type="text/html", status=response.status)
             if failure == DONE:
-                raise self.failed(500)
+                raise self.create_failure(500)
         except Refused as refused:
             return web.json_response(refused.body, status=refused.status)
         if failure == BROKEN and request.transport is not None:

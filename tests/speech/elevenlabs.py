@@ -49,7 +49,7 @@ class ElevenLabs(SpeechVendor):
         since = int(request.query.get("next_page_token", "0"))
         until = since + min(LARGEST_PAGE, int(request.query["page_size"]))
         more = until < len(VOICES)
-        voices = [_described(id_, name) for id_, name in list(VOICES.items())[since:until]]
+        voices = [_describe(id_, name) for id_, name in list(VOICES.items())[since:until]]
         return web.json_response(
             {"voices": voices, "has_more": more, "total_count": 0, "next_page_token": str(until) if more else None}
         )
@@ -57,7 +57,7 @@ class ElevenLabs(SpeechVendor):
     async def _voice(self, request: web.Request) -> web.Response:
         known = {**VOICES, **LEGACY}
         id_ = request.match_info["voice"]
-        return web.json_response(_described(id_, known[id_])) if id_ in known else self.refusal(404)
+        return web.json_response(_describe(id_, known[id_])) if id_ in known else self.refusal(404)
 
     async def _speak(self, request: web.Request) -> web.StreamResponse:
         if request.match_info["voice"] not in {**VOICES, **LEGACY}:
@@ -86,7 +86,7 @@ class ElevenLabs(SpeechVendor):
         return response
 
 
-def _described(voice_id: str, name: str) -> dict[str, object]:
+def _describe(voice_id: str, name: str) -> dict[str, object]:
     return {"voice_id": voice_id, "name": name, "labels": {"language": "en", "gender": "male"}}
 
 

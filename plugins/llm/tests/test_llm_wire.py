@@ -169,7 +169,7 @@ async def test_a_server_that_counts_no_tokens_has_nobody_else_asked(
     assert asked == []
 
 
-async def structured(provider: VendorModel) -> JsonValue:
+async def ask_with_schema(provider: VendorModel) -> JsonValue:
     """Return a model's response to a request with a schema."""
     request = ask("hello", response_schema={"type": "object", "properties": {}})
     answer: JsonValue = json.loads(
@@ -181,7 +181,7 @@ async def structured(provider: VendorModel) -> JsonValue:
 @pytest.mark.parametrize("said", ['{"a": 1}', '```json\n{"a": 1}\n```', '```\n{"a": 1}```\n'])
 async def test_an_answer_by_a_schema_is_json_and_nothing_else(server: ChatServer, base_url: str, said: str) -> None:
     server.answer = said
-    assert await structured(model(base_url)) == {"a": 1}
+    assert await ask_with_schema(model(base_url)) == {"a": 1}
     asked: Any = server.asked[0]
     assert asked["response_format"]["type"] == "json_schema"
     assert asked["messages"][0]["content"].endswith('{"type": "object", "properties": {}}'), (
@@ -193,7 +193,7 @@ async def test_an_answer_by_a_schema_is_json_and_nothing_else(server: ChatServer
 async def test_models_that_no_schema_holds_are_held_to_json(server: ChatServer, base_url: str, name: str) -> None:
     """DeepSeek refuses a schema; for Groq, LiteLLM turns it into a tool, whose call is not text."""
     server.answer = '{"a": 1}'
-    assert await structured(model(base_url, name=name)) == {"a": 1}
+    assert await ask_with_schema(model(base_url, name=name)) == {"a": 1}
     assert server.asked[0]["response_format"] == {"type": "json_object"}
 
 

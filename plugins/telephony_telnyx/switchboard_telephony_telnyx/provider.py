@@ -35,7 +35,7 @@ from switchboard.plugin_sdk import (
     WarmTransfer,
 )
 from switchboard.plugin_sdk.languages import find_nearest_language
-from switchboard.plugin_sdk.recordings import stream_recording
+from switchboard.plugin_sdk.recordings import stream_carrier_recording
 
 from switchboard_telephony_telnyx import stock
 from switchboard_telephony_telnyx.callbacks import ForwardAnsweredCall, HangUpCall, SpeakToTarget, WebhookReader
@@ -322,7 +322,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         url = next((one.download_urls.wav or one.download_urls.mp3 for one in found if one.download_urls), None)
         if not url or self._opened is None:
             raise ProviderError("Telnyx does not have the recording, or no longer has it", code="404", retryable=False)
-        return await stream_recording(self._opened[1], url, {}, byte_range, carrier=self.title)
+        return await stream_carrier_recording(self._opened[1], url, {}, byte_range, carrier=self.title)
 
     @property
     def has_browser_calling(self) -> bool:

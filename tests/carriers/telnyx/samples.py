@@ -22,14 +22,16 @@ WHY = "Ann wants a table."
 ID, LEG, TEXT_ID = "v3:call", "a-leg", "a-text"
 
 
-def announced(telnyx: TelnyxServer) -> tuple[CallRecord, IncomingCall]:
+def announce_call(telnyx: TelnyxServer) -> tuple[CallRecord, IncomingCall]:
     """Return an inbound call that waits at Telnyx."""
     record = CallRecord("incoming", "+15550100001", OURS, telnyx.connection_id, EVENTS.events)
     telnyx.hold(record)
     return record, IncomingCall(record.id, record.from_number, record.to_number)
 
 
-def signed(telnyx: TelnyxServer, event_type: str, payload: JsonBody, url: str = CALLBACKS.events) -> CarrierRequest:
+def sign_webhook(
+    telnyx: TelnyxServer, event_type: str, payload: JsonBody, url: str = CALLBACKS.events
+) -> CarrierRequest:
     """Return a signed webhook."""
     body = webhook(event_type, payload)
     return CarrierRequest(

@@ -98,7 +98,7 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
             "base_url": f"{self.address}/v2",
         }
 
-    def failed(self, status: int) -> Refused:
+    def create_failure(self, status: int) -> Refused:
         if status == 429:
             return refused(
                 429, "10011", "Too many requests", "You have exceeded the maximum number of allowed requests."
@@ -166,7 +166,7 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
         leg.altered = self.stream_start
         return leg
 
-    async def ended(self, leg: TelnyxLeg) -> None:
+    async def handle_end(self, leg: TelnyxLeg) -> None:
         record = leg.post.record
         self.over.add(record.id)
         if record.recorded:

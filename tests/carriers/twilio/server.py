@@ -92,7 +92,7 @@ class TwilioServer(Vendor[TwilioLeg]):
         self.stream_parameters: dict[str, str] = {}
         self.media_is_unreachable = False
 
-    def failed(self, status: int) -> Refused:
+    def create_failure(self, status: int) -> Refused:
         return refused(
             status,
             20429 if status == 429 else 20500,
@@ -167,7 +167,7 @@ class TwilioServer(Vendor[TwilioLeg]):
         leg.altered, leg.unreachable = self.stream_parameters, self.media_is_unreachable
         return leg
 
-    async def ended(self, leg: TwilioLeg) -> None:
+    async def handle_end(self, leg: TwilioLeg) -> None:
         if not leg.post.record.recording_callback:
             return
         sid = new_sid("RE")
