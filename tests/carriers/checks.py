@@ -1,4 +1,4 @@
-"""What is checked at each vendor in the same way, though how it comes about is the vendor's own."""
+"""Checks that are the same for each vendor, though the vendors' causes differ."""
 
 import asyncio
 from datetime import timedelta
@@ -18,13 +18,13 @@ from tests.fixtures.app import LivePlatform
 
 
 async def carriers_recording(live: LivePlatform, call_id: UUID) -> bytes:
-    """The carrier's recording, as the API streams it through, whole and in part."""
+    """Return the carrier's recording as the API streams it, whole and in part."""
     async with asyncio.timeout(20), live.runtime.database.tenant(live.caller.organization_id) as session:
         call = await calls.get_call(session, call_id)
         while call.carrier_recording_id is None:
             await asyncio.sleep(0.05)
             await session.refresh(call)
-    build_recording_path(live.runtime.settings, call).unlink()  # ours comes first
+    build_recording_path(live.runtime.settings, call).unlink()  # the platform's own recording takes precedence
     whole = await live.caller.get(f"/v1/calls/{call_id}/recording")
     assert (whole.status, whole.headers["Content-Type"]) == (200, "audio/x-wav")
     part = await live.caller.send("GET", f"/v1/calls/{call_id}/recording", Range="bytes=4-11")
@@ -34,7 +34,9 @@ async def carriers_recording(live: LivePlatform, call_id: UUID) -> bytes:
 
 
 async def purchase_is_repaired(live: LivePlatform, vendor: Vendor[Any], orders: str, phone_number: str) -> None:
-    """A number is bought once, though the answer to its order (a POST to this last part of a path) was lost."""
+    """Check that a number is bought once, though the response to its order (a POST to this last part of a path) was
+    lost.
+    """
     before, vendor.failures["POST", orders] = vendor.purchases, [BROKEN]
     answer = await live.caller.post("/v1/phone-numbers", {"phone_number": phone_number})
     assert (answer.status, answer.json["code"]) == (502, "provider_error")
@@ -47,7 +49,7 @@ async def purchase_is_repaired(live: LivePlatform, vendor: Vendor[Any], orders: 
 
 
 async def is_opted_out(live: LivePlatform, *, refused_with: str) -> None:
-    """The carrier refuses to text somebody who has told it STOP; from then on the platform does."""
+    """Check that the carrier refuses text messages to a recipient who replied STOP, and then the platform does."""
     body = {"to_number": "+15550100083", "from_number_id": live.number_id, "body": "Hello"}
     sent = await live.caller.post("/v1/sms", body)
     assert refused_with in (await text_with(live, sent.json, "failed"))["error_message"]
@@ -58,7 +60,7 @@ async def is_opted_out(live: LivePlatform, *, refused_with: str) -> None:
 
 
 async def newest_pictures(live: LivePlatform) -> list[str]:
-    """The links in the newest text of the newest conversation."""
+    """Return the links in the newest text message of the newest conversation."""
     conversations: Any = (await live.caller.get("/v1/sms/conversations")).json["items"]
     messages: Any = (await live.caller.get(f"/v1/sms/conversations/{conversations[0]['id']}/messages")).json["items"]
     return list(messages[0]["media_urls"])

@@ -1,7 +1,7 @@
-"""A platform whose organization has a carrier, and the people who can be rung, and ring and text, over it.
+"""A platform whose organization has a carrier, and people who call and text over it.
 
-A further carrier is a wire server of its own that plays the loopback carrier's people (`tests/carriers/twilio`), its `…_line` here, and one more
-parameter of the scenarios' fixture.
+To add a carrier, write a wire server that plays the loopback carrier's people (`tests/carriers/twilio`), a `…_line`
+here, and a parameter of the scenarios' fixture.
 """
 
 import asyncio
@@ -31,18 +31,18 @@ PERSON = "+15550100001"
 
 
 class People(Protocol):
-    """Everybody else's telephones."""
+    """The telephones of other people."""
 
     async def ring(self, from_number: str, to_number: str, lines: Sequence[str]) -> SimulatedCall:
-        """Ring one of our numbers, and say these lines."""
+        """Call one of the organization's numbers and say these lines."""
 
     async def text(self, from_number: str, to_number: str, body: str) -> str:
-        """Text one of our numbers; answers the carrier's id of the text."""
+        """Send a text message to one of the organization's numbers and return the carrier's id for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoopbackPeople:
-    """The loopback carrier's."""
+    """The people of the loopback carrier."""
 
     runtime: Runtime
     live: LivePlatform
@@ -77,12 +77,12 @@ class Line:
     people: People
 
     async def ring(self, *lines: str) -> SimulatedCall:
-        """Somebody rings the bakery and says these lines."""
+        """Call the bakery and say these lines."""
         return await self.people.ring(PERSON, self.live.number, lines)
 
 
 async def text_with(live: LivePlatform, text: Json, status: str) -> dict[str, Any]:
-    """A text, once it has this status."""
+    """Return a text message once it has this status."""
     async with asyncio.timeout(20):
         while True:
             items: Any = (await live.caller.get(f"/v1/sms/conversations/{text['conversation_id']}/messages")).json[
@@ -95,21 +95,21 @@ async def text_with(live: LivePlatform, text: Json, status: str) -> dict[str, An
 
 
 async def only_call(live: LivePlatform) -> dict[str, Any]:
-    """The only call, once it is over."""
+    """Return the only call, once it is over."""
     items: Any = (await live.caller.get("/v1/calls")).json["items"]
     (found,) = items
     return await live.ended(found["id"])
 
 
 async def events_of(live: LivePlatform, call_id: object) -> list[str]:
-    """What was published about a call, in order."""
+    """Return the names of a call's events, in order."""
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
         rows = await session.exec(select(Event).order_by(col(Event.created_at)))
         return [row.name for row in rows.all() if row.data.get("call_id") == str(call_id)]
 
 
-async def connected(live: LivePlatform, call_id: object) -> None:
-    """Returns when a call has been answered."""
+async def wait_until_answered(live: LivePlatform, call_id: object) -> None:
+    """Wait until a call has been answered."""
     async with asyncio.timeout(20):
         while True:
             if (await live.caller.get(f"/v1/calls/{call_id}")).json["status"] == "in-progress":
@@ -119,7 +119,7 @@ async def connected(live: LivePlatform, call_id: object) -> None:
 
 @asynccontextmanager
 async def loopback_line(runtime: Runtime, organizations: Organizations) -> AsyncIterator[Line]:
-    """A bakery with a number of the loopback carrier's."""
+    """A bakery with a number of the loopback carrier."""
     async with listening(runtime):
         live = await bakery(runtime, await organizations.make(), fresh_number())
         yield Line("loopback", live, LoopbackPeople(runtime, live))
@@ -128,7 +128,7 @@ async def loopback_line(runtime: Runtime, organizations: Organizations) -> Async
 async def _bakery_at(
     runtime: Runtime, organizations: Organizations, carrier: str, settings: dict[str, JsonValue]
 ) -> LivePlatform:
-    """A bakery with a number of this carrier's, and the loopback carrier as the second choice."""
+    """Create a bakery with a number of this carrier, and the loopback carrier as the second choice."""
     caller = await organizations.make()
     async with runtime.database.tenant(caller.organization_id) as session:
         wanted = ProviderSpec(Capability.TELEPHONY, carrier, settings)
@@ -142,7 +142,7 @@ async def _bakery_at(
 async def twilio_line(
     runtime: Runtime, organizations: Organizations, **settings: JsonValue
 ) -> AsyncIterator[tuple[Line, TwilioServer]]:
-    """A bakery with a number of Twilio's."""
+    """A bakery with a Twilio number."""
     async with listening_twilio() as twilio, listening(runtime):
         account: dict[str, JsonValue] = {
             "account_sid": twilio.account_sid,
@@ -159,7 +159,7 @@ async def twilio_line(
 async def telnyx_line(
     runtime: Runtime, organizations: Organizations, **settings: JsonValue
 ) -> AsyncIterator[tuple[Line, TelnyxServer]]:
-    """A bakery with a number of Telnyx's."""
+    """A bakery with a Telnyx number."""
     async with listening_telnyx() as telnyx, listening(runtime):
         yield (
             Line("telnyx", await _bakery_at(runtime, organizations, "telnyx", {**telnyx.settings, **settings}), telnyx),

@@ -1,6 +1,6 @@
-"""What happens with calls, texts and numbers, the same over every carrier: real callbacks, media sockets and audio.
+"""Calls, text messages, and phone numbers over every carrier, with real callbacks, media sockets, and audio.
 
-Calls take the time that they take, so each test has many at once.
+Calls run in real time, so each test runs many of them concurrently.
 """
 
 import asyncio
@@ -27,9 +27,12 @@ from tests.fixtures.app import LivePlatform, Organizations
 
 Provider: TypeAlias = TelephonyProvider[ProviderSettings]
 CLOSED = {"enabled": True, "slots": [{"days": ["mon"], "start": "00:00", "end": "00:01"}], "outside_action": "forward"}
-# Whatever the caller is understood to have said.
-CONNECTS = """When the caller says "thank you" or "hello" or "help" or "goodbye": call transfer_call(to_number="+15550100001")
-Otherwise: call transfer_call(to_number="+15550100001")"""
+# Matches anything that the caller is understood to say.
+CONNECTS = (
+    'When the caller says "thank you" or "hello" or "help" or "goodbye": '
+    'call transfer_call(to_number="+15550100001")\n'
+    'Otherwise: call transfer_call(to_number="+15550100001")'
+)
 WHY = "Ada is on the line, about an order of bread."
 OTHERS = ("+15550100002", "+15550100003", "+15550100004", "+15550100005", "+15550100006")
 
@@ -39,7 +42,7 @@ CARRIERS = ("loopback", "twilio", "telnyx")
 
 @pytest_asyncio.fixture(params=CARRIERS)
 async def line(request: pytest.FixtureRequest, runtime: Runtime, organizations: Organizations) -> AsyncIterator[Line]:
-    """One carrier after the other."""
+    """Each carrier in turn."""
     if request.param == "loopback":
         async with loopback_line(runtime, organizations) as line:
             yield line
@@ -52,7 +55,7 @@ async def line(request: pytest.FixtureRequest, runtime: Runtime, organizations: 
 
 
 async def call_from(live: LivePlatform, number: str, *, analysed: bool = False) -> dict[str, Any]:
-    """The only call from a number, once it is over."""
+    """Return the only call from a number, once it is over."""
     items: Any = (await live.caller.get("/v1/calls")).json["items"]
     (found,) = [item for item in items if item["from_number"] == number]
     return await live.ended(found["id"], analysed=analysed)
@@ -64,7 +67,10 @@ async def said(live: LivePlatform, call_id: object) -> list[tuple[str, str]]:
 
 
 async def bought(line: Line, area_code: str, **settings: object) -> str:
-    """A number found by a search, with these settings; another one for each carrier, because the tests share a database."""
+    """Buy a number found by a search, with these settings.
+
+    Each carrier gets another number, because the tests share a database.
+    """
     caller = line.live.caller
     search = await caller.post("/v1/phone-numbers/search", {"country": "US", "area_code": area_code})
     items: Any = search.json["items"]
@@ -80,7 +86,10 @@ async def bought(line: Line, area_code: str, **settings: object) -> str:
 
 
 async def test_calls_come_in(line: Line) -> None:
-    """To numbers that were just bought: one is a conversation, three are transferred, and two come outside opening hours: forwarded, and refused."""
+    """Inbound calls to newly bought numbers.
+
+    One is a conversation, three are transferred, and two arrive outside opening hours: one is forwarded, one refused.
+    """
     taken = await line.live.caller.post("/v1/phone-numbers", {"phone_number": "+13125550199"})
     assert (taken.status, taken.json["code"]) == (502, "provider_error")
     operator = {
@@ -129,7 +138,7 @@ async def test_calls_come_in(line: Line) -> None:
 
 
 async def _operator(line: Line, area_code: str, target: str) -> str:
-    """A number whose agent transfers whoever calls to the target, with an introduction."""
+    """Return a number whose agent transfers callers to the target, with an introduction."""
     prompt = CONNECTS.replace(PERSON, f'{target}", introduction="{WHY}')
     operator = {"name": "Operator", "system_prompt": prompt, "greeting_message": "Hello, to whom do you want to speak?"}
     return await bought(
@@ -138,7 +147,9 @@ async def _operator(line: Line, area_code: str, target: str) -> str:
 
 
 async def _were_introduced(line: Line, heard_seconds: float) -> None:
-    """Of two targets of warm transfers one talks with the caller in the end; the other is busy, and that caller has stayed with the agent."""
+    """Check two warm transfers: one target talks with the caller in the end; the other is busy, and its caller stayed
+    with the agent.
+    """
     call = await call_from(line.live, OTHERS[3])
     spoken = await said(line.live, call["id"])
     assert (call["status"], call["ended_reason"], call["transferred_to"]) == ("completed", "transferred", PERSON), (
@@ -169,7 +180,7 @@ async def _recording_is_whole(line: Line, call_id: object, seconds: float) -> No
 
 
 async def test_calls_go_out(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To every kind of callee at once; who does not answer is rung for a second."""
+    """Calls to every kind of callee at once; a callee who does not answer is called for one second."""
     monkeypatch.setattr(dialing, "RING_SECONDS", 1)
     await line.live.caller.send("PUT", f"/v1/agents/{line.live.agent_id}", {"interruption_min_words": 0})
     expected = {
@@ -198,7 +209,10 @@ async def test_calls_go_out(line: Line, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 async def test_a_crash_between_claim_and_answer_is_reconciled(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The carrier has the call, the platform does not know it, and no callback has come: whoever can be asked says so, and nobody is rung twice."""
+    """The carrier has the call, the platform does not know it, and no callback has arrived.
+
+    A carrier that can search by reference reports it, and nobody is called twice.
+    """
     live, crashed, asked = line.live, asyncio.Event(), asyncio.Event()
     async with live.runtime.providers.use(live.caller.organization_id, TelephonyProvider, line.carrier) as provider:
         kind = type(provider)
@@ -228,7 +242,7 @@ async def test_a_crash_between_claim_and_answer_is_reconciled(line: Line, monkey
     await reconcile_due_calls(live.runtime)
     asked.set()
     ended = await live.ended(call_id)
-    # Twilio cannot be asked: what its callbacks then tell of is nobody's call any more.
+    # Twilio has no search by reference, so its later callbacks concern a call that nobody owns any more.
     assert (ended["status"], ended["error_message"]) == (
         ("failed", dialing.PLACEMENT_UNKNOWN) if line.carrier == "twilio" else ("busy", None)
     )

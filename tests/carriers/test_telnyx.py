@@ -1,4 +1,6 @@
-"""What is Telnyx's own: calls that are commanded, lost answers, repeated and late webhooks, its recordings, its streams' states, native keys."""
+"""Behavior specific to Telnyx: call commands, lost responses, repeated and late webhooks, recordings, stream states,
+and native digits.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -42,7 +44,10 @@ def _sent(telnyx: TelnyxServer, last: str) -> list[dict[str, object]]:
 
 
 async def test_a_call_whose_acceptance_was_lost_is_held_once(at_telnyx: TelnyxLine) -> None:
-    """Telnyx has placed it, and the connection broke or it said 500; or it has failed. Its webhooks tell, and another carrier may be asked."""
+    """Telnyx placed the call, and the connection broke or the response was a 500; or placing it failed.
+
+    Webhooks report the call, and another carrier may be tried.
+    """
     (_, telnyx), live = at_telnyx, at_telnyx[0].live
     telnyx.failures["POST", "calls"] = [BROKEN]
     assert (await live.ended((await live.place("+15550100020"))["id"]))["status"] == "busy"
@@ -81,7 +86,10 @@ async def test_webhooks_come_twice_late_and_in_any_order(at_telnyx: TelnyxLine) 
 
 
 async def test_calls_come_from_browsers_and_telephones_and_are_recorded(at_telnyx: TelnyxLine) -> None:
-    """A browser's reach our agents, and dial out with our numbers; the agent presses a telephone's keys, and that call's recording is Telnyx's."""
+    """Browser calls reach agents, and dial out with the organization's numbers.
+
+    The agent sends digits to a telephone, and Telnyx records that call.
+    """
     (line, telnyx), live = at_telnyx, at_telnyx[0].live
     press = 'say "One moment." and call press_digits(digits="5#")'
     prompt = f'When the caller says "thank you" or "hello" or "goodbye": {press}\nOtherwise: {press}'
@@ -159,7 +167,7 @@ async def test_opt_outs_that_telnyx_has_heard_count_and_pictures_keep_their_link
 
 
 async def test_what_telnyx_did_and_did_not_say_is_done_once(at_telnyx: TelnyxLine) -> None:
-    """A text is known by its webhooks, a number by a look at the account's."""
+    """A text message is known by its webhooks, and a number by a search among the account's."""
     (_, telnyx), live = at_telnyx, at_telnyx[0].live
     telnyx.failures["POST", "messages"] = [BROKEN]
     sent = await live.caller.post("/v1/sms", {"to_number": PERSON, "from_number_id": live.number_id, "body": "Hello"})

@@ -1,4 +1,6 @@
-"""What is Twilio's own: failover, lost answers, repeated and late callbacks, opt-outs, its recordings, its streams' tokens, keys as tones."""
+"""Behavior specific to Twilio: failover, lost responses, repeated and late callbacks, opt-outs, recordings, stream
+tokens, digits as tones.
+"""
 
 import asyncio
 import io
@@ -24,7 +26,7 @@ from switchboard.resources.calls.reconciler import reconcile_due_calls
 from switchboard.runtime import Runtime
 
 from tests.carriers.checks import carriers_recording, is_opted_out, newest_pictures, purchase_is_repaired
-from tests.carriers.lines import PERSON, Line, connected, events_of, only_call, text_with, twilio_line
+from tests.carriers.lines import PERSON, Line, events_of, only_call, text_with, twilio_line, wait_until_answered
 from tests.carriers.twilio.server import UNREACHABLE, TwilioServer, new_sid
 from tests.carriers.twilio.wire import CallRecord, signature
 from tests.carriers.vendor import BROKEN, DONE
@@ -79,7 +81,7 @@ async def test_another_carrier_places_the_call_that_twilio_fails_to_place(at_twi
 async def test_who_waits_for_a_call_whose_server_died_is_hung_up(at_twilio: TwilioLine) -> None:
     (_, twilio), live = at_twilio, at_twilio[0].live
     placed = await live.place("+15550100070")
-    await connected(live, placed["id"])
+    await wait_until_answered(live, placed["id"])
     target = CallRecord(new_sid("CA"), "outbound-api", live.number, PERSON)
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
         call = await calls.get_call(session, UUID(str(placed["id"])), lock=True)
@@ -96,7 +98,10 @@ async def test_who_waits_for_a_call_whose_server_died_is_hung_up(at_twilio: Twil
 
 
 async def test_a_call_whose_acceptance_was_lost_is_held_once(at_twilio: TwilioLine) -> None:
-    """Twilio has placed it, and the connection broke, or it said 500: its callbacks tell, before or after another carrier was asked."""
+    """Twilio placed the call, and the connection broke or the response was a 500.
+
+    Callbacks report the call, before or after another carrier was tried.
+    """
     (_, twilio), live = at_twilio, at_twilio[0].live
     twilio.failures["POST", "Calls"] = [BROKEN]
     assert (await live.ended((await live.place("+15550100020"))["id"]))["status"] == "busy"
@@ -112,7 +117,7 @@ async def test_a_call_whose_acceptance_was_lost_is_held_once(at_twilio: TwilioLi
 async def test_a_call_that_was_named_after_its_socket_was_opened_can_be_hung_up(at_twilio: TwilioLine) -> None:
     (_, twilio), live = at_twilio, at_twilio[0].live
     placed = await live.place("+15550100070")
-    await connected(live, placed["id"])
+    await wait_until_answered(live, placed["id"])
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
         unnamed = await calls.get_call(session, UUID(str(placed["id"])))
         session.expunge(unnamed)
@@ -228,7 +233,10 @@ async def test_a_call_whose_audio_cannot_be_connected_has_failed_and_says_why(at
 
 async def test_twilios_recording_is_streamed_through_and_has_the_keys_as_tones(at_twilio: TwilioLine) -> None:
     line, live = at_twilio[0], at_twilio[0].live
-    prompt = 'When the caller says "thank you" or "hello" or "goodbye": call press_digits(digits="5#")\nOtherwise: call press_digits(digits="5#")'
+    prompt = (
+        'When the caller says "thank you" or "hello" or "goodbye": call press_digits(digits="5#")\n'
+        'Otherwise: call press_digits(digits="5#")'
+    )
     await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"system_prompt": prompt})
     await line.ring("Thank you")
     call_id = UUID((await only_call(live))["id"])

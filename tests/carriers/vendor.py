@@ -1,4 +1,4 @@
-"""What the wire servers of vendors have in common: people with telephones on one side, requests that fail as planned on the other."""
+"""Code that the vendors' wire servers share: people with telephones, and requests that fail as planned."""
 
 import asyncio
 import io
@@ -17,25 +17,25 @@ from switchboard.plugin_sdk.audio import decode_audio
 from switchboard_offline.loopback.callbacks import CallEndedNotice, IncomingCallNotice, NoticeSender
 from switchboard_offline.loopback.leg import LoopbackLeg
 from switchboard_offline.loopback.persons import Directory, synthesize_mulaw
-from switchboard_offline.loopback.simulation import SimulatedCaller
+from switchboard_offline.loopback.simulation import ScriptedCaller
 
 NEVER = -1
-"""A planned failure: no answer."""
+"""Planned failure: no response."""
 GARBLED = -3
-"""A planned failure: the work is done, and a page of somebody else's comes back."""
+"""Planned failure: the request is executed, and an unrelated page is returned."""
 DONE = -2
-"""A planned failure: 500, though the work is done."""
+"""Planned failure: 500, though the request is executed."""
 BROKEN = 0
-"""A planned failure: the connection breaks once the work is done."""
+"""Planned failure: the connection breaks after the request is executed."""
 
 OURS = "+12125550100"
-"""The number of the plugins' own tests."""
+"""Phone number in the plugins' own tests."""
 JsonBody = dict[str, object]
 LegT = TypeVar("LegT", bound=LoopbackLeg)
 
 
 class Refused(Exception):
-    """An error of the API."""
+    """An error response of the API."""
 
     def __init__(self, status: int, body: JsonBody) -> None:
         self.status = status
@@ -43,9 +43,12 @@ class Refused(Exception):
 
 
 class Vendor(ABC, Generic[LegT]):
-    """One account. `failures` holds, by method and last part of the path, statuses to be answered before anything is done (or `BROKEN`, `NEVER`,
-    `DONE`, `GARBLED`); `talked` counts the calls in which somebody was heard; `introductions` are what
-    targets of transfers were told; with `repeats` each callback about a call is told twice."""
+    """One account.
+
+    `failures` maps method and last part of the path to statuses that are returned before anything is done (or `BROKEN`,
+    `NEVER`, `DONE`, `GARBLED`). `talked` counts the calls with audible speech. `introductions` are those spoken to
+    targets of transfers. With `repeats`, each callback about a call is sent twice.
+    """
 
     def __init__(self) -> None:
         self.address = ""
@@ -66,27 +69,27 @@ class Vendor(ABC, Generic[LegT]):
         assert self._http is not None
         return self._http
 
-    # --- what differs ---
+    # --- vendor-specific parts ---
 
     @abstractmethod
-    def failed(self, status: int) -> Refused:
-        """The vendor's words for 429 and 5xx."""
+    def create_failure(self, status: int) -> Refused:
+        """Return the vendor's error for 429 and 5xx."""
 
     @abstractmethod
     def authenticate(self, request: web.Request) -> None:
-        """Raises `Refused` for a request without the account's credential."""
+        """Raise `Refused` for a request without the account's credential."""
 
     @abstractmethod
-    async def ended(self, leg: LegT) -> None:
-        """A call is over, and its end has been told."""
+    async def handle_end(self, leg: LegT) -> None:
+        """Handle the end of a call, after it was reported."""
 
     # --- calls ---
 
     async def simulate(
         self, leg: LegT, post: NoticeSender, announced: IncomingCallNotice, lines: Sequence[str]
     ) -> SimulatedCall:
-        """Somebody rings and says these lines."""
-        call = SimulatedCaller([await synthesize_mulaw(line) for line in lines], self.directory, lambda _: None)
+        """Call and say these lines."""
+        call = ScriptedCaller([await synthesize_mulaw(line) for line in lines], self.directory, lambda _: None)
         await self.run(leg, lambda leg: call.ring(leg, post, "", announced))
         return call.result(leg)
 
@@ -95,7 +98,7 @@ class Vendor(ABC, Generic[LegT]):
             await leg.run(call)
             del self.legs[leg.call_id]
             self.talked += leg.phone.audible_frames > 0
-            await self.ended(leg)
+            await self.handle_end(leg)
 
         return self.spawn(whole())
 
@@ -110,7 +113,7 @@ class Vendor(ABC, Generic[LegT]):
     async def serve(
         self, key: tuple[str, str], request: web.Request, work: Callable[[], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        """One request, answered as the vendor does or as planned."""
+        """Respond to one request, as the vendor does or as planned."""
         planned = self.failures[key]
         failure = planned.pop(0) if planned else None
         try:
@@ -118,12 +121,12 @@ class Vendor(ABC, Generic[LegT]):
             if failure == NEVER:
                 await self.closing.wait()
             elif failure and failure not in (DONE, GARBLED):
-                raise self.failed(failure)
+                raise self.create_failure(failure)
             response = await work()
             if failure == GARBLED:
                 return web.Response(text="<html>Welcome</html>", content_type="text/html", status=response.status)
             if failure == DONE:
-                raise self.failed(500)
+                raise self.create_failure(500)
         except Refused as refused:
             return web.json_response(refused.body, status=refused.status)
         if failure == BROKEN and request.transport is not None:
@@ -131,7 +134,7 @@ class Vendor(ABC, Generic[LegT]):
         return response
 
     async def storage(self, request: web.Request) -> web.StreamResponse:
-        """A recording where it is kept, on a host of its own that needs no credential."""
+        """Return a stored recording, from a separate host that needs no credential."""
         assert "Authorization" not in request.headers, "the credential went to another host"
         whole = self.recordings[request.match_info["sid"]]
         part = request.http_range
@@ -147,7 +150,7 @@ class Vendor(ABC, Generic[LegT]):
     # --- opening and closing ---
 
     async def idle(self) -> None:
-        """Returns when every call is over and everything has been told."""
+        """Wait until every call is over and every callback was sent."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -161,13 +164,13 @@ class Vendor(ABC, Generic[LegT]):
 
     @asynccontextmanager
     async def listening(self, application: web.Application) -> AsyncIterator[None]:
-        """On a free port."""
+        """Listen on a free port."""
         application.router.add_route("GET", "/storage/{sid}", self.storage)
         runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=1.0)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         self.address = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        # A connection that is kept may be closed by the platform just as it is used again.
+        # The platform may close a kept-alive connection at the moment of its next use.
         self._http = aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True))
         try:
             yield
@@ -177,7 +180,7 @@ class Vendor(ABC, Generic[LegT]):
 
 
 def stereo(leg: LoopbackLeg) -> bytes:
-    """A call as a WAV file: what the person said on the left, what they heard on the right."""
+    """Return a call as a WAV file: the person's speech on the left, the far end on the right."""
     file = io.BytesIO()
     with wave.open(file, "wb") as recording:
         recording.setnchannels(2)

@@ -1,4 +1,4 @@
-"""G.711 in the SDK: all 65,536 samples against the ITU-T reference algorithm, and all 256 codes there and back."""
+"""G.711 in the SDK: all 65,536 samples and all 256 codes against the ITU-T reference algorithm."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The contract suites: small honest plugins pass them, in a stranger's repository too, and no rule is dropped in silence."""
+"""The contract suites: small correct plugins pass them, also in other repositories, and no rule is dropped silently."""
 
 import operator
 import subprocess
@@ -23,7 +23,7 @@ from switchboard.plugin_sdk.testing import AutomationActionContract, ProviderCon
 
 
 class MemoryStore(VectorStore[ProviderSettings]):
-    """Everything in a list."""
+    """A vector store in a list."""
 
     name, title = "memory", "Memory"
 
@@ -32,7 +32,7 @@ class MemoryStore(VectorStore[ProviderSettings]):
         self._rows: list[tuple[UUID, str, Chunk]] = []
 
     async def check(self) -> None:
-        """Nothing can fail."""
+        """Do nothing."""
 
     async def put(self, organization_id: UUID, model: str, chunks: Sequence[Chunk]) -> None:
         for document_id in {chunk.document_id for chunk in chunks}:
@@ -71,7 +71,7 @@ class MemoryStore(VectorStore[ProviderSettings]):
         ]
 
     async def maintain(self, organization_id: UUID) -> None:
-        """Nothing grows."""
+        """Do nothing."""
 
 
 class NoteParams(ActionParams):
@@ -79,7 +79,7 @@ class NoteParams(ActionParams):
 
 
 class Note(AutomationAction[NoteParams]):
-    """Writes a text down, once a key."""
+    """Action that saves a text once per idempotency key."""
 
     name, title, Params = "note", "Note", NoteParams
 
@@ -108,7 +108,7 @@ class TestNote(AutomationActionContract):
 
 
 async def _replacement(self: object) -> None:
-    """Replaces a rule."""
+    """Replacement of a rule."""
 
 
 RULE = "test_it_has_a_name_and_a_title"

@@ -1,4 +1,4 @@
-"""A plugin begun from the template: it installs, passes its own tests in a folder of its own, and is found."""
+"""A plugin created from the template: it installs, passes its own tests in its own folder, and is found."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def site(made: Path) -> Path:
-    """Where it is installed: a folder that only these tests look into."""
+    """Installation folder that only these tests use."""
     target = made.parent / "site"
     offline = ["--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--quiet"]
     subprocess.run(

@@ -1,4 +1,6 @@
-"""A provider written outside the repository: installed with pip, found, configured in a tenant file, and serving a call."""
+"""A provider from outside the repository: installed with pip, found, configured in a tenant file, and used in a
+call.
+"""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Finding plugins: a broken one is reported by name and left out, and the platform starts."""
+"""Plugin discovery: a broken plugin is reported by name and left out, and the platform starts."""
 
 import asyncio
 import threading
@@ -38,7 +38,7 @@ Hook = Callable[..., object]
 
 
 def plugin(**hooks: Hook) -> ModuleType:
-    """A plugin of these hooks."""
+    """Return a plugin with these hooks."""
     module = ModuleType("test_plugin")
     for name, hook in hooks.items():
         hook.__name__ = name
@@ -47,7 +47,7 @@ def plugin(**hooks: Hook) -> ModuleType:
 
 
 def entry(name: str, load: Hook) -> EntryPoint:
-    """As much of an entry point as is used."""
+    """Return the used part of an entry point."""
     return cast("EntryPoint", SimpleNamespace(name=name, load=load, dist=None))
 
 

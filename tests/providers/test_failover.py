@@ -1,4 +1,6 @@
-"""Failover: the next provider is asked where one fails or is slow before it has produced anything, and the record says which served."""
+"""Failover: the next provider is asked if one fails or is slow before its first output, and the record names the one
+that served.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -31,17 +33,17 @@ FAILURE = ProviderError("down")
 
 
 class Tone(TextToSpeechProvider[ProviderSettings]):
-    """A voice of one byte, in a format."""
+    """A voice that repeats one byte, in a given format."""
 
     title = "tone"
 
     def __init__(self, name: str, audio_format: AudioFormat, *, fails_after: int | None = None) -> None:
         super().__init__(SETTINGS)
-        self.name, self.audio_format, self._fails_after = name, audio_format, fails_after  # type: ignore[misc] # one class, several voices
+        self.name, self.audio_format, self._fails_after = name, audio_format, fails_after  # type: ignore[misc]
         self.asked: list[SpeechRequest] = []
 
     async def check(self) -> None:
-        """Always well."""
+        """Do nothing."""
 
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
         self.asked.append(request)
@@ -55,7 +57,7 @@ class Tone(TextToSpeechProvider[ProviderSettings]):
 
 
 class Stalling(Model):
-    """Answers these, and then nothing more until it is told to go on; knows when nobody listens any more."""
+    """Yields these items, then nothing until it is resumed; records whether its consumer is gone."""
 
     def __init__(self, *answers: str) -> None:
         super().__init__(*answers)
@@ -229,14 +231,14 @@ async def test_a_voice_that_says_nothing_is_none() -> None:
 
 
 class Closed(Transcriber):
-    """Cannot be opened."""
+    """A provider that cannot be opened."""
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
         raise FAILURE
 
 
 class Opening(Transcriber):
-    """Takes for ever to open."""
+    """A provider whose opening never finishes."""
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
         await asyncio.Event().wait()

@@ -1,4 +1,4 @@
-"""An agent's voice is one that its provider has; a provider that cannot be asked keeps nobody from saving."""
+"""Voices of agents: they exist at their provider, and an unreachable provider does not prevent saving."""
 
 from collections.abc import AsyncIterator
 
@@ -31,11 +31,11 @@ async def vendor(runtime: Runtime, caller: Caller) -> AsyncIterator[ElevenLabs]:
         yield vendor
 
 
-async def saved(caller: Caller, **fields: object) -> Answer:
+async def save_agent(caller: Caller, **fields: object) -> Answer:
     return await caller.post("/v1/agents", {"name": "Agent", **fields})
 
 
-def told(answer: Answer) -> str:
+def read_error(answer: Answer) -> str:
     faults = answer.json["errors"]
     assert isinstance(faults, list)
     (fault,) = faults
@@ -45,17 +45,17 @@ def told(answer: Answer) -> str:
 
 
 async def test_a_voice_that_the_provider_has_is_taken_and_another_is_named(caller: Caller, vendor: ElevenLabs) -> None:
-    assert (await saved(caller, tts_provider="elevenlabs", tts_voice_id=GEORGE)).status == 201
-    refused = await saved(caller, tts_provider="elevenlabs", tts_voice_id="nobody")
+    assert (await save_agent(caller, tts_provider="elevenlabs", tts_voice_id=GEORGE)).status == 201
+    refused = await save_agent(caller, tts_provider="elevenlabs", tts_voice_id="nobody")
     assert refused.status == 422
-    assert "elevenlabs has no voice nobody" in told(refused)
+    assert "elevenlabs has no voice nobody" in read_error(refused)
 
 
 async def test_a_change_of_provider_or_voice_is_checked_and_nothing_else(caller: Caller, vendor: ElevenLabs) -> None:
-    made = await saved(caller, tts_provider="elevenlabs", tts_voice_id=GEORGE)
+    made = await save_agent(caller, tts_provider="elevenlabs", tts_voice_id=GEORGE)
     path = f"/v1/agents/{made.json['id']}"
-    assert "espeak has no voice" in told(await caller.send("PUT", path, {"tts_provider": "espeak"}))
-    assert "no voice nobody" in told(await caller.send("PUT", path, {"tts_voice_id": "nobody"}))
+    assert "espeak has no voice" in read_error(await caller.send("PUT", path, {"tts_provider": "espeak"}))
+    assert "no voice nobody" in read_error(await caller.send("PUT", path, {"tts_voice_id": "nobody"}))
     asked = len(vendor.asked)
     assert (await caller.send("PUT", path, {"name": "Renamed"})).status == 200
     assert len(vendor.asked) == asked
@@ -64,7 +64,7 @@ async def test_a_change_of_provider_or_voice_is_checked_and_nothing_else(caller:
 
 async def test_a_known_voice_is_asked_about_once(caller: Caller, vendor: ElevenLabs) -> None:
     for _ in range(3):
-        assert (await saved(caller, tts_provider="elevenlabs", tts_voice_id=GEORGE)).status == 201
+        assert (await save_agent(caller, tts_provider="elevenlabs", tts_voice_id=GEORGE)).status == 201
     assert len(vendor.asked) == 1
 
 
@@ -73,7 +73,7 @@ async def test_a_provider_that_fails_keeps_nobody_from_saving_and_is_left_alone_
 ) -> None:
     vendor.refusals = [500]
     for _ in range(2):
-        assert (await saved(caller, tts_provider="elevenlabs", tts_voice_id="perhaps")).status == 201
+        assert (await save_agent(caller, tts_provider="elevenlabs", tts_voice_id="perhaps")).status == 201
     assert len(vendor.asked) == 1
 
 
@@ -82,4 +82,4 @@ async def test_a_provider_that_is_slow_keeps_nobody_from_saving(
 ) -> None:
     monkeypatch.setattr(voices, "ANSWER_SECONDS", 0.05)
     vendor.hangs = True
-    assert (await saved(caller, tts_provider="elevenlabs", tts_voice_id="perhaps")).status == 201
+    assert (await save_agent(caller, tts_provider="elevenlabs", tts_voice_id="perhaps")).status == 201

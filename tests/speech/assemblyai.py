@@ -1,4 +1,6 @@
-"""AssemblyAI's streaming server, version 3, from its published message sequence: Begin, turns, ForceEndpoint, errors before a close."""
+"""AssemblyAI's streaming server, version 3, from its published message sequence: Begin, turns, ForceEndpoint, and
+errors before a close.
+"""
 
 import json
 
@@ -10,7 +12,10 @@ SHORTEST, LONGEST = 400, 8000
 
 
 class AssemblyAI(SpeechVendor):
-    """`faults` are the codes and words with which the next sessions end before they begin. `answers`: whether a forced end is answered."""
+    """`faults` are the codes and messages with which the next sessions end before they begin.
+
+    `answers`: a forced endpoint is confirmed.
+    """
 
     def __init__(self) -> None:
         super().__init__()

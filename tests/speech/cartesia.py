@@ -1,4 +1,4 @@
-"""Cartesia's server, from its published reference: contexts on a WebSocket, words' times, voices by the page, errors."""
+"""Cartesia's server, from its published reference: contexts on a WebSocket, word times, pages of voices, and errors."""
 
 import asyncio
 import json
@@ -47,13 +47,11 @@ class Cartesia(SpeechVendor):
         after = request.query.get("starting_after")
         start = VOICES.index(after) + 1 if after else 0
         page = VOICES[start : start + PAGE]
-        return web.json_response(
-            {"data": [_described(voice) for voice in page], "has_more": start + PAGE < len(VOICES)}
-        )
+        return web.json_response({"data": [_describe(voice) for voice in page], "has_more": start + PAGE < len(VOICES)})
 
     async def _voice(self, request: web.Request) -> web.Response:
         voice = request.match_info["voice"]
-        return web.json_response(_described(voice)) if voice in VOICES else self.refusal(404)
+        return web.json_response(_describe(voice)) if voice in VOICES else self.refusal(404)
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         socket = await self.socket(request)
@@ -89,7 +87,7 @@ class Cartesia(SpeechVendor):
         await socket.send_json({"type": "done", **shared, "done": True})
 
 
-def _described(voice: str) -> dict[str, object]:
+def _describe(voice: str) -> dict[str, object]:
     return {"id": voice, "name": "Katie", "language": "en", "gender": "feminine", "is_owner": False}
 
 

@@ -1,4 +1,4 @@
-"""Deepgram's server, from its published reference: live transcription, speech, models, errors."""
+"""Deepgram's server, from its published reference: live transcription, speech, models, and errors."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ NOTICEABLE_SECONDS = 0.2
 
 
 class Deepgram(SpeechVendor):
-    """`closing` is the reason with which the next Finalize closes the socket instead of being answered."""
+    """`closing` is the reason with which the next Finalize closes the socket, without a confirmation."""
 
     def __init__(self) -> None:
         super().__init__()

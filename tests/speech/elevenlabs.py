@@ -1,4 +1,4 @@
-"""ElevenLabs' server, from its published reference: streamed speech with timing, voices, errors."""
+"""ElevenLabs' server, from its published reference: streamed speech with word times, voices, and errors."""
 
 import json
 from base64 import b64encode
@@ -17,7 +17,10 @@ CHUNK = 2000
 
 
 class ElevenLabs(SpeechVendor):
-    """`breaks` breaks the next answer off after its first chunk; `counts_from_chunks`: times are a chunk's own, as over the WebSocket."""
+    """`breaks` interrupts the next response after its first chunk.
+
+    `counts_from_chunks`: times count from each chunk, as over the WebSocket.
+    """
 
     breaks = False
     counts_from_chunks = False
@@ -46,7 +49,7 @@ class ElevenLabs(SpeechVendor):
         since = int(request.query.get("next_page_token", "0"))
         until = since + min(LARGEST_PAGE, int(request.query["page_size"]))
         more = until < len(VOICES)
-        voices = [_described(id_, name) for id_, name in list(VOICES.items())[since:until]]
+        voices = [_describe(id_, name) for id_, name in list(VOICES.items())[since:until]]
         return web.json_response(
             {"voices": voices, "has_more": more, "total_count": 0, "next_page_token": str(until) if more else None}
         )
@@ -54,7 +57,7 @@ class ElevenLabs(SpeechVendor):
     async def _voice(self, request: web.Request) -> web.Response:
         known = {**VOICES, **LEGACY}
         id_ = request.match_info["voice"]
-        return web.json_response(_described(id_, known[id_])) if id_ in known else self.refusal(404)
+        return web.json_response(_describe(id_, known[id_])) if id_ in known else self.refusal(404)
 
     async def _speak(self, request: web.Request) -> web.StreamResponse:
         if request.match_info["voice"] not in {**VOICES, **LEGACY}:
@@ -83,12 +86,14 @@ class ElevenLabs(SpeechVendor):
         return response
 
 
-def _described(voice_id: str, name: str) -> dict[str, object]:
+def _describe(voice_id: str, name: str) -> dict[str, object]:
     return {"voice_id": voice_id, "name": name, "labels": {"language": "en", "gender": "male"}}
 
 
 def _alignment(words: list[Word], since: float) -> dict[str, object]:
-    """Each character's share of its word, in seconds `since` the text's beginning; a space ends a word."""
+    """Return each character's times within its word, in seconds, `since` seconds after the text's start; a space ends a
+    word.
+    """
     characters, starts, ends = [], [], []
     for word in words:
         share = (word.end_ms - word.start_ms) / 1000 / (len(word.text) + 1)

@@ -1,4 +1,4 @@
-"""A server that hears and speaks by OpenAI's protocol: models, transcriptions of whole files, speech as raw 24 kHz samples."""
+"""A server with OpenAI's protocol: models, transcription of whole files, and speech as raw 24 kHz samples."""
 
 import io
 import wave
@@ -14,7 +14,7 @@ VOICES = ("alloy", "echo")
 
 
 class OpenAI(SpeechVendor):
-    """`lists_voices`: whether it has the list that some servers have."""
+    """`lists_voices`: the server has the list of voices that some servers have."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Every speech provider with its vendor's stand-in, ready for a call."""
+"""Every speech provider with its vendor's test server, ready for a call."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -70,7 +70,10 @@ MOUTHS: Final[dict[str, tuple[type[SpeechVendor] | None, Callable[[str], Mouth]]
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """What hears and what speaks, open; `ear` is the vendor that hears, None where that is this machine."""
+    """Opened speech-to-text and text-to-speech providers.
+
+    `ear` is the transcribing vendor, None for local recognition.
+    """
 
     ears: Ears
     mouth: Mouth
@@ -79,7 +82,7 @@ class Speech:
 
 @asynccontextmanager
 async def speech(hears: str, speaks: str) -> AsyncIterator[Speech]:
-    """The providers of these names."""
+    """Open the providers of these names."""
     async with AsyncExitStack() as stack:
         (ear_kind, make_ears), (mouth_kind, make_mouth) = EARS[hears], MOUTHS[speaks]
         ear = await stack.enter_async_context(ear_kind.listening()) if ear_kind else None

@@ -1,4 +1,6 @@
-"""What every speech vendor's stand-in shares: it listens, checks the key, writes down what it was asked, and fails as it is told to."""
+"""Code that the speech vendors' test servers share: they listen, check the key, record requests, and fail as
+planned.
+"""
 
 import asyncio
 import json
@@ -23,7 +25,7 @@ PHRASES = (SENTENCE, "thank you", "goodbye", "what are your opening hours")
 
 @dataclass(frozen=True, slots=True)
 class ReceivedRequest:
-    """A request: its path, query and body."""
+    """A request: its path, query string, and body."""
 
     path: str
     query: list[tuple[str, str]]
@@ -31,7 +33,10 @@ class ReceivedRequest:
 
 
 class SpeechVendor(ABC):
-    """A vendor's server on this machine. `refusals` are the statuses of the next requests, whatever they are; `hangs`: nothing is answered."""
+    """A vendor's server on this machine.
+
+    `refusals` are the statuses of the next requests of any kind. `hangs`: no request gets a response.
+    """
 
     def __init__(self) -> None:
         self.address = ""
@@ -48,7 +53,7 @@ class SpeechVendor(ABC):
 
     @abstractmethod
     def refusal(self, status: int) -> web.Response:
-        """As the vendor words a refusal."""
+        """Return a refusal in the vendor's format."""
 
     @classmethod
     @asynccontextmanager
@@ -68,7 +73,7 @@ class SpeechVendor(ABC):
             await runner.cleanup()
 
     async def drop(self) -> None:
-        """Break every open socket without a word."""
+        """Break every open socket without a close message."""
         for request in self.open:
             if request.transport is not None:
                 request.transport.abort()
@@ -97,14 +102,14 @@ class SpeechVendor(ABC):
 
 @asynccontextmanager
 async def in_use(provider: ProviderT) -> AsyncIterator[ProviderT]:
-    """A provider in use."""
+    """Open a provider."""
     await provider.open()
     yield provider
     await provider.close()
 
 
-async def next_of(stream: SpeechToTextStream) -> Transcript:
-    """What a stream says next."""
+async def receive_transcript(stream: SpeechToTextStream) -> Transcript:
+    """Return the next transcript of a stream."""
     async with asyncio.timeout(20):
         return await anext(aiter(stream))
 
@@ -114,17 +119,17 @@ def convert_to_mulaw(pcm: bytes) -> bytes:
 
 
 def synthesize_speech(text: str = SENTENCE) -> bytes:
-    """Speech as a caller's phone sends it."""
+    """Return speech as a caller's phone sends it."""
     return convert_to_mulaw(speak_text(text))
 
 
 async def recognize_mulaw(audio: bytes, hints: tuple[str, ...] = PHRASES) -> str:
-    """What real recognition hears in mu-law."""
+    """Return the words that PocketSphinx recognizes in mu-law audio."""
     return await recognize_speech(decode_audio(audio, "mulaw").tobytes(), hints)
 
 
 async def collect_synthesis(text: str, speed: float) -> tuple[bytes, list[Word]]:
-    """Real speech in mu-law, and its words' times."""
+    """Return synthesized speech in mu-law, and its word times."""
     chunks = [
         chunk async for chunk in EspeakTextToSpeech(ProviderSettings()).synthesize(SpeechRequest(text, speed=speed))
     ]

@@ -13,7 +13,7 @@ CHUNK_BYTES: Final = 65_536
 _PATIENCE: Final = aiohttp.ClientTimeout(total=None, sock_connect=4.0, sock_read=20.0)
 
 
-async def stream_recording(
+async def stream_carrier_recording(
     session: aiohttp.ClientSession, url: str, headers: Mapping[str, str], byte_range: str | None, *, carrier: str
 ) -> RecordingStream:
     """Start to stream a recording. The caller reads the chunks to the end or closes them.

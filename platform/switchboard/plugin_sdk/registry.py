@@ -265,13 +265,12 @@ def _command(answer: object) -> click.Command:
 def _validate_class(answer: object, expected: type) -> NamedClass:
     """Return a hook's result as a class that can be used. Raises `PluginError`."""
     if not isinstance(answer, type) or not issubclass(answer, expected):
-        raise PluginError(
-            f"{answer.__name__ if isinstance(answer, type) else f'an answer of type {type(answer).__name__}'} is no {expected.__name__}"
-        )
+        name = answer.__name__ if isinstance(answer, type) else f"an answer of type {type(answer).__name__}"
+        raise PluginError(f"{name} is no {expected.__name__}")
     if missing := sorted(getattr(answer, "__abstractmethods__", ())):
         raise PluginError(f"{answer.__name__} lacks {', '.join(missing)}")
-    told, model, model_base = SHAPES[next(base for base in SHAPES if issubclass(answer, base))]
-    for attribute in ("name", told):
+    description, model, model_base = SHAPES[next(base for base in SHAPES if issubclass(answer, base))]
+    for attribute in ("name", description):
         value = getattr(answer, attribute, None)
         if not isinstance(value, str) or not value.strip():
             raise PluginError(f"{answer.__name__} has no {attribute}")

@@ -87,6 +87,8 @@ def parse_retry_after(headers: Mapping[str, str]) -> float:
 
 
 async def _pause(attempt: int, least: float) -> None:
-    """Wait before the attempt after this one (the first is 1): exponential backoff with jitter, at least `least` seconds."""
+    """Wait before the attempt after this one (the first is 1): exponential backoff with jitter, at least `least`
+    seconds.
+    """
     longest = BACKOFF_SECONDS * 2 ** (attempt - 1)
     await asyncio.sleep(max(least, random.uniform(longest / 2, longest)))  # noqa: S311  jitter

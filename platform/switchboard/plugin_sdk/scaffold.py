@@ -20,7 +20,7 @@ def create_plugin(name: str, folder: Path) -> Path:
         "acme": name,
     }
 
-    def renamed(text: str) -> str:
+    def replace_names(text: str) -> str:
         return re.sub("|".join(names), lambda found: names[found[0]], text)
 
     made = folder / names["switchboard-acme"]
@@ -28,7 +28,7 @@ def create_plugin(name: str, folder: Path) -> Path:
     for source in sorted(
         path for path in TEMPLATE.rglob("*") if path.is_file() and path.suffix in (".py", ".toml", ".md")
     ):
-        target = made / renamed(source.relative_to(TEMPLATE).as_posix())
+        target = made / replace_names(source.relative_to(TEMPLATE).as_posix())
         target.parent.mkdir(exist_ok=True)
-        target.write_text(renamed(source.read_text()))
+        target.write_text(replace_names(source.read_text()))
     return made

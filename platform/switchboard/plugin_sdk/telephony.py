@@ -343,7 +343,10 @@ class TelephonyProvider(Provider[SettingsT_co]):
 
     @abstractmethod
     async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
-        """Decide an incoming call; the reply is the response to the callback that announced it. Raises `ProviderError`."""
+        """Decide an incoming call; the reply is the response to the callback that announced it.
+
+        Raises `ProviderError`.
+        """
 
     @abstractmethod
     def create_media_codec(self, media_url: str) -> MediaCodec:

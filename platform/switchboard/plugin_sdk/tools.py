@@ -26,7 +26,9 @@ class ToolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """The conversation in which a tool is called: a call, or, if `call_id` is None, text messages of `conversation_id`."""
+    """The conversation in which a tool is called: a call, or, if `call_id` is None, text messages of
+    `conversation_id`.
+    """
 
     organization_id: UUID
     agent_id: UUID

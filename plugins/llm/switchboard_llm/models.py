@@ -183,7 +183,9 @@ def _body(vendor: Vendor, request: ChatRequest) -> dict[str, object]:
 
 
 def _reorder(messages: list[dict[str, object]]) -> list[dict[str, object]]:
-    """Turn later system messages into notes by the user, and insert an empty assistant message between tool and user."""
+    """Turn later system messages into notes by the user, and insert an empty assistant message between tool and
+    user.
+    """
     ordered: list[dict[str, object]] = []
     for message in messages:
         is_note = message["role"] == "system" and any(earlier["role"] != "system" for earlier in ordered)

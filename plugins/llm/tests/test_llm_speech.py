@@ -1,4 +1,4 @@
-"""Speech by OpenAI's protocol over the wire: utterances transcribed whole, speech as it is spoken."""
+"""Speech over OpenAI's protocol, on the wire: transcription of whole utterances, streamed speech."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -59,7 +59,7 @@ class TestSpeech(TextToSpeechContract[VendorVoice]):
         return voice(f"{server.address}/v1/")
 
 
-async def heard(provider: VendorTranscriber, request: TranscriptionRequest) -> Transcript:
+async def synthesize(provider: VendorTranscriber, request: TranscriptionRequest) -> Transcript:
     stream = await provider.transcribe(request)
     await stream.send(speak_text(SENTENCE))
     await stream.finalize()
@@ -68,10 +68,10 @@ async def heard(provider: VendorTranscriber, request: TranscriptionRequest) -> T
 
 
 async def test_an_utterance_is_one_request_with_language_and_phrases(server: OpenAI) -> None:
-    assert await heard(transcriber(server), TranscriptionRequest("en-GB", hints=PHRASES)) == Transcript(
+    assert await synthesize(transcriber(server), TranscriptionRequest("en-GB", hints=PHRASES)) == Transcript(
         SENTENCE, is_final=True, finalized=True
     )
-    assert (await heard(transcriber(server), TranscriptionRequest("mul", hints=PHRASES))).text == SENTENCE
+    assert (await synthesize(transcriber(server), TranscriptionRequest("mul", hints=PHRASES))).text == SENTENCE
     english, several = server.forms
     assert (english["model"], english["language"], english["prompt"]) == ("whisper", "en", ", ".join(PHRASES))
     assert "language" not in several
@@ -81,7 +81,7 @@ async def test_an_utterance_is_one_request_with_language_and_phrases(server: Ope
 async def test_refusals_are_told_and_never_show_the_key(server: OpenAI, status: int, retryable: bool) -> None:
     server.refusals = [status]
     with pytest.raises(ProviderError) as refused:
-        await heard(transcriber(server), TranscriptionRequest())
+        await synthesize(transcriber(server), TranscriptionRequest())
     assert (refused.value.code, refused.value.retryable) == (str(status), retryable)
     assert KEY not in refused.value.message
     server.refusals = [status]

@@ -1,4 +1,4 @@
-"""LiteLLM's vendors over the wire, against a server that speaks OpenAI's protocol."""
+"""LiteLLM's vendors on the wire, against a server with OpenAI's protocol."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ def model(base_url: str, *, key: str | None = KEY, name: str = "openai_compatibl
 
 
 def ask(text: str, **options: object) -> ChatRequest:
-    return ChatRequest((Message("system", "Be brief."), Message("user", text)), **options)  # type: ignore[arg-type] # options of a request
+    return ChatRequest((Message("system", "Be brief."), Message("user", text)), **options)  # type: ignore[arg-type]
 
 
 class TestModels(LLMContract[VendorModel]):
@@ -156,7 +156,9 @@ async def test_a_conversation_is_told_in_the_order_that_a_vendor_takes(
 async def test_a_server_that_counts_no_tokens_has_nobody_else_asked(
     server: ChatServer, base_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For a model that is called Llama LiteLLM would fetch a tokenizer from Hugging Face, and hold the event loop for as long as that takes."""
+    """For a model named Llama, LiteLLM would download a tokenizer from Hugging Face and block the event loop
+    meanwhile.
+    """
     server.counts, asked = False, list[str]()
     monkeypatch.setattr((await load_litellm()).utils, "_return_huggingface_tokenizer", asked.append)
     request = replace(ask("hello"), model="llama-3.3-70b-instruct")
@@ -167,8 +169,8 @@ async def test_a_server_that_counts_no_tokens_has_nobody_else_asked(
     assert asked == []
 
 
-async def structured(provider: VendorModel) -> JsonValue:
-    """What a model answers by a schema."""
+async def ask_with_schema(provider: VendorModel) -> JsonValue:
+    """Return a model's response to a request with a schema."""
     request = ask("hello", response_schema={"type": "object", "properties": {}})
     answer: JsonValue = json.loads(
         "".join([event.text async for event in provider.chat(request) if isinstance(event, TextDelta)])
@@ -179,7 +181,7 @@ async def structured(provider: VendorModel) -> JsonValue:
 @pytest.mark.parametrize("said", ['{"a": 1}', '```json\n{"a": 1}\n```', '```\n{"a": 1}```\n'])
 async def test_an_answer_by_a_schema_is_json_and_nothing_else(server: ChatServer, base_url: str, said: str) -> None:
     server.answer = said
-    assert await structured(model(base_url)) == {"a": 1}
+    assert await ask_with_schema(model(base_url)) == {"a": 1}
     asked: Any = server.asked[0]
     assert asked["response_format"]["type"] == "json_schema"
     assert asked["messages"][0]["content"].endswith('{"type": "object", "properties": {}}'), (
@@ -189,9 +191,9 @@ async def test_an_answer_by_a_schema_is_json_and_nothing_else(server: ChatServer
 
 @pytest.mark.parametrize("name", ["groq", "deepseek"])
 async def test_models_that_no_schema_holds_are_held_to_json(server: ChatServer, base_url: str, name: str) -> None:
-    """DeepSeek refuses a schema; for Groq LiteLLM makes a tool of it, whose call is no text."""
+    """DeepSeek refuses a schema; for Groq, LiteLLM turns it into a tool, whose call is not text."""
     server.answer = '{"a": 1}'
-    assert await structured(model(base_url, name=name)) == {"a": 1}
+    assert await ask_with_schema(model(base_url, name=name)) == {"a": 1}
     assert server.asked[0]["response_format"] == {"type": "json_object"}
 
 

@@ -1,4 +1,6 @@
-"""Speech-to-text by PocketSphinx, for demonstrations and tests: good with an agent's expected phrases, poor otherwise."""
+"""Speech-to-text by PocketSphinx, for demonstrations and tests: good with an agent's expected phrases, poor
+otherwise.
+"""
 
 import asyncio
 import multiprocessing

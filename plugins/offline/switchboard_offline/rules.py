@@ -92,14 +92,16 @@ class Script:
     sentences: tuple[str, ...]
 
 
-def split_words(text: str) -> list[str]:
+def split_into_words(text: str) -> list[str]:
     """Return the words of a text, in lower case and without punctuation."""
     return re.findall(r"[\w']+", text.lower().replace("’", "'"))
 
 
 def extract_keywords(text: str) -> set[str]:
     """Return the significant words of a text, without their endings."""
-    return {re.sub(r"(ing|ed|es|s)$", "", word) for word in split_words(text) if word not in COMMON and len(word) > 1}
+    return {
+        re.sub(r"(ing|ed|es|s)$", "", word) for word in split_into_words(text) if word not in COMMON and len(word) > 1
+    }
 
 
 def parse_prompt(prompt: str) -> Script:
@@ -134,7 +136,7 @@ def find_best_sentence(sentences: Sequence[str], said: str) -> str | None:
 
 def _score(phrase: str, said: str) -> float:
     """Score a phrase: highest if its words were said in a row, lower if three quarters of its keywords were said."""
-    wanted, heard = split_words(phrase), split_words(said)
+    wanted, heard = split_into_words(phrase), split_into_words(said)
     if not wanted:
         return 0.0
     if f" {' '.join(wanted)} " in f" {' '.join(heard)} ":

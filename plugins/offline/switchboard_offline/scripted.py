@@ -94,9 +94,9 @@ class ScriptedLLM(LLMProvider[ProviderSettings]):
 def _script(prompt: str, instructions: Sequence[str]) -> Script:
     """Return the prompt's script, preceded by the rules of later instructions."""
     script = parse_prompt(prompt)
-    told = [parse_prompt(text) for text in instructions]
-    rules = [rule for one in told for rule in one.rules]
-    otherwise = next((one.otherwise for one in told if one.otherwise is not None), script.otherwise)
+    later = [parse_prompt(text) for text in instructions]
+    rules = [rule for one in later for rule in one.rules]
+    otherwise = next((one.otherwise for one in later if one.otherwise is not None), script.otherwise)
     return Script((*rules, *script.rules), otherwise, script.sentences)
 
 

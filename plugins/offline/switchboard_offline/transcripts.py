@@ -6,7 +6,7 @@ from typing import cast
 from pydantic import JsonValue
 from switchboard.plugin_sdk import JsonObject
 
-from switchboard_offline.rules import split_words
+from switchboard_offline.rules import split_into_words
 
 GOOD = frozenset(
     [
@@ -86,7 +86,7 @@ def _successful(user: list[str], agent: list[str]) -> bool:
 def _sentiment(user: list[str]) -> str:
     if not user:
         return "unknown"
-    heard = split_words(" ".join(user))
+    heard = split_into_words(" ".join(user))
     balance = sum(word in GOOD for word in heard) - sum(word in BAD for word in heard)
     return "positive" if balance > 0 else "negative" if balance < 0 else "neutral"
 

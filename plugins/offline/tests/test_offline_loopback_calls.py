@@ -1,4 +1,4 @@
-"""Calls over the loopback carrier, against a small platform that answers its callbacks and holds its media socket."""
+"""Calls over the loopback carrier, against a small platform with callbacks and a media socket."""
 
 import asyncio
 import wave
@@ -49,7 +49,9 @@ SETTINGS = LoopbackSettings(
 
 
 class Platform:
-    """Answers callbacks, and greets on the media socket with `greeting` frames; `arrived` is set whenever something comes in."""
+    """Responds to callbacks, and sends `greeting` frames on the media socket; `arrived` is set whenever anything
+    arrives.
+    """
 
     def __init__(self, carrier: LoopbackTelephony) -> None:
         self.carrier = carrier
@@ -122,7 +124,7 @@ class Platform:
         return next(event for event in self.told if isinstance(event, CallEnded))
 
     async def call(self, to_number: str, **order: int) -> list[type[CarrierEvent]]:
-        await self.carrier.place_call(self.order(to_number, **order))  # type: ignore[arg-type]  # one of the two is a bool
+        await self.carrier.place_call(self.order(to_number, **order))  # type: ignore[arg-type]
         await self.ended()
         return [type(event) for event in self.told]
 

@@ -1,4 +1,4 @@
-"""The loopback carrier keeps every rule of a carrier."""
+"""The contract of a carrier, for the loopback carrier."""
 
 import json
 from base64 import b64decode, b64encode
@@ -28,7 +28,10 @@ class TestLoopback(TelephonyContract):
             incoming_call=CarrierRequest(
                 "POST", url, "call", {"x-loopback-signature": sign_request(SECRET, url, body)}, body
             ),
-            media_started='{"event":"start","start":{"call_id":"lb-1-aa","stream_id":"ls-1","encoding":"mulaw","sample_rate":8000}}',
+            media_started=(
+                '{"event":"start","start":'
+                '{"call_id":"lb-1-aa","stream_id":"ls-1","encoding":"mulaw","sample_rate":8000}}'
+            ),
             digit='{"event":"dtmf","dtmf":{"digit":"5"}}',
             media_stopped='{"event":"stop"}',
             media=lambda audio: json.dumps({"event": "media", "media": {"payload": b64encode(audio).decode()}}),

@@ -1,4 +1,4 @@
-"""The offline embedding keeps its contract and is semantic."""
+"""The contract of an embedding model, and semantic similarity."""
 
 import pytest
 from switchboard.plugin_sdk import ProviderSettings

@@ -1,4 +1,4 @@
-"""The scripted model keeps its contract and does what a prompt's rules say."""
+"""The contract of a language model, and the rules of a prompt."""
 
 import json
 

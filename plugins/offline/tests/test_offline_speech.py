@@ -1,4 +1,4 @@
-"""espeak and pocketsphinx keep their contracts, and understand each other."""
+"""The contracts of eSpeak and PocketSphinx, which recognize each other's speech."""
 
 import multiprocessing
 from contextlib import suppress
@@ -57,7 +57,7 @@ def test_a_phrase_with_an_unknown_word_does_not_spoil_the_others() -> None:
 
 
 async def kill_recognizers() -> None:
-    """The next utterance gets other processes; this one may still be lost."""
+    """Kill the recognition processes. The next utterance gets new ones; the current one may be lost."""
     for process in multiprocessing.active_children():
         process.kill()
     with suppress(ProviderError):

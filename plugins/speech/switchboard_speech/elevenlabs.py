@@ -125,7 +125,9 @@ class ElevenLabsTextToSpeech(ConnectedProvider[ElevenLabsSettings], TextToSpeech
             yield timeline.chunk(b"", rest)
 
     async def list_voices(self) -> Sequence[Voice]:
-        """List all voices, page by page, because the endpoint without pages refuses accounts with more than 500 voices."""
+        """List all voices, page by page, because the endpoint without pages refuses accounts with more than 500
+        voices.
+        """
         found: list[_Voice] = []
         params = [("page_size", VOICES_A_PAGE)]
         while True:

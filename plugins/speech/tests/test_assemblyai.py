@@ -1,4 +1,4 @@
-"""AssemblyAI over the wire: its contract, messages of the length it takes, turns, and errors that come after the handshake."""
+"""AssemblyAI on the wire: its contract, message lengths, turns, and errors after the handshake."""
 
 from collections.abc import AsyncIterator
 
@@ -11,7 +11,7 @@ from switchboard_speech import streams
 from switchboard_speech.assemblyai import AssemblyAISettings, AssemblyAISpeechToText
 
 from tests.speech.assemblyai import AssemblyAI
-from tests.speech.vendor import KEY, PHRASES, SENTENCE, in_use, next_of, synthesize_speech
+from tests.speech.vendor import KEY, PHRASES, SENTENCE, in_use, receive_transcript, synthesize_speech
 
 REQUEST = TranscriptionRequest(hints=PHRASES)
 
@@ -54,9 +54,9 @@ async def test_audio_goes_out_in_messages_of_the_length_that_is_taken(
     audio = synthesize_speech()
     await stream.send(audio)
     await stream.send(b"\xff" * 100)
-    assert not (await next_of(stream)).is_final
+    assert not (await receive_transcript(stream)).is_final
     await stream.finalize()
-    last = await next_of(stream)
+    last = await receive_transcript(stream)
     assert (last.text, last.finalized) == (SENTENCE, True)
     assert [(word.text, word.start_ms) for word in last.words][:2] == [("can", 0), ("i", 100)]
     assert sum(server.frames) >= len(audio) + 100
@@ -92,7 +92,7 @@ async def test_an_end_that_is_not_answered_is_answered(
     stream = await open_provider.transcribe(REQUEST)
     await stream.send(bytes(800))
     await stream.finalize()
-    assert await next_of(stream) == Transcript("", is_final=True, finalized=True)
+    assert await receive_transcript(stream) == Transcript("", is_final=True, finalized=True)
     await stream.close()
 
 
@@ -130,5 +130,5 @@ async def test_a_dropped_session_is_an_error(open_provider: AssemblyAISpeechToTe
     stream = await open_provider.transcribe(REQUEST)
     await server.drop()
     with pytest.raises(ProviderError, match="lost"):
-        await next_of(stream)
+        await receive_transcript(stream)
     await stream.close()

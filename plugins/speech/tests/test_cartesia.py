@@ -1,4 +1,4 @@
-"""Cartesia over the wire: its contract, words and their times, sockets that are kept, errors."""
+"""Cartesia on the wire: its contract, word times, reused sockets, and errors."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -37,7 +37,7 @@ async def open_provider(server: Cartesia) -> AsyncIterator[CartesiaTextToSpeech]
         yield provider
 
 
-async def heard(provider: CartesiaTextToSpeech, request: SpeechRequest) -> bytes:
+async def synthesize(provider: CartesiaTextToSpeech, request: SpeechRequest) -> bytes:
     return b"".join([chunk.audio async for chunk in provider.synthesize(request)])
 
 
@@ -55,13 +55,13 @@ async def test_sound_comes_as_mulaw_and_each_word_with_its_time(open_provider: C
 
 
 async def test_what_the_agent_says_is_ordered(open_provider: CartesiaTextToSpeech, server: Cartesia) -> None:
-    await heard(open_provider, SpeechRequest("Hallo.", VOICES[1], "sonic-3.5", "de-DE", 0.1))
+    await synthesize(open_provider, SpeechRequest("Hallo.", VOICES[1], "sonic-3.5", "de-DE", 0.1))
     order = server.orders[0]
     assert (order["model_id"], order["language"], order["voice"], order["generation_config"]) == (
         "sonic-3.5", "de", {"mode": "id", "id": VOICES[1]}, {"speed": 0.6},
     )  # fmt: skip
-    await heard(open_provider, SpeechRequest("Hei.", language="nb-NO"))
-    await heard(open_provider, SpeechRequest("Ciao.", language="mul"))
+    await synthesize(open_provider, SpeechRequest("Hei.", language="nb-NO"))
+    await synthesize(open_provider, SpeechRequest("Ciao.", language="mul"))
     assert (server.orders[1]["language"], "language" in server.orders[2]) == ("no", False)
 
 
@@ -69,9 +69,9 @@ async def test_a_socket_serves_one_text_after_another_and_two_texts_have_two(
     open_provider: CartesiaTextToSpeech, server: Cartesia
 ) -> None:
     for _ in range(3):
-        assert await heard(open_provider, SpeechRequest("One."))
+        assert await synthesize(open_provider, SpeechRequest("One."))
     assert server.opened == 1
-    assert all(await asyncio.gather(*(heard(open_provider, SpeechRequest("Two.")) for _ in range(2))))
+    assert all(await asyncio.gather(*(synthesize(open_provider, SpeechRequest("Two.")) for _ in range(2))))
     assert server.opened == 2
 
 
@@ -82,16 +82,16 @@ async def test_a_text_that_is_broken_off_leaves_no_sound_for_the_next(
         await anext(chunks)
     async with asyncio.timeout(5):
         await server.left.wait()
-    assert await recognize_mulaw(await heard(open_provider, SpeechRequest("thank you"))) == "thank you"
+    assert await recognize_mulaw(await synthesize(open_provider, SpeechRequest("thank you"))) == "thank you"
     assert server.opened == 2
 
 
 async def test_a_kept_socket_that_died_is_replaced_unheard(
     open_provider: CartesiaTextToSpeech, server: Cartesia
 ) -> None:
-    assert await heard(open_provider, SpeechRequest("One."))
+    assert await synthesize(open_provider, SpeechRequest("One."))
     await server.drop()
-    assert await heard(open_provider, SpeechRequest("Two."))
+    assert await synthesize(open_provider, SpeechRequest("Two."))
     assert server.opened == 2
 
 
@@ -104,9 +104,9 @@ async def test_a_refused_text_says_why(
 ) -> None:
     server.faults = [status]
     with pytest.raises(ProviderError, match=r"\*\*\*") as refused:
-        await heard(open_provider, SpeechRequest("Hello."))
+        await synthesize(open_provider, SpeechRequest("Hello."))
     assert (refused.value.code, refused.value.retryable) == (code, retryable)
-    assert await heard(open_provider, SpeechRequest("Hello."))
+    assert await synthesize(open_provider, SpeechRequest("Hello."))
 
 
 async def test_a_wrong_key_is_found(server: Cartesia) -> None:
@@ -116,7 +116,7 @@ async def test_a_wrong_key_is_found(server: Cartesia) -> None:
         await provider.check()
     assert (checked.value.code, checked.value.retryable) == ("unauthorized", False)
     with pytest.raises(ProviderError, match="401") as refused:
-        await heard(provider, SpeechRequest("Hello."))
+        await synthesize(provider, SpeechRequest("Hello."))
     assert not refused.value.retryable
     await provider.close()
 

@@ -1,4 +1,4 @@
-"""Deepgram over the wire: its contracts, what it is asked, and what becomes of its errors and silences."""
+"""Deepgram on the wire: its contracts, requests, errors, and silences."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ from switchboard_speech.deepgram import (
 )
 
 from tests.speech.deepgram import Deepgram
-from tests.speech.vendor import KEY, PHRASES, SENTENCE, in_use, next_of, synthesize_speech
+from tests.speech.vendor import KEY, PHRASES, SENTENCE, in_use, receive_transcript, synthesize_speech
 
 REQUEST = TranscriptionRequest(hints=PHRASES)
 
@@ -97,10 +97,10 @@ async def test_interim_words_come_while_one_speaks_and_final_ones_have_their_tim
 ) -> None:
     stream = await open_provider.transcribe(REQUEST)
     await stream.send(synthesize_speech())
-    first = await next_of(stream)
+    first = await receive_transcript(stream)
     assert (first.text, first.is_final, first.finalized) == ("can", False, False)
     await stream.finalize()
-    last = await next_of(stream)
+    last = await receive_transcript(stream)
     assert (last.text, last.is_final, last.finalized, last.confidence) == (SENTENCE, True, True, 0.9)
     assert [(word.text, word.start_ms) for word in last.words][:2] == [("can", 0), ("i", 100)]
     await stream.close()
@@ -112,11 +112,11 @@ async def test_an_end_that_deepgram_does_not_answer_is_answered(
     monkeypatch.setattr(streams, "GRACE_SECONDS", 0.05)
     stream = await open_provider.transcribe(REQUEST)
     await stream.finalize()
-    assert await next_of(stream) == Transcript("", is_final=True, finalized=True)
+    assert await receive_transcript(stream) == Transcript("", is_final=True, finalized=True)
     assert server.controls == []
     await stream.send(bytes(800))
     await stream.finalize()
-    assert (await next_of(stream)).finalized
+    assert (await receive_transcript(stream)).finalized
     assert server.controls == ["Finalize"]
     await stream.close()
 
@@ -137,9 +137,9 @@ async def test_a_closed_stream_says_deepgrams_reason(open_provider: DeepgramSpee
     stream = await open_provider.transcribe(REQUEST)
     await stream.send(synthesize_speech())
     await stream.finalize()
-    assert not (await next_of(stream)).is_final
+    assert not (await receive_transcript(stream)).is_final
     with pytest.raises(ProviderError, match="NET-0001") as failure:
-        await next_of(stream)
+        await receive_transcript(stream)
     assert (failure.value.code, failure.value.retryable) == ("1011", True)
     with pytest.raises(ProviderError, match="NET-0001"):
         await stream.send(b"\xff")
@@ -152,7 +152,7 @@ async def test_a_broken_stream_is_an_error_and_another_can_be_had(
     stream = await open_provider.transcribe(REQUEST)
     await server.drop()
     with pytest.raises(ProviderError, match="lost"):
-        await next_of(stream)
+        await receive_transcript(stream)
     await stream.close()
     again = await open_provider.transcribe(REQUEST)
     await again.send(synthesize_speech())

@@ -1,4 +1,4 @@
-"""ElevenLabs over the wire: its contract, words and their times, errors, and answers that break off."""
+"""ElevenLabs on the wire: its contract, word times, errors, and broken responses."""
 
 from collections.abc import AsyncIterator
 

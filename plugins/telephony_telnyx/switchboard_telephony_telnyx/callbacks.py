@@ -259,7 +259,7 @@ def _ignore(_: CallPayload, __: CallState) -> WebhookResult:
     return WebhookResult()
 
 
-def _initiated(call: CallPayload, state: CallState) -> WebhookResult:
+def _translate_start(call: CallPayload, state: CallState) -> WebhookResult:
     if state.reference:
         return WebhookResult(CalleeRinging(call.call_control_id))
     return WebhookResult(
@@ -267,13 +267,13 @@ def _initiated(call: CallPayload, state: CallState) -> WebhookResult:
     )
 
 
-def _answered(call: CallPayload, state: CallState) -> WebhookResult:
+def _translate_answer(call: CallPayload, state: CallState) -> WebhookResult:
     if state.forward_to:
         return WebhookResult(command=ForwardAnsweredCall(call.call_control_id, state.forward_to, state.caller_id))
     return WebhookResult(CallAnswered(call.call_control_id) if state.reference else None)
 
 
-def _ended(call: CallPayload, _: CallState) -> WebhookResult:
+def _translate_end(call: CallPayload, _: CallState) -> WebhookResult:
     cause, sip_code = call.hangup_cause, call.sip_hangup_cause
     outcome = _OUTCOMES.get(cause, "failed")
     if outcome != "failed":
@@ -292,19 +292,19 @@ def _ended(call: CallPayload, _: CallState) -> WebhookResult:
     )
 
 
-def _detected(call: CallPayload, _: CallState) -> WebhookResult:
+def _translate_detection(call: CallPayload, _: CallState) -> WebhookResult:
     answered_by = _FOUND.get(call.result, "unknown")
     if answered_by == "machine":
         return WebhookResult(MachineDetected(call.call_control_id))
     return WebhookResult(CallAnswered(call.call_control_id, answered_by))
 
 
-def _greeted(call: CallPayload, _: CallState) -> WebhookResult:
+def _translate_greeting(call: CallPayload, _: CallState) -> WebhookResult:
     """Translate the end of a machine's greeting. Without a beep it adds nothing to earlier events."""
     return WebhookResult(MachineDetected(call.call_control_id, beep=True) if call.result == "beep_detected" else None)
 
 
-def _recorded(call: CallPayload, state: CallState) -> WebhookResult:
+def _translate_recording(call: CallPayload, state: CallState) -> WebhookResult:
     """Translate a saved recording. Telnyx names the leg, not the call; the webhook's address or the call's state names
     the call.
     """
@@ -352,15 +352,15 @@ def _about_text(name: str, text: TextPayload, url: str) -> CarrierEvent | None:
 
 
 _CALL_EVENTS: Final[Mapping[str, Callable[[CallPayload, CallState], WebhookResult]]] = {
-    "call.initiated": _initiated,
-    "call.answered": _answered,
-    "call.hangup": _ended,
+    "call.initiated": _translate_start,
+    "call.answered": _translate_answer,
+    "call.hangup": _translate_end,
     "call.speak.ended": _ignore,
-    "call.machine.detection.ended": _detected,
-    "call.machine.premium.detection.ended": _detected,
-    "call.machine.greeting.ended": _greeted,
-    "call.machine.premium.greeting.ended": _greeted,
-    "call.recording.saved": _recorded,
+    "call.machine.detection.ended": _translate_detection,
+    "call.machine.premium.detection.ended": _translate_detection,
+    "call.machine.greeting.ended": _translate_greeting,
+    "call.machine.premium.greeting.ended": _translate_greeting,
+    "call.recording.saved": _translate_recording,
     "streaming.failed": _stream_failed,
 }
 _TEXT_EVENTS: Final = ("message.received", "message.sent", "message.finalized", "message.read")

@@ -35,7 +35,7 @@ from switchboard.plugin_sdk import (
     WarmTransfer,
 )
 from switchboard.plugin_sdk.languages import find_nearest_language
-from switchboard.plugin_sdk.recordings import stream_recording
+from switchboard.plugin_sdk.recordings import stream_carrier_recording
 
 from switchboard_telephony_telnyx import stock
 from switchboard_telephony_telnyx.callbacks import ForwardAnsweredCall, HangUpCall, SpeakToTarget, WebhookReader
@@ -218,8 +218,8 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
     async def complete_warm_transfer(self, carrier_call_id: str, target_call_id: str) -> None:
         """Bridge the two calls. When either party hangs up, Telnyx ends the other call: neither is parked."""
         left = write_state(self._api_key, CallState(call_id=carrier_call_id, transferred=True))
-        told = {"call_control_id_to_bridge_with": target_call_id, "client_state": left}
-        await self._command(carrier_call_id, lambda given: self._actions.bridge(carrier_call_id, **told, **given))
+        options = {"call_control_id_to_bridge_with": target_call_id, "client_state": left}
+        await self._command(carrier_call_id, lambda given: self._actions.bridge(carrier_call_id, **options, **given))
         await self._stop_streaming(carrier_call_id)
 
     async def send_digits(self, carrier_call_id: str, digits: str) -> None:
@@ -245,12 +245,15 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             await self._command(call_id, lambda given: self._actions.stop_streaming(call_id, **given))
 
     async def _speak(self, speak: SpeakToTarget) -> None:
-        """Speak to the target of a transfer. If that fails for good, end the target's call, which is reported as such."""
+        """Speak to the target of a transfer.
+
+        If that fails for good, end the target's call, which is reported as such.
+        """
         language = find_nearest_language(speak.language, LANGUAGES)
-        told = {"payload": speak.text, "voice": VOICE, **({"language": language} if language is not None else {})}
+        options = {"payload": speak.text, "voice": VOICE, **({"language": language} if language is not None else {})}
         try:
             await self._command(
-                speak.call_id, lambda given: self._actions.speak(speak.call_id, **told, **given), key="introduce"
+                speak.call_id, lambda given: self._actions.speak(speak.call_id, **options, **given), key="introduce"
             )
         except ProviderError as error:
             if error.retryable:
@@ -258,8 +261,8 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             await self.hang_up(speak.call_id)
 
     async def _answer(self, call_id: str, state: CallState, **streamed: object) -> None:
-        told = {"client_state": write_state(self._api_key, state), **streamed}
-        await self._command(call_id, lambda given: self._actions.answer(call_id, **told, **given), key="answer")
+        options = {"client_state": write_state(self._api_key, state), **streamed}
+        await self._command(call_id, lambda given: self._actions.answer(call_id, **options, **given), key="answer")
 
     async def _connect(self, connect: ForwardAnsweredCall) -> None:
         """Connect an inbound call to its forwarding number. If that fails for good, end the call."""
@@ -271,14 +274,14 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             await self.hang_up(connect.call_id)
 
     async def _transfer(self, call_id: str, to_number: str, caller_id: str, *, key: str) -> None:
-        told = {
+        options = {
             "client_state": write_state(self._api_key, CallState(call_id=call_id, transferred=True)),
             "target_leg_client_state": write_state(self._api_key, CallState(leg_of=call_id)),
             "timeout_secs": FORWARD_RING_SECONDS,
         }
         await self._command(
             call_id,
-            lambda given: self._actions.transfer(call_id, to=to_number, from_=caller_id, **told, **given),
+            lambda given: self._actions.transfer(call_id, to=to_number, from_=caller_id, **options, **given),
             key=key,
         )
 
@@ -319,7 +322,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         url = next((one.download_urls.wav or one.download_urls.mp3 for one in found if one.download_urls), None)
         if not url or self._opened is None:
             raise ProviderError("Telnyx does not have the recording, or no longer has it", code="404", retryable=False)
-        return await stream_recording(self._opened[1], url, {}, byte_range, carrier=self.title)
+        return await stream_carrier_recording(self._opened[1], url, {}, byte_range, carrier=self.title)
 
     @property
     def has_browser_calling(self) -> bool:

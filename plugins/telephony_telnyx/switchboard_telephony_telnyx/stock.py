@@ -68,7 +68,10 @@ def _available(number: Any, country: str, number_type: NumberType) -> AvailableN
 async def buy_telnyx_number(
     client: Any, settings: TelnyxSettings, phone_number: str, callbacks: CallbackUrls
 ) -> BoughtNumber:
-    """Order a number unless the account has or has ordered it, and direct it to the platform. Raises `ProviderError`."""
+    """Order a number unless the account has or has ordered it, and direct it to the platform.
+
+    Raises `ProviderError`.
+    """
     await _direct_account(client, settings, callbacks)
     number = await _find_own_number(client, phone_number)
     if number is None:
@@ -148,7 +151,9 @@ async def _direct(client: Any, settings: TelnyxSettings, number_id: str) -> bool
 
 
 async def _direct_account(client: Any, settings: TelnyxSettings, callbacks: CallbackUrls) -> None:
-    """Set the webhook addresses, which Telnyx stores with the application and the messaging profile, not with numbers."""
+    """Set the webhook addresses, which Telnyx stores with the application and the messaging profile, not with
+    numbers.
+    """
     connection_id, profile_id, url = settings.connection_id, settings.messaging_profile_id, callbacks.events
     application = read_field(await call_telnyx(lambda: client.call_control_applications.retrieve(connection_id)))
     if application.webhook_event_url != url or application.webhook_api_version != "2":

@@ -1,4 +1,4 @@
-"""Telnyx's plugin keeps every rule of a carrier, over the wire of a Telnyx that speaks from its published description."""
+"""The contract of a carrier, for Telnyx, against a server written from its published description."""
 
 import itertools
 import json

@@ -14,7 +14,7 @@ from switchboard.plugin_sdk import (
 from switchboard_telephony_telnyx.provider import TelnyxTelephony
 from switchboard_telephony_telnyx.settings import TelnyxSettings
 
-from tests.carriers.telnyx.samples import CALL, REFERENCE, TEXT, announced, signed
+from tests.carriers.telnyx.samples import CALL, REFERENCE, TEXT, announce_call, sign_webhook
 from tests.carriers.telnyx.server import TelnyxServer
 from tests.carriers.vendor import BROKEN, GARBLED, NEVER
 
@@ -142,7 +142,8 @@ async def test_check_spends_nothing(carrier: TelnyxTelephony, telnyx: TelnyxServ
 @pytest.mark.parametrize(
     "settings",
     [
-        {"public_key": "x"}, {"public_key": b64encode(b"x" * 31).decode()}, {"connection_id": "app"}, {"messaging_profile_id": "1"},
+        {"public_key": "x"}, {"public_key": b64encode(b"x" * 31).decode()}, {"connection_id": "app"},
+        {"messaging_profile_id": "1"},
         {"credential_connection_id": ""}, {"base_url": "ftp://x"}, {"nonsense": 1}, {"api_key": ""},
     ],
 )  # fmt: skip
@@ -156,9 +157,9 @@ def test_settings_that_cannot_work_are_refused(settings: dict[str, object]) -> N
 async def test_a_call_whose_audio_cannot_be_streamed_fails_and_is_hung_up(
     carrier: TelnyxTelephony, telnyx: TelnyxServer
 ) -> None:
-    record, _ = announced(telnyx)
+    record, _ = announce_call(telnyx)
     received = await carrier.receive(
-        signed(telnyx, "streaming.failed", record.payload(failure_reason="connection_failed"))
+        sign_webhook(telnyx, "streaming.failed", record.payload(failure_reason="connection_failed"))
     )
     reason = "Telnyx could not stream the call's audio: it could not connect to the platform"
     assert received.events == (CallEnded(record.id, "failed", error_message=reason, error_code="connection_failed"),)

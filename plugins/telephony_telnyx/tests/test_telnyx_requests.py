@@ -14,7 +14,17 @@ from switchboard.plugin_sdk import (
 from switchboard_telephony_telnyx.provider import TelnyxTelephony
 from switchboard_telephony_telnyx.state import CallState, digest_media_url, read_state
 
-from tests.carriers.telnyx.samples import CALL, CALLBACKS, EVENTS, ID, MEDIA, REFERENCE, WHY, announced, signed
+from tests.carriers.telnyx.samples import (
+    CALL,
+    CALLBACKS,
+    EVENTS,
+    ID,
+    MEDIA,
+    REFERENCE,
+    WHY,
+    announce_call,
+    sign_webhook,
+)
 from tests.carriers.telnyx.server import TelnyxServer
 from tests.carriers.telnyx.wire import CallRecord
 from tests.carriers.vendor import OURS
@@ -58,7 +68,7 @@ async def test_limits_that_telnyx_does_not_take_are_widened(carrier: TelnyxTelep
 
 
 async def test_instructions_are_commands_that_hold_once(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
-    record, call = announced(telnyx)
+    record, call = announce_call(telnyx)
     recording = TelnyxTelephony(carrier.settings.model_copy(update={"record_calls": True}))
     await recording.open()
     for _ in range(2):
@@ -75,7 +85,7 @@ async def test_instructions_are_commands_that_hold_once(carrier: TelnyxTelephony
     assert read_state(telnyx.api_key, record.client_state) == CallState(
         call_id=record.id, media=digest_media_url(MEDIA)
     )
-    _, call = announced(telnyx)
+    _, call = announce_call(telnyx)
     await carrier.instruct(call, RejectCall("busy"), EVENTS)
     assert telnyx.requests[-1][2]["cause"] == "USER_BUSY"
     await carrier.instruct(BrowserCall(call.carrier_call_id, "", "", identity="x"), RejectCall(), EVENTS)
@@ -85,18 +95,18 @@ async def test_instructions_are_commands_that_hold_once(carrier: TelnyxTelephony
 async def test_a_forwarded_call_is_answered_and_then_transferred_once(
     carrier: TelnyxTelephony, telnyx: TelnyxServer
 ) -> None:
-    record, call = announced(telnyx)
+    record, call = announce_call(telnyx)
     await carrier.instruct(call, ForwardCall("+15550100002", OURS), EVENTS)
-    told_twice = signed(telnyx, "call.answered", record.payload())
+    told_twice = sign_webhook(telnyx, "call.answered", record.payload())
     for _ in range(2):
         assert (await carrier.receive(told_twice)).events == ()
     assert [path.rpartition("/")[2] for _, path, _ in telnyx.requests] == ["answer", "transfer", "transfer"]
     sent = telnyx.requests[-1][2]
     assert (sent["to"], sent["from"]) == ("+15550100002", OURS)
     assert record.leg_b is not None
-    assert (await carrier.receive(signed(telnyx, "call.answered", record.leg_b.payload()))).events == ()
+    assert (await carrier.receive(sign_webhook(telnyx, "call.answered", record.leg_b.payload()))).events == ()
     assert (
-        await carrier.receive(signed(telnyx, "call.hangup", record.leg_b.payload(hangup_cause="user_busy")))
+        await carrier.receive(sign_webhook(telnyx, "call.hangup", record.leg_b.payload(hangup_cause="user_busy")))
     ).events == ()
     assert telnyx.requests[-1][1] == f"/v2/calls/{record.id}/actions/hangup", "the caller is not left in silence"
 
@@ -107,8 +117,8 @@ async def test_a_forwarded_call_is_answered_and_then_transferred_once(
 async def test_a_target_is_told_why_in_a_language_they_have(
     carrier: TelnyxTelephony, telnyx: TelnyxServer, language: str, spoken: str | None
 ) -> None:
-    record = await introduced(carrier, telnyx, language)
-    await carrier.receive(signed(telnyx, "call.answered", record.payload()))
+    record = await start_transfer(carrier, telnyx, language)
+    await carrier.receive(sign_webhook(telnyx, "call.answered", record.payload()))
     assert (telnyx.requests[-1][2]["payload"], telnyx.requests[-1][2].get("language")) == (WHY, spoken)
 
 
@@ -116,13 +126,13 @@ async def test_a_target_is_told_why_in_a_language_they_have(
 async def test_a_target_is_ready_who_has_heard_all(
     carrier: TelnyxTelephony, telnyx: TelnyxServer, status: str, ready: bool
 ) -> None:
-    record = await introduced(carrier, telnyx, "en-US")
-    told = await carrier.receive(signed(telnyx, "call.speak.ended", record.payload(status=status)))
+    record = await start_transfer(carrier, telnyx, "en-US")
+    told = await carrier.receive(sign_webhook(telnyx, "call.speak.ended", record.payload(status=status)))
     assert told.events == ((TransferTargetReady(record.id),) if ready else ())
 
 
-async def introduced(carrier: TelnyxTelephony, telnyx: TelnyxServer, language: str) -> CallRecord:
-    """Somebody who is rung for a warm transfer."""
+async def start_transfer(carrier: TelnyxTelephony, telnyx: TelnyxServer, language: str) -> CallRecord:
+    """Start a warm transfer and return its target's call."""
     return telnyx.legs[
         await carrier.start_warm_transfer(ID, WarmTransfer("+15550100001", OURS, WHY, language), CALLBACKS)
     ].post.record
@@ -140,5 +150,5 @@ async def test_keys_are_pressed_and_transfers_take_the_call_off_the_stream(
     assert first["command_id"] != second["command_id"], "the second time, it is meant"
     await carrier.transfer(call_id, to_number="+15550100001", caller_id=OURS, callbacks=EVENTS)
     assert [path.rpartition("/")[2] for _, path, _ in telnyx.requests[-2:]] == ["transfer", "streaming_stop"]
-    assert (await carrier.receive(signed(telnyx, "streaming.failed", record.payload()))).events == ()
+    assert (await carrier.receive(sign_webhook(telnyx, "streaming.failed", record.payload()))).events == ()
     assert telnyx.requests[-1][1].endswith("streaming_stop"), "whoever has left us is not hung up"

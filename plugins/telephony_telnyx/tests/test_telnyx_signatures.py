@@ -1,4 +1,4 @@
-"""Who may tell us something: Telnyx, lately, and nobody who alters, replays or makes up what it told."""
+"""Signatures of webhooks: recent ones of Telnyx are accepted; altered, replayed, and forged ones are refused."""
 
 import json
 import time
@@ -42,26 +42,26 @@ def carrier() -> TelnyxTelephony:
     return TelnyxTelephony(TelnyxSettings(api_key=SecretStr(API_KEY), public_key=public_key, connection_id="1"))
 
 
-def signed(body: bytes = BODY, *, url: str = URL, key: Ed25519PrivateKey = KEY, ago: float = 0) -> CarrierRequest:
+def sign_request(body: bytes = BODY, *, url: str = URL, key: Ed25519PrivateKey = KEY, ago: float = 0) -> CarrierRequest:
     headers = {name.lower(): value for name, value in signed_headers(key, body, at=time.time() - ago).items()}
     return CarrierRequest("POST", url, "", headers, body)
 
 
 def with_header(name: str, value: str | None) -> CarrierRequest:
-    request = signed()
+    request = sign_request()
     headers = {**request.headers, f"telnyx-{name}": value or ""}
     if value is None:
         del headers[f"telnyx-{name}"]
     return replace(request, headers=headers)
 
 
-def changed(change: Callable[[str], str], name: str = "signature-ed25519") -> CarrierRequest:
-    return with_header(name, change(signed().headers[f"telnyx-{name}"]))
+def change_request(change: Callable[[str], str], name: str = "signature-ed25519") -> CarrierRequest:
+    return with_header(name, change(sign_request().headers[f"telnyx-{name}"]))
 
 
-def altered(old: bytes, new: bytes) -> CarrierRequest:
+def alter_body(old: bytes, new: bytes) -> CarrierRequest:
     assert old in BODY
-    return replace(signed(), body=BODY.replace(old, new))
+    return replace(sign_request(), body=BODY.replace(old, new))
 
 
 def urlsafe(signature: str) -> str:
@@ -69,12 +69,12 @@ def urlsafe(signature: str) -> str:
 
 
 GENUINE: dict[str, Callable[[], CarrierRequest]] = {
-    "as it is": signed,
-    "some minutes ago": lambda: signed(ago=290),
-    "by a clock that is ahead": lambda: signed(ago=-290),
-    "written otherwise": lambda: signed(json.dumps(json.loads(BODY), indent=2).encode()),
-    "with fields of the future": lambda: signed(webhook("call.answered", {**PAYLOAD, "mood": {"good": True}})),
-    "behind a proxy": lambda: signed(url=URL.replace("voice.example", "voice.example:8443")),
+    "as it is": sign_request,
+    "some minutes ago": lambda: sign_request(ago=290),
+    "by a clock that is ahead": lambda: sign_request(ago=-290),
+    "written otherwise": lambda: sign_request(json.dumps(json.loads(BODY), indent=2).encode()),
+    "with fields of the future": lambda: sign_request(webhook("call.answered", {**PAYLOAD, "mood": {"good": True}})),
+    "behind a proxy": lambda: sign_request(url=URL.replace("voice.example", "voice.example:8443")),
 }
 
 
@@ -86,43 +86,45 @@ async def test_what_telnyx_tells_is_believed(
 
 
 ATTACKS: dict[str, Callable[[], CarrierRequest]] = {
-    "unsigned": lambda: replace(signed(), headers={}),
+    "unsigned": lambda: replace(sign_request(), headers={}),
     "without a signature": lambda: with_header("signature-ed25519", None),
     "without a time": lambda: with_header("timestamp", None),
     "an empty signature": lambda: with_header("signature-ed25519", ""),
     "a signature that is none": lambda: with_header("signature-ed25519", "not base64 é"),
-    "a truncated signature": lambda: changed(lambda signature: signature[:-4]),
-    "a signature in another case": lambda: changed(str.swapcase),
-    "a signature in hexadecimal": lambda: changed(lambda signature: b64decode(signature).hex()),
-    "a signature for addresses": lambda: changed(urlsafe),
-    "the signature of nothing": lambda: changed(lambda _: b64encode(bytes(64)).decode()),
-    "the body's signature without its time": lambda: changed(lambda _: b64encode(KEY.sign(BODY)).decode()),
-    "signed with another account's key": lambda: signed(key=OTHER_KEY),
-    "stale": lambda: signed(ago=310),
-    "of the future": lambda: signed(ago=-310),
+    "a truncated signature": lambda: change_request(lambda signature: signature[:-4]),
+    "a signature in another case": lambda: change_request(str.swapcase),
+    "a signature in hexadecimal": lambda: change_request(lambda signature: b64decode(signature).hex()),
+    "a signature for addresses": lambda: change_request(urlsafe),
+    "the signature of nothing": lambda: change_request(lambda _: b64encode(bytes(64)).decode()),
+    "the body's signature without its time": lambda: change_request(lambda _: b64encode(KEY.sign(BODY)).decode()),
+    "signed with another account's key": lambda: sign_request(key=OTHER_KEY),
+    "stale": lambda: sign_request(ago=310),
+    "of the future": lambda: sign_request(ago=-310),
     "stale, with a new time": lambda: replace(
-        signed(ago=900), headers={**signed(ago=900).headers, "telnyx-timestamp": str(int(time.time()))}
+        sign_request(ago=900), headers={**sign_request(ago=900).headers, "telnyx-timestamp": str(int(time.time()))}
     ),
     "a time that is none": lambda: with_header("timestamp", "yesterday"),
-    "a time with a sign": lambda: changed(lambda timestamp: f"+{timestamp}", "timestamp"),
-    "a time in other digits": lambda: changed(lambda timestamp: timestamp.translate({ord("1"): "١"}), "timestamp"),
-    "an endless time": lambda: with_header("timestamp", "9" * 5000),
-    "another call": lambda: altered(b"v3:call", b"v3:cale"),
-    "another event": lambda: altered(b"call.answered", b"call.hangup"),
-    "a space more": lambda: replace(signed(), body=BODY + b" "),
-    "a byte less": lambda: replace(signed(), body=BODY[:-1]),
-    "no body": lambda: replace(signed(), body=b""),
-    "the time moved into the body": lambda: replace(
-        signed(), body=signed().headers["telnyx-timestamp"].encode() + b"|" + BODY
+    "a time with a sign": lambda: change_request(lambda timestamp: f"+{timestamp}", "timestamp"),
+    "a time in other digits": lambda: change_request(
+        lambda timestamp: timestamp.translate({ord("1"): "١"}), "timestamp"
     ),
-    "replayed at another call's address": lambda: signed(url=URL.replace(CALL, OTHER_CALL)),
-    "replayed at another text's address": lambda: signed(
+    "an endless time": lambda: with_header("timestamp", "9" * 5000),
+    "another call": lambda: alter_body(b"v3:call", b"v3:cale"),
+    "another event": lambda: alter_body(b"call.answered", b"call.hangup"),
+    "a space more": lambda: replace(sign_request(), body=BODY + b" "),
+    "a byte less": lambda: replace(sign_request(), body=BODY[:-1]),
+    "no body": lambda: replace(sign_request(), body=b""),
+    "the time moved into the body": lambda: replace(
+        sign_request(), body=sign_request().headers["telnyx-timestamp"].encode() + b"|" + BODY
+    ),
+    "replayed at another call's address": lambda: sign_request(url=URL.replace(CALL, OTHER_CALL)),
+    "replayed at another text's address": lambda: sign_request(
         webhook("message.sent", TEXT), url=URL.replace(f"calls/{CALL}", f"texts/{OTHER_CALL}")
     ),
-    "signed, and no JSON": lambda: signed(b"hello=world"),
-    "signed, and no webhook": lambda: signed(b"[]"),
-    "signed, and about no call": lambda: signed(webhook("call.hangup", {})),
-    "signed, and about no text": lambda: signed(webhook("message.received", {"id": "x"})),
+    "signed, and no JSON": lambda: sign_request(b"hello=world"),
+    "signed, and no webhook": lambda: sign_request(b"[]"),
+    "signed, and about no call": lambda: sign_request(webhook("call.hangup", {})),
+    "signed, and about no text": lambda: sign_request(webhook("message.received", {"id": "x"})),
 }
 
 
@@ -145,6 +147,8 @@ FORGED = [
 
 @pytest.mark.parametrize("state", FORGED)
 async def test_a_state_that_is_not_ours_commands_nothing(carrier: TelnyxTelephony, state: str | None) -> None:
-    """Somebody who calls from a browser gives any state along: it neither forwards, nor ends another call, nor is it a call of ours."""
+    """A browser may send any state with its call: it neither forwards nor ends another call, nor poses as a call of
+    ours.
+    """
     body = webhook("call.answered", {"call_control_id": ID, "client_state": state})
-    assert (await carrier.receive(signed(body))).events == ()
+    assert (await carrier.receive(sign_request(body))).events == ()

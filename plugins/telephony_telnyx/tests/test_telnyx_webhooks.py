@@ -1,4 +1,4 @@
-"""What Telnyx tells, by webhook and on the media socket, in the platform's words."""
+"""Translation of Telnyx's webhooks and media messages."""
 
 import json
 from base64 import b64encode
@@ -45,11 +45,11 @@ def carrier() -> TelnyxTelephony:
     return TelnyxTelephony(settings)
 
 
-def failed(code: str, message: str) -> CallEnded:
+def fail_message(code: str, message: str) -> CallEnded:
     return CallEnded(ID, "failed", error_message=message, error_code=code)
 
 
-def ended(cause: str, sip_code: str = "unspecified") -> tuple[str, JsonBody]:
+def end_call(cause: str, sip_code: str = "unspecified") -> tuple[str, JsonBody]:
     return "call.hangup", {
         "hangup_cause": cause,
         "sip_hangup_cause": sip_code,
@@ -79,8 +79,8 @@ def came(**more: object) -> tuple[str, JsonBody]:
 TOLD: dict[str, tuple[tuple[str, JsonBody], CarrierEvent | None]] = {
     "dialled": (("call.initiated", {"direction": "outgoing", "state": "bridging"}), CalleeRinging(ID)),
     "answered": (("call.answered", {"state": "answered"}), CallAnswered(ID)),
-    "normal clearing": (ended("normal_clearing"), CallEnded(ID, "completed")),
-    "the time limit": (ended("time_limit"), CallEnded(ID, "completed")),
+    "normal clearing": (end_call("normal_clearing"), CallEnded(ID, "completed")),
+    "the time limit": (end_call("time_limit"), CallEnded(ID, "completed")),
     "an end of which little is known": (
         (
             "call.hangup",
@@ -91,20 +91,23 @@ TOLD: dict[str, tuple[tuple[str, JsonBody], CarrierEvent | None]] = {
         ),
         CallEnded(ID, "busy"),
     ),
-    "busy": (ended("user_busy", "486"), CallEnded(ID, "busy")),
-    "busy everywhere": (ended("unspecified", "600"), CallEnded(ID, "busy")),
-    "a timeout": (ended("timeout"), CallEnded(ID, "no-answer")),
-    "no answer": (ended("no_answer", "480"), CallEnded(ID, "no-answer")),
-    "canceled": (ended("originator_cancel", "487"), CallEnded(ID, "canceled")),
-    "rejected": (ended("call_rejected", "603"), failed("603", "the person declined the call")),
-    "rejected without a code": (ended("call_rejected"), failed("call_rejected", "the destination rejected the call")),
-    "not found": (ended("not_found", "404"), failed("404", "the number is not in service")),
-    "unspecified": (ended("unspecified"), failed("unspecified", "Telnyx did not say why the call failed")),
-    "a strange code": (
-        ended("unspecified", "699"),
-        failed("699", "the destination's network answered with SIP code 699"),
+    "busy": (end_call("user_busy", "486"), CallEnded(ID, "busy")),
+    "busy everywhere": (end_call("unspecified", "600"), CallEnded(ID, "busy")),
+    "a timeout": (end_call("timeout"), CallEnded(ID, "no-answer")),
+    "no answer": (end_call("no_answer", "480"), CallEnded(ID, "no-answer")),
+    "canceled": (end_call("originator_cancel", "487"), CallEnded(ID, "canceled")),
+    "rejected": (end_call("call_rejected", "603"), fail_message("603", "the person declined the call")),
+    "rejected without a code": (
+        end_call("call_rejected"),
+        fail_message("call_rejected", "the destination rejected the call"),
     ),
-    "a cause of the future": (ended("boredom"), failed("boredom", "Telnyx ended the call: boredom")),
+    "not found": (end_call("not_found", "404"), fail_message("404", "the number is not in service")),
+    "unspecified": (end_call("unspecified"), fail_message("unspecified", "Telnyx did not say why the call failed")),
+    "a strange code": (
+        end_call("unspecified", "699"),
+        fail_message("699", "the destination's network answered with SIP code 699"),
+    ),
+    "a cause of the future": (end_call("boredom"), fail_message("boredom", "Telnyx ended the call: boredom")),
     "a human": (("call.machine.detection.ended", {"result": "human"}), CallAnswered(ID, "human")),
     "a machine": (("call.machine.detection.ended", {"result": "machine"}), MachineDetected(ID)),
     "who knows": (("call.machine.detection.ended", {"result": "not_sure"}), CallAnswered(ID)),
@@ -170,7 +173,7 @@ TOLD: dict[str, tuple[tuple[str, JsonBody], CarrierEvent | None]] = {
 }
 
 
-def signed(event_type: str, payload: JsonBody) -> CarrierRequest:
+def sign_request(event_type: str, payload: JsonBody) -> CarrierRequest:
     body = webhook(event_type, payload)
     return CarrierRequest(
         "POST", URL, "", {name.lower(): value for name, value in signed_headers(KEY, body).items()}, body
@@ -185,7 +188,7 @@ async def test_webhooks_are_translated(
     if not name.startswith("message."):
         state = write_state(API_KEY, CallState(reference=REFERENCE, media=digest_media_url(MEDIA)))
         payload = {"call_control_id": ID, "client_state": state, **payload}
-    assert (await carrier.receive(signed(name, payload))).events == (() if event is None else (event,))
+    assert (await carrier.receive(sign_request(name, payload))).events == (() if event is None else (event,))
 
 
 async def test_calls_that_come_in_are_told_apart(carrier: TelnyxTelephony) -> None:
@@ -197,7 +200,7 @@ async def test_calls_that_come_in_are_told_apart(carrier: TelnyxTelephony) -> No
         "direction": "incoming",
         "state": "parked",
     }
-    assert (await carrier.receive(signed("call.initiated", call))).events == (IncomingCall(ID, "+1555", OURS),)
+    assert (await carrier.receive(sign_request("call.initiated", call))).events == (IncomingCall(ID, "+1555", OURS),)
     from_page = {
         **call,
         "connection_id": BROWSERS,
@@ -206,18 +209,18 @@ async def test_calls_that_come_in_are_told_apart(carrier: TelnyxTelephony) -> No
         "direction": "outgoing",
         "caller_id_name": "ada",
     }
-    assert (await carrier.receive(signed("call.initiated", from_page))).events == (
+    assert (await carrier.receive(sign_request("call.initiated", from_page))).events == (
         BrowserCall(ID, OURS, "+1555", identity="ada"),
     )
     dialled_by_itself = {**from_page, "state": "bridging"}
-    assert (await carrier.receive(signed("call.initiated", dialled_by_itself))).events == ()
+    assert (await carrier.receive(sign_request("call.initiated", dialled_by_itself))).events == ()
 
 
 async def test_a_recording_of_an_incoming_call_is_known_by_its_state(carrier: TelnyxTelephony) -> None:
     saved: JsonBody = {"call_leg_id": LEG, "client_state": write_state(API_KEY, CallState(call_id=ID))}
-    assert (await carrier.receive(signed("call.recording.saved", saved))).events == (RecordingReady(ID, LEG),)
+    assert (await carrier.receive(sign_request("call.recording.saved", saved))).events == (RecordingReady(ID, LEG),)
     with pytest.raises(InvalidCallback):
-        await carrier.receive(signed("call.recording.saved", {}))
+        await carrier.receive(sign_request("call.recording.saved", {}))
 
 
 # --- media ---

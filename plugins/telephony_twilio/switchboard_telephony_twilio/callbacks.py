@@ -157,7 +157,7 @@ def _from_browser(fields: _CallbackFields) -> BrowserCall:
 def _call_status(fields: _CallbackFields) -> CarrierEvent | None:
     call_id, status = fields.sid("CallSid"), fields.get("CallStatus")
     if status in _OUTCOMES:
-        return _ended(fields, call_id, _OUTCOMES[status])
+        return _translate_end(fields, call_id, _OUTCOMES[status])
     if status in ("queued", "initiated"):
         return CallAccepted(call_id)
     if status == "ringing":
@@ -167,7 +167,7 @@ def _call_status(fields: _CallbackFields) -> CarrierEvent | None:
     return None
 
 
-def _ended(fields: _CallbackFields, call_id: str, outcome: CallOutcome) -> CallEnded:
+def _translate_end(fields: _CallbackFields, call_id: str, outcome: CallOutcome) -> CallEnded:
     if outcome != "failed":
         return CallEnded(call_id, outcome, fields.number("CallDuration"))
     code, sip_code = fields.get("ErrorCode"), fields.get("SipResponseCode")
@@ -180,7 +180,7 @@ def _ended(fields: _CallbackFields, call_id: str, outcome: CallOutcome) -> CallE
     )
 
 
-def _introduced(fields: _CallbackFields) -> TransferTargetReady:
+def _translate_introduction(fields: _CallbackFields) -> TransferTargetReady:
     return TransferTargetReady(fields.sid("CallSid"))
 
 
@@ -237,7 +237,7 @@ _KINDS: Final[Mapping[str, Callable[[_CallbackFields], CarrierEvent | None]]] = 
     BROWSER: _from_browser,
     STATUS: _call_status,
     STREAM: _stream,
-    INTRODUCED: _introduced,
+    INTRODUCED: _translate_introduction,
     TARGET: _target,
     MACHINE: _machine,
     RECORDING: _recording,

@@ -28,7 +28,7 @@ from switchboard.plugin_sdk import (
     TelephonyProvider,
     WarmTransfer,
 )
-from switchboard.plugin_sdk.recordings import stream_recording
+from switchboard.plugin_sdk.recordings import stream_carrier_recording
 from twilio.twiml import TwiML
 
 from switchboard_telephony_twilio import callbacks as paths
@@ -237,7 +237,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
     async def fetch_recording(self, recording_id: str, byte_range: str | None) -> RecordingStream:
         url = f"{API}/2010-04-01/Accounts/{self.settings.account_sid}/Recordings/{recording_id}.wav"
         headers = {"Authorization": encode_basic_auth(self.settings.account_sid, self._token)}
-        return await stream_recording(
+        return await stream_carrier_recording(
             self._http.session, self._http.resolve_url(url), headers, byte_range, carrier=self.title
         )
 

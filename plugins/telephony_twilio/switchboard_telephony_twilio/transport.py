@@ -1,4 +1,6 @@
-"""HTTP client of the Twilio SDK: one aiohttp session, with deadlines, repeating only what cannot create anything twice."""
+"""HTTP client of the Twilio SDK: one aiohttp session, with deadlines, repeating only what cannot create
+anything twice.
+"""
 
 import importlib
 import re

@@ -53,7 +53,7 @@ _TEXT: Final[Mapping[str, str]] = {
 def describe_twilio_call_failure(error_code: str, sip_code: str) -> str:
     """Return the reason why a call failed, by Twilio's error code, else by its SIP response code."""
     if error_code:
-        return _documented(error_code)
+        return _link_to_documentation(error_code)
     if not sip_code:
         return "Twilio did not say why the call failed"
     return describe_sip_failure(sip_code)
@@ -63,8 +63,8 @@ def describe_text_failure(error_code: str, status: str) -> str:
     """Return the reason why a text message was not delivered, by Twilio's error code."""
     if not error_code:
         return f"Twilio did not say why the text message is {status}"
-    return f"{_TEXT[error_code]} (error {error_code})" if error_code in _TEXT else _documented(error_code)
+    return f"{_TEXT[error_code]} (error {error_code})" if error_code in _TEXT else _link_to_documentation(error_code)
 
 
-def _documented(code: str) -> str:
+def _link_to_documentation(code: str) -> str:
     return f"Twilio error {code}, see https://www.twilio.com/docs/errors/{code}"

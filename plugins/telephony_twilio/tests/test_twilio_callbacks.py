@@ -33,7 +33,7 @@ pytest_plugins = ["tests.carriers.twilio.fixtures"]
 pytestmark = pytest.mark.usefixtures("short_pauses")
 
 
-def failed(code: str, message: str) -> CallEnded:
+def failed_call(code: str, message: str) -> CallEnded:
     return CallEnded(SID, "failed", error_message=message, error_code=code)
 
 
@@ -70,17 +70,17 @@ TOLD: dict[str, tuple[str, dict[str, str], CarrierEvent | None]] = {
     "failed": (
         "status",
         {"CallStatus": "failed", "SipResponseCode": "404"},
-        failed("404", "the number is not in service"),
+        failed_call("404", "the number is not in service"),
     ),
     "failed, strangely": (
         "status",
         {"CallStatus": "failed", "SipResponseCode": "699"},
-        failed("699", "the destination's network answered with SIP code 699"),
+        failed_call("699", "the destination's network answered with SIP code 699"),
     ),
     "failed, with Twilio's words": (
         "status",
         {"CallStatus": "failed", "ErrorCode": "13224", "ErrorMessage": "Invalid number"},
-        failed("invalid_number", "Invalid number"),
+        failed_call("invalid_number", "Invalid number"),
     ),
     "a state of the future": ("status", {"CallStatus": "levitating"}, None),
     "a human": ("machine", {"AnsweredBy": "human"}, CallAnswered(SID, "human")),
@@ -122,7 +122,7 @@ TOLD: dict[str, tuple[str, dict[str, str], CarrierEvent | None]] = {
         TextMessageStatus(
             TEXT_SID,
             "failed",
-            "the recipient has opted out of texts from this number (error 21610)",
+            "the recipient has opted out of text messages from this number (error 21610)",
             "21610",
             opted_out=True,
         ),
@@ -153,7 +153,7 @@ TOLD: dict[str, tuple[str, dict[str, str], CarrierEvent | None]] = {
 }
 
 
-def signed(twilio: TwilioServer, path: str, form: dict[str, str]) -> CarrierRequest:
+def sign_request(twilio: TwilioServer, path: str, form: dict[str, str]) -> CarrierRequest:
     url = f"https://voice.example/carriers/twilio/org/events/{path}"
     return CarrierRequest(
         "POST", url, path, {"x-twilio-signature": signature(twilio.auth_token, url, form)}, urlencode(form).encode()
@@ -164,7 +164,7 @@ def signed(twilio: TwilioServer, path: str, form: dict[str, str]) -> CarrierRequ
 async def test_callbacks_are_translated(
     carrier: TwilioTelephony, twilio: TwilioServer, path: str, form: dict[str, str], event: CarrierEvent | None
 ) -> None:
-    received = await carrier.receive(signed(twilio, path, {"CallSid": SID, "MessageSid": TEXT_SID, **form}))
+    received = await carrier.receive(sign_request(twilio, path, {"CallSid": SID, "MessageSid": TEXT_SID, **form}))
     assert received.events == (() if event is None else (event,))
     if isinstance(event, TextMessageReceived):
         assert received.reply.body.endswith(b"<Response />")
@@ -178,7 +178,7 @@ async def test_what_twilio_would_not_tell_is_refused(
     carrier: TwilioTelephony, twilio: TwilioServer, path: str, form: dict[str, str]
 ) -> None:
     with pytest.raises(InvalidCallback):
-        await carrier.receive(signed(twilio, path, {"MessageSid": "x", **form}))
+        await carrier.receive(sign_request(twilio, path, {"MessageSid": "x", **form}))
 
 
 @pytest.mark.parametrize(

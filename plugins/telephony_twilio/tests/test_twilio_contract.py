@@ -1,4 +1,4 @@
-"""Twilio's plugin keeps every rule of a carrier, over the wire of a Twilio that speaks from its published description."""
+"""The contract of a carrier, for Twilio, against a server written from its published description."""
 
 import json
 from base64 import b64decode, b64encode

@@ -34,8 +34,10 @@ async def test_a_call_is_ordered_whole(carrier: TwilioTelephony, twilio: TwilioS
     sent = dict(form)
     twiml = sent.pop("Twiml")
     assert twiml == (
-        f'<?xml version="1.0" encoding="UTF-8"?><Response><Connect><Stream statusCallback="{CALLBACKS.events}/stream" url="{MEDIA}">'
-        f'<Parameter name="token" value="{derive_stream_token(twilio.auth_token, MEDIA)}" /></Stream></Connect></Response>'
+        '<?xml version="1.0" encoding="UTF-8"?><Response><Connect>'
+        f'<Stream statusCallback="{CALLBACKS.events}/stream" url="{MEDIA}">'
+        f'<Parameter name="token" value="{derive_stream_token(twilio.auth_token, MEDIA)}" />'
+        "</Stream></Connect></Response>"
     )
     events = CALLBACKS.events
     assert sent == {

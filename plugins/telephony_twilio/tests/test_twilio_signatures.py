@@ -1,4 +1,4 @@
-"""Who may tell us something: Twilio, and nobody who alters, replays or makes up what it told."""
+"""Signatures of callbacks: those of Twilio are accepted; altered, redirected, and forged ones are refused."""
 
 import hashlib
 import hmac
@@ -35,7 +35,9 @@ def carrier() -> TwilioTelephony:
     return TwilioTelephony(TwilioSettings(account_sid="AC" + "a" * 32, auth_token=SecretStr(TOKEN)))
 
 
-def signed(form: Form = FORM, *, url: str = URL, signed_url: str | None = None, token: str = TOKEN) -> CarrierRequest:
+def sign_request(
+    form: Form = FORM, *, url: str = URL, signed_url: str | None = None, token: str = TOKEN
+) -> CarrierRequest:
     headers = {
         "x-twilio-signature": signature(token, signed_url or url, form),
         "content-type": "application/x-www-form-urlencoded",
@@ -54,16 +56,16 @@ def with_signature(request: CarrierRequest, value: str) -> CarrierRequest:
 
 
 GENUINE: dict[str, Callable[[], CarrierRequest]] = {
-    "as it is": signed,
-    "with a query": lambda: signed(url=f"{URL}?attempt=1&empty="),
-    "signed with the standard port": lambda: signed(signed_url=URL.replace("voice.example", "voice.example:443")),
-    "on a port of our own": lambda: signed(url=URL.replace("voice.example", "voice.example:8443")),
-    "on a port of our own, signed without": lambda: signed(
+    "as it is": sign_request,
+    "with a query": lambda: sign_request(url=f"{URL}?attempt=1&empty="),
+    "signed with the standard port": lambda: sign_request(signed_url=URL.replace("voice.example", "voice.example:443")),
+    "on a port of our own": lambda: sign_request(url=URL.replace("voice.example", "voice.example:8443")),
+    "on a port of our own, signed without": lambda: sign_request(
         url=URL.replace("voice.example", "voice.example:8443"), signed_url=URL
     ),
     "as JSON": lambda: signed_json({"CallSid": SID, "CallStatus": "in-progress"}),
     "as JSON, with a query": lambda: signed_json({"CallSid": SID, "CallStatus": "in-progress"}, url=f"{URL}?a=b"),
-    "as GET": lambda: replace(signed({}, url=f"{URL}?{urlencode(FORM)}"), method="GET"),
+    "as GET": lambda: replace(sign_request({}, url=f"{URL}?{urlencode(FORM)}"), method="GET"),
 }
 
 
@@ -74,19 +76,19 @@ async def test_what_twilio_tells_is_believed(
     assert (await carrier.receive(request_made())).events == (CallAnswered(SID),)
 
 
-def altered(**fields: str) -> CarrierRequest:
-    """A genuine callback with other fields."""
-    return replace(signed(), body=urlencode({**FORM, **fields}).encode())
+def alter_request(**fields: str) -> CarrierRequest:
+    """Return a genuine callback with changed fields."""
+    return replace(sign_request(), body=urlencode({**FORM, **fields}).encode())
 
 
 def without(name: str) -> CarrierRequest:
-    return replace(signed(), body=urlencode({key: value for key, value in FORM.items() if key != name}).encode())
+    return replace(sign_request(), body=urlencode({key: value for key, value in FORM.items() if key != name}).encode())
 
 
 def sha256_signed() -> CarrierRequest:
     text = URL + "".join(f"{name}{FORM[name]}" for name in sorted(FORM))
     digest = b64encode(hmac.new(b"a key of the attacker's", text.encode(), hashlib.sha256).digest()).decode()
-    request = with_signature(signed(), digest)
+    request = with_signature(sign_request(), digest)
     return replace(
         request, headers={**request.headers, "x-twilio-webhooks-signature-settings": "key=x,algorithm=HMAC_SHA256"}
     )
@@ -95,40 +97,40 @@ def sha256_signed() -> CarrierRequest:
 GOOD = signature(TOKEN, URL, FORM)
 JSON = signed_json({"CallSid": SID, "CallStatus": "in-progress"})
 ATTACKS: dict[str, CarrierRequest] = {
-    "unsigned": replace(signed(), headers={}),
-    "an empty signature": with_signature(signed(), ""),
-    "a signature that is none": with_signature(signed(), "not base64 é"),
-    "a truncated signature": with_signature(signed(), GOOD[:-2]),
-    "a signature in another case": with_signature(signed(), GOOD.swapcase()),
+    "unsigned": replace(sign_request(), headers={}),
+    "an empty signature": with_signature(sign_request(), ""),
+    "a signature that is none": with_signature(sign_request(), "not base64 é"),
+    "a truncated signature": with_signature(sign_request(), GOOD[:-2]),
+    "a signature in another case": with_signature(sign_request(), GOOD.swapcase()),
     "a signature in hexadecimal": with_signature(
-        signed(), hmac.new(TOKEN.encode(), URL.encode(), hashlib.sha1).hexdigest()
+        sign_request(), hmac.new(TOKEN.encode(), URL.encode(), hashlib.sha1).hexdigest()
     ),
-    "the signature of the address alone": with_signature(signed(), signature(TOKEN, URL, {})),
-    "signed with another account's token": signed(token="f" * 32),
-    "stale: signed with the token that was replaced": signed(token=TOKEN[::-1]),
+    "the signature of the address alone": with_signature(sign_request(), signature(TOKEN, URL, {})),
+    "signed with another account's token": sign_request(token="f" * 32),
+    "stale: signed with the token that was replaced": sign_request(token=TOKEN[::-1]),
     "signed with another algorithm": sha256_signed(),
-    "another call": altered(CallSid=new_sid("CA")),
-    "another state": altered(CallStatus="completed"),
-    "another caller": altered(From="+15550100002"),
-    "a field more": altered(AnsweredBy="human"),
-    "a field twice": replace(signed(), body=signed().body + b"&CallStatus=completed"),
+    "another call": alter_request(CallSid=new_sid("CA")),
+    "another state": alter_request(CallStatus="completed"),
+    "another caller": alter_request(From="+15550100002"),
+    "a field more": alter_request(AnsweredBy="human"),
+    "a field twice": replace(sign_request(), body=sign_request().body + b"&CallStatus=completed"),
     "a field less": without("To"),
-    "an empty field that is filled": altered(FromCity="Berlin"),
-    "a field in another case": replace(signed(), body=signed().body.replace(b"CallStatus", b"callstatus")),
-    "no body": replace(signed(), body=b""),
-    "a body that is no form": replace(signed(), body=b"\xff\xfe\x00"),
-    "replayed at another call's address": replace(signed(), url=URL.replace("019b", "019c")),
-    "replayed at another organization's address": replace(signed(), url=URL.replace("019a", "019d")),
-    "replayed at another kind's address": replace(signed(), url=URL.replace("status", "machine"), path="machine"),
-    "replayed at another host": replace(signed(), url=URL.replace("voice.example", "voice.example.org")),
-    "replayed without TLS": replace(signed(), url=URL.replace("https", "http")),
-    "a query that was added": replace(signed(), url=f"{URL}?CallStatus=completed"),
-    "a query that was altered": replace(signed(url=f"{URL}?attempt=1"), url=f"{URL}?attempt=2"),
+    "an empty field that is filled": alter_request(FromCity="Berlin"),
+    "a field in another case": replace(sign_request(), body=sign_request().body.replace(b"CallStatus", b"callstatus")),
+    "no body": replace(sign_request(), body=b""),
+    "a body that is no form": replace(sign_request(), body=b"\xff\xfe\x00"),
+    "replayed at another call's address": replace(sign_request(), url=URL.replace("019b", "019c")),
+    "replayed at another organization's address": replace(sign_request(), url=URL.replace("019a", "019d")),
+    "replayed at another kind's address": replace(sign_request(), url=URL.replace("status", "machine"), path="machine"),
+    "replayed at another host": replace(sign_request(), url=URL.replace("voice.example", "voice.example.org")),
+    "replayed without TLS": replace(sign_request(), url=URL.replace("https", "http")),
+    "a query that was added": replace(sign_request(), url=f"{URL}?CallStatus=completed"),
+    "a query that was altered": replace(sign_request(url=f"{URL}?attempt=1"), url=f"{URL}?attempt=2"),
     "JSON that was altered": replace(JSON, body=JSON.body.replace(b"in-progress", b"completed")),
     "JSON that was emptied": replace(JSON, body=b""),
     "JSON whose hash was altered": replace(JSON, url=JSON.url[:-1] + ("0" if JSON.url[-1] != "0" else "1")),
     "JSON whose hash was taken away": replace(JSON, url=URL),
-    "a form in the place of JSON": replace(JSON, body=signed().body),
+    "a form in the place of JSON": replace(JSON, body=sign_request().body),
     "JSON that is no object": signed_json([]),  # type: ignore[arg-type]
 }
 

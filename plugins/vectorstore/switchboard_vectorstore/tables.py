@@ -68,9 +68,8 @@ class ModelTable:
                 schema=_schema(dimension),
             )
             await self._table.add(rows)
-        await self.delete(
-            f"{build_id_condition('document_id', {chunk.document_id for chunk in chunks})} and generation < '{generation}'"
-        )
+        same_documents = build_id_condition("document_id", {chunk.document_id for chunk in chunks})
+        await self.delete(f"{same_documents} and generation < '{generation}'")
 
     async def delete(self, condition: str) -> None:
         """Delete the rows that match a condition."""
@@ -81,7 +80,7 @@ class ModelTable:
         """Return the candidates nearest in meaning."""
         query = self._table.query().nearest_to(list(vector)).distance_type("dot").nprobes(PROBES).refine_factor(REFINED)
         with translate_lancedb_errors():
-            rows = await _limited(query.select([*COLUMNS, "_distance"]), condition, limit).to_list()
+            rows = await _limit(query.select([*COLUMNS, "_distance"]), condition, limit).to_list()
         return [_candidate(row, cosine=1.0 - row["_distance"]) for row in rows]
 
     async def find_by_words(
@@ -95,7 +94,7 @@ class ModelTable:
         weighted = " ".join([text, *NAMES.findall(text) * (NAMES_COUNT - 1)])
         query = self._table.query().nearest_to_text(MatchQuery(weighted, "text"))
         with translate_lancedb_errors():
-            found = await _limited(query.select([*COLUMNS, "vector", "_score"]), condition, limit).to_arrow()
+            found = await _limit(query.select([*COLUMNS, "vector", "_score"]), condition, limit).to_arrow()
         cosines = found["vector"].combine_chunks().flatten().to_numpy().reshape(-1, len(vector)) @ np.array(
             vector, np.float32
         )
@@ -131,7 +130,8 @@ class ModelTable:
     async def _vector_index(self) -> object:
         from lancedb.index import IvfFlat, IvfRq
 
-        # A bit for each dimension finds whom to compare exactly; it needs whole bytes of them.
+        # One bit per dimension selects the vectors to compare exactly. It requires a dimension that is a multiple of
+        # 8.
         return IvfRq(distance_type="dot") if await self.dimension() % 8 == 0 else IvfFlat(distance_type="dot")
 
 
@@ -176,7 +176,7 @@ def _schema(dimension: int) -> Any:
     return pa.schema([*texts, pa.field("vector", pa.list_(pa.float32(), dimension))])
 
 
-def _limited(query: Any, condition: str | None, limit: int) -> Any:
+def _limit(query: Any, condition: str | None, limit: int) -> Any:
     return (query if condition is None else query.where(condition)).limit(limit)
 
 

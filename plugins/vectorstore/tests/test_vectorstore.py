@@ -1,4 +1,4 @@
-"""The LanceDB store: its contract, several processes at once, organizations apart, indexes that come with growth."""
+"""The LanceDB store: its contract, concurrent processes, separate organizations, and indexes for large tables."""
 
 import asyncio
 import random
@@ -25,7 +25,8 @@ async def main(folder, organization, base, writer):
     store = LanceStore(LanceSettings(uri=folder))
     for document in range(5):
         for text in ("old", "new"):
-            chunks = [Chunk(UUID(base), UUID(int=writer * 100 + document), index, text, (1.0, 0.0, 0.0, 0.0)) for index in range(3)]
+            id = UUID(int=writer * 100 + document)
+            chunks = [Chunk(UUID(base), id, index, text, (1.0, 0.0, 0.0, 0.0)) for index in range(3)]
             await store.put(UUID(organization), "model", chunks)
     await store.delete_document(UUID(organization), UUID(int=writer * 100))
 
@@ -38,7 +39,7 @@ def store(tmp_path: Path) -> LanceStore:
     return LanceStore(LanceSettings(uri=str(tmp_path)))
 
 
-async def found(
+async def search_texts(
     store: LanceStore, organization_id: UUID, text: str = "", *, bases: list[UUID] | None = None, limit: int = 100
 ) -> list[str]:
     matches = await store.search(
@@ -95,7 +96,7 @@ async def test_the_first_documents_of_an_organization_may_come_all_at_once(tmp_p
             for place, text in enumerate(texts)
         )
     )
-    assert sorted(await found(stores[0], organization)) == sorted(texts)
+    assert sorted(await search_texts(stores[0], organization)) == sorted(texts)
 
 
 async def test_the_same_texts_of_two_organizations_stay_apart_whatever_ids_are_forged(store: LanceStore) -> None:
@@ -104,13 +105,13 @@ async def test_the_same_texts_of_two_organizations_stay_apart_whatever_ids_are_f
     await store.put(
         theirs, "model", [Chunk(base, document, 0, "the same", NORTH), Chunk(base, document, 1, "theirs", NORTH)]
     )
-    assert await found(store, ours, "theirs", bases=[base]) == ["the same"]
+    assert await search_texts(store, ours, "theirs", bases=[base]) == ["the same"]
     await store.put(ours, "model", [Chunk(base, document, 0, "replaced", NORTH)])
     await store.delete_document(ours, document)
     await store.delete_knowledge_base(ours, base)
     await store.maintain(ours)
-    assert await found(store, ours, "theirs") == []
-    assert sorted(await found(store, theirs, "theirs")) == ["the same", "theirs"]
+    assert await search_texts(store, ours, "theirs") == []
+    assert sorted(await search_texts(store, theirs, "theirs")) == ["the same", "theirs"]
 
 
 class ForgedId(UUID):
@@ -124,10 +125,10 @@ async def test_an_id_never_becomes_a_condition(store: LanceStore) -> None:
     organization = uuid4()
     await store.put(organization, "model", [Chunk(uuid4(), uuid4(), 0, "kept", NORTH)])
     forged = ForgedId(uuid4().hex)
-    assert await found(store, organization, bases=[forged]) == []
+    assert await search_texts(store, organization, bases=[forged]) == []
     await store.delete_document(organization, forged)
     await store.delete_knowledge_base(organization, forged)
-    assert await found(store, organization) == ["kept"]
+    assert await search_texts(store, organization) == ["kept"]
 
 
 async def test_a_name_or_number_finds_its_passage_though_another_is_nearer_in_meaning(store: LanceStore) -> None:
@@ -138,15 +139,15 @@ async def test_a_name_or_number_finds_its_passage_though_another_is_nearer_in_me
     far = (0.9, 0.436, 0.0, 0.0)
     await store.put(organization, "model", [*near, Chunk(base, uuid4(), 0, "Order AB-77193 went to Mrs. O'Hara.", far)])
     for question in ("where is AB-77193?", "What did O'Hara get?"):
-        assert (await found(store, organization, question))[0].startswith("Order AB-77193"), question
+        assert (await search_texts(store, organization, question))[0].startswith("Order AB-77193"), question
 
 
 async def test_vectors_of_another_length_are_refused_in_words(store: LanceStore) -> None:
     organization = uuid4()
     await store.put(organization, "model", [Chunk(uuid4(), uuid4(), 0, "kept", NORTH)])
-    with pytest.raises(ProviderError, match="4 dimensions before and of 2 now"):
+    with pytest.raises(ProviderError, match="4 dimensions before, and of 2 now"):
         await store.put(organization, "model", [Chunk(uuid4(), uuid4(), 0, "flat", (1.0, 0.0))])
-    assert await found(store, organization) == ["kept"]
+    assert await search_texts(store, organization) == ["kept"]
 
 
 async def test_indexes_come_with_growth_and_new_rows_are_found_at_once(

@@ -1,4 +1,4 @@
-"""The LanceDB store in an object store, over the wire: as much of S3 as its client asks for, in memory."""
+"""The LanceDB store in an object store, on the wire: an in-memory S3 with the operations that its client needs."""
 
 import asyncio
 import hashlib
@@ -18,7 +18,7 @@ NORTH = (1.0, 0.0, 0.0, 0.0)
 
 
 class ObjectStore:
-    """One bucket. `unsigned` counts requests without a signature; while it is `closed` all are refused."""
+    """One bucket. `unsigned` counts requests without a signature; while `closed`, all requests are refused."""
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}

@@ -1,4 +1,4 @@
-"""A Telnyx on the wire, and the plugin that talks to it."""
+"""Fixtures: a Telnyx server on the wire, and the plugin connected to it."""
 
 from collections.abc import AsyncIterator
 
@@ -25,7 +25,7 @@ async def telnyx() -> AsyncIterator[TelnyxServer]:
 
 @pytest_asyncio.fixture
 async def carrier(telnyx: TelnyxServer) -> AsyncIterator[TelnyxTelephony]:
-    """The plugin, opened."""
+    """The opened plugin."""
     provider = TelnyxTelephony(TelnyxSettings.model_validate(telnyx.settings))
     await provider.open()
     yield provider

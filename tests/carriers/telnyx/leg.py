@@ -20,7 +20,7 @@ from tests.carriers.telnyx.wire import TelnyxPost, TelnyxStream
 
 
 class TelnyxLeg(LoopbackLeg):
-    """A person's line, connected by a media stream of Telnyx's."""
+    """A person's line, connected by a Telnyx media stream."""
 
     def __init__(self, post: TelnyxPost) -> None:
         super().__init__(post.record.id, post, "")
@@ -29,7 +29,7 @@ class TelnyxLeg(LoopbackLeg):
         self.speech: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     async def wait_for_speech(self, subscriber: Subscriber, ring_seconds: float) -> CallEndedNotice:
-        """Ring a person, who waits then for what is said to them."""
+        """Call a person, who waits for speech once connected."""
         self.notify(RingingNotice(self.call_id))
         if subscriber.outcome is None:
             self.notify(AnsweredNotice(self.call_id, "unknown"))
@@ -42,12 +42,12 @@ class TelnyxLeg(LoopbackLeg):
         self._decide(RejectReply(reason))
 
     def end(self) -> None:
-        """End the call, in whatever state it is."""
+        """End the call, in any state."""
         self._decide(RejectReply("rejected"))
         self.hang_up()
 
     def bridge(self, to_number: str, caller_id: str, person: Person) -> None:
-        """Connect the call to somebody who has answered."""
+        """Connect the call to a person who has answered."""
         if self.post.record.decision.done() or self.post.record.state != "parked":
             self.connect_to(person)
         else:

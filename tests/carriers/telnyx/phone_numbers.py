@@ -10,7 +10,7 @@ from tests.carriers.vendor import JsonBody, Refused
 
 
 def refused(status: int, code: str, title: str, detail: str = "") -> Refused:
-    """An error as Telnyx words it."""
+    """Return an error in Telnyx's format."""
     return Refused(status, {"errors": [{"code": code, "title": title, **({"detail": detail} if detail else {})}]})
 
 

@@ -1,4 +1,4 @@
-"""The wire server's addresses."""
+"""HTTP endpoints of the wire server."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -15,7 +15,7 @@ from tests.carriers.vendor import JsonBody
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request of the plugin's."""
+    """A request of the plugin."""
 
     path: Mapping[str, str]
     body: JsonBody
@@ -86,7 +86,7 @@ class Rest:
         return {"data": self._server.profile}
 
     async def _token(self, request: web.Request) -> web.StreamResponse:
-        """A JWT, as plain text."""
+        """Return a JWT, as plain text."""
         self._server.authenticate(request)
         assert request.match_info["id"] in self._server.credentials
         return web.Response(text="eyJ0eXAiOiJKV1QifQ.eyJzdWIiOiJ4In0.c2ln", status=201)
@@ -94,7 +94,7 @@ class Rest:
 
 @asynccontextmanager
 async def listening() -> AsyncIterator[TelnyxServer]:
-    """A Telnyx on a free port."""
+    """A Telnyx server on a free port."""
     server = TelnyxServer()
     async with server.listening(Rest(server).application()):
         yield server

@@ -1,4 +1,4 @@
-"""Requests and ids that the tests of the plugin share."""
+"""Requests, ids, and helpers that the plugin's tests share."""
 
 from switchboard.plugin_sdk import (
     CallbackUrls,
@@ -22,14 +22,17 @@ WHY = "Ann wants a table."
 ID, LEG, TEXT_ID = "v3:call", "a-leg", "a-text"
 
 
-def announced(telnyx: TelnyxServer) -> tuple[CallRecord, IncomingCall]:
-    """A call that has come in at Telnyx, and waits."""
+def announce_call(telnyx: TelnyxServer) -> tuple[CallRecord, IncomingCall]:
+    """Return an inbound call that waits at Telnyx."""
     record = CallRecord("incoming", "+15550100001", OURS, telnyx.connection_id, EVENTS.events)
     telnyx.hold(record)
     return record, IncomingCall(record.id, record.from_number, record.to_number)
 
 
-def signed(telnyx: TelnyxServer, event_type: str, payload: JsonBody, url: str = CALLBACKS.events) -> CarrierRequest:
+def sign_webhook(
+    telnyx: TelnyxServer, event_type: str, payload: JsonBody, url: str = CALLBACKS.events
+) -> CarrierRequest:
+    """Return a signed webhook."""
     body = webhook(event_type, payload)
     return CarrierRequest(
         "POST", url, "", {name.lower(): value for name, value in signed_headers(telnyx.key, body).items()}, body

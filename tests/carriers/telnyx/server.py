@@ -1,6 +1,7 @@
-"""A Telnyx in this process: its REST API as far as the plugin uses it, on one side; people with telephones on the other.
+"""A Telnyx server in this process: the REST API that the plugin uses, and people with telephones.
 
-Written from Telnyx's published OpenAPI description and documentation. What a real account answers beyond them is not known here.
+Written from Telnyx's published OpenAPI description and documentation. Responses of a real account beyond them are not
+known here.
 """
 
 from base64 import b64encode
@@ -28,13 +29,13 @@ LONGEST_RING = 5
 
 
 async def _as_far_as_heard(telling: Awaitable[None]) -> None:
-    """Tell a platform that may be gone."""
+    """Send a webhook to a platform that may be gone."""
     with suppress(NoticeUndelivered):
         await telling
 
 
 def _streams(given: Mapping[str, object]) -> None:
-    """What must be asked for, so that audio flows both ways."""
+    """Check the options that are needed for audio in both directions."""
     assert (given["stream_bidirectional_mode"], given["stream_bidirectional_codec"]) == ("rtp", "PCMU")
     assert (given["stream_track"], given["stream_codec"], given["stream_bidirectional_target_legs"]) == (
         "inbound_track",
@@ -44,8 +45,11 @@ def _streams(given: Mapping[str, object]) -> None:
 
 
 class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
-    """One account with an application, a messaging profile and a connection for browsers. `requests` is what the plugin sent; `stream_start` is put
-    into streams' own; a number that is ordered is active after `looks_until_active` looks at it."""
+    """One account with an application, a messaging profile, and a connection for browsers.
+
+    `requests` are the plugin's requests. `stream_start` is added to the start messages of streams. An ordered number
+    becomes active after `looks_until_active` requests for it.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,7 +88,7 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """The account, as an operator writes it down."""
+        """The account's settings, as in a tenant file."""
         return {
             "api_key": self.api_key,
             "public_key": self.public_key,
@@ -94,7 +98,7 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
             "base_url": f"{self.address}/v2",
         }
 
-    def failed(self, status: int) -> Refused:
+    def create_failure(self, status: int) -> Refused:
         if status == 429:
             return refused(
                 429, "10011", "Too many requests", "You have exceeded the maximum number of allowed requests."
@@ -110,10 +114,10 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
                 "The required authentication headers were either invalid or not included.",
             )
 
-    # --- the people ---
+    # --- people ---
 
     async def ring(self, from_number: str, to_number: str, lines: Sequence[str]) -> SimulatedCall:
-        """Somebody rings a number of the account and says these lines."""
+        """Call a number of the account and say these lines."""
         assert self.numbers[to_number].connection_id == self.connection_id
         record = CallRecord("incoming", from_number, to_number, self.connection_id, self._application_url)
         return await self._ring(record, lines)
@@ -127,7 +131,7 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
         caller: str = "",
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> SimulatedCall:
-        """Somebody with a token calls from a page, which gives a caller id and headers along."""
+        """Call from a web page with a token; the page sets a caller id and headers."""
         custom_headers = [{"name": name, "value": value} for name, value in headers.items()]
         more: JsonBody = {"caller_id_name": identity, **({"custom_headers": custom_headers} if headers else {})}
         record = CallRecord(
@@ -142,7 +146,7 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
         )
 
     async def text(self, from_number: str, to_number: str, body: str, **more: object) -> str:
-        """Somebody texts a number of the account; answers the text's id."""
+        """Send a text message to a number of the account and return its id."""
         assert self.numbers[to_number].messaging_profile_id == self.profile_id
         told = InboundTextNotice("", from_number, to_number, body)
         return await self.post(CallRecord("incoming", from_number, to_number, "", "")).text_came(
@@ -162,7 +166,7 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
         leg.altered = self.stream_start
         return leg
 
-    async def ended(self, leg: TelnyxLeg) -> None:
+    async def handle_end(self, leg: TelnyxLeg) -> None:
         record = leg.post.record
         self.over.add(record.id)
         if record.recorded:
@@ -174,7 +178,7 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
     # --- calls ---
 
     def hold(self, record: CallRecord) -> None:
-        """Let a call wait for what is commanded, without anybody being told of it."""
+        """Let a call wait for commands, without a webhook."""
         self._leg(record)
 
     async def dial(self, given: Mapping[str, object]) -> JsonBody:
@@ -224,13 +228,13 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
         return {"data": self._call_body(record)}
 
     def _dial_target(self, record: CallRecord, subscriber: Subscriber, ring: int) -> JsonBody:
-        """A call without a stream: what it hears is commanded once it is answered."""
+        """Place a call without a stream, whose speech is commanded once it is answered."""
         leg = self._leg(record)
         self.run(leg, lambda _: leg.wait_for_speech(subscriber, ring // LONGEST_RING))
         return {"data": self._call_body(record)}
 
     async def active_calls(self, connection_id: str) -> JsonBody:
-        """One call a page, so that whoever looks has to turn them."""
+        """Return one call per page, so that the client must request all pages."""
         calls = [
             self._call_body(leg.post.record)
             for leg in self.legs.values()
@@ -307,7 +311,7 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
         else:
             await post.tell("call.hangup", **hangup(outcome, code))
 
-    # --- texts ---
+    # --- text messages ---
 
     async def send_message(self, given: Mapping[str, object]) -> JsonBody:
         from_number, to_number = str(given["from"]), str(given["to"])
@@ -329,7 +333,7 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
             "data": {"id": text_id, "record_type": "message", "to": [{"phone_number": to_number, "status": "queued"}]}
         }
 
-    # --- the account ---
+    # --- account ---
 
     async def update_application(self, given: Mapping[str, object]) -> JsonBody:
         assert given["application_name"]

@@ -1,4 +1,4 @@
-"""What Telnyx says and how it says it: signed webhooks, and the messages of its media streams."""
+"""Telnyx's protocol: signed webhooks, and messages of media streams."""
 
 import asyncio
 import json
@@ -38,14 +38,17 @@ FAILURES = {"404": "not_found", "603": "call_rejected"}
 
 
 def signed_headers(key: Ed25519PrivateKey, body: bytes, *, at: float | None = None) -> dict[str, str]:
-    """The headers of a webhook, as https://developers.telnyx.com describes them; written here without the SDK, to check it."""
+    """Return the headers of a webhook, as https://developers.telnyx.com describes them.
+
+    Written without the SDK, to check it.
+    """
     timestamp = str(int(time.time() if at is None else at))
     signature = b64encode(key.sign(f"{timestamp}|".encode() + body)).decode()
     return {"Telnyx-Signature-Ed25519": signature, "Telnyx-Timestamp": timestamp, "Content-Type": "application/json"}
 
 
 def webhook(event_type: str, payload: JsonBody) -> bytes:
-    """An event as API v2 tells it."""
+    """Return an event in the format of API v2."""
     data = {
         "record_type": "event",
         "event_type": event_type,
@@ -69,7 +72,7 @@ class Number:
 
 @dataclass
 class CallRecord:
-    """A call at Telnyx, what was commanded, and where it tells about it."""
+    """A call at Telnyx, its commands, and its webhook address."""
 
     direction: str
     from_number: str
@@ -102,7 +105,7 @@ class CallRecord:
 
 
 def hangup(outcome: str, error_code: str | None) -> JsonBody:
-    """How a call ended, in Telnyx's words."""
+    """Return Telnyx's fields for the end of a call."""
     cause = CAUSES.get(outcome) or FAILURES.get(error_code or "", "unspecified")
     sip_code = "486" if outcome == "busy" else error_code if error_code and error_code.isdecimal() else "unspecified"
     return {"state": "hangup", "hangup_cause": cause, "hangup_source": "callee", "sip_hangup_cause": sip_code}
@@ -110,14 +113,14 @@ def hangup(outcome: str, error_code: str | None) -> JsonBody:
 
 @dataclass(frozen=True, slots=True)
 class TelnyxPost(NoticeSender):
-    """Tells what happens to one call or text as Telnyx would; takes the place of the loopback carrier's."""
+    """Sends Telnyx's events about one call or text message, in place of the loopback carrier's notices."""
 
     key: Ed25519PrivateKey
     record: CallRecord
     repeats: bool = False
 
     async def deliver(self, events_url: str, told: Notice) -> bytes:
-        """Raises `Undelivered` where the platform refuses."""
+        """Deliver a notice as Telnyx's webhook. Raises `NoticeUndelivered` if the platform refuses it."""
         record = self.record
         match told:
             case IncomingCallNotice():
@@ -144,11 +147,11 @@ class TelnyxPost(NoticeSender):
         return b""
 
     def about(self, record: CallRecord) -> "TelnyxPost":
-        """The same, for another leg."""
+        """Return a sender for another leg."""
         return TelnyxPost(self.http, self.secret, self.closing, self.key, record, self.repeats)
 
     async def tell(self, event_type: str, **more: object) -> None:
-        """One event about the call."""
+        """Send one event about the call."""
         for _ in range(2 if self.repeats else 1):
             await self.post(self.record.webhook_url, webhook(event_type, self.record.payload(**more)))
 
@@ -180,7 +183,7 @@ class TelnyxPost(NoticeSender):
         await self.post(url, webhook("message.sent" if told.status == "sent" else "message.finalized", payload))
 
     async def text_came(self, url: str, told: InboundTextNotice, **more: object) -> str:
-        """Bring a text to the address of the messaging profile; answers its id."""
+        """Deliver a text message to the address of the messaging profile and return its id."""
         text_id = str(uuid4())
         payload: JsonBody = {
             "record_type": "message",
@@ -198,7 +201,7 @@ class TelnyxPost(NoticeSender):
         return text_id
 
     async def post(self, url: str, body: bytes) -> None:
-        """A signed webhook. Raises `Undelivered`."""
+        """Send a signed webhook. Raises `NoticeUndelivered`."""
         try:
             timeout = aiohttp.ClientTimeout(total=15)
             async with self.http.post(
@@ -212,9 +215,9 @@ class TelnyxPost(NoticeSender):
 
 
 class TelnyxStream(MediaStream):
-    """A media stream in Telnyx's messages: the loopback's, rewritten as they go out, and checked as they come in.
+    """A media stream with Telnyx's messages: the loopback carrier's, rewritten on output and checked on input.
 
-    Frames overtake each other now and then, as Telnyx says they may. A socket that the platform closes leaves the call alive.
+    Some frames arrive out of order, which Telnyx allows. A socket closed by the platform does not end the call.
     """
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse, call_id: str, start: Mapping[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""A Twilio on the wire, and the plugin that talks to it."""
+"""Fixtures: a Twilio server on the wire, and the plugin connected to it."""
 
 from collections.abc import AsyncIterator
 
@@ -25,7 +25,7 @@ async def twilio() -> AsyncIterator[TwilioServer]:
 
 @pytest_asyncio.fixture
 async def carrier(twilio: TwilioServer) -> AsyncIterator[TwilioTelephony]:
-    """The plugin, opened."""
+    """The opened plugin."""
     settings = TwilioSettings(
         account_sid=twilio.account_sid, auth_token=SecretStr(twilio.auth_token), base_url=HttpUrl(twilio.address)
     )

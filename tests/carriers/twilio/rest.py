@@ -1,4 +1,4 @@
-"""The wire server's addresses."""
+"""HTTP endpoints of the wire server."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -16,7 +16,7 @@ ACCOUNT = "/2010-04-01/Accounts/{account}"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request of the plugin's."""
+    """A request of the plugin."""
 
     path: Mapping[str, str]
     form: dict[str, str]
@@ -85,7 +85,7 @@ class Rest:
         )
 
     async def _recording(self, request: web.Request) -> web.StreamResponse:
-        """Twilio shows where the file is kept, to those who may know."""
+        """Redirect authorized requests to the stored file."""
         try:
             self._server.authenticate(request)
         except Refused as refused:
@@ -97,7 +97,7 @@ class Rest:
 
 @asynccontextmanager
 async def listening() -> AsyncIterator[TwilioServer]:
-    """A Twilio on a free port."""
+    """A Twilio server on a free port."""
     server = TwilioServer()
     async with server.listening(Rest(server).application()):
         yield server

@@ -1,4 +1,4 @@
-"""Requests and ids that the tests of the plugin share."""
+"""Requests and ids that the plugin's tests share."""
 
 from switchboard.plugin_sdk import (
     CallbackUrls,

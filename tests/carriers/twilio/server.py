@@ -1,6 +1,7 @@
-"""A Twilio in this process: its REST API as far as the plugin uses it, on one side; people with telephones on the other.
+"""A Twilio server in this process: the REST API that the plugin uses, and people with telephones.
 
-Written from Twilio's published OpenAPI description and documentation. What a real account answers beyond them is not known here.
+Written from Twilio's published OpenAPI description and documentation. Responses of a real account beyond them are not
+known here.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ UNREACHABLE = "Stream - WebSocket - Connection Timeout"
 
 
 class TwilioLeg(LoopbackLeg):
-    """A person's line, connected by a media stream of Twilio's."""
+    """A person's line, connected by a Twilio media stream."""
 
     def __init__(self, post: TwilioPost) -> None:
         super().__init__(post.record.sid, post, "")
@@ -69,7 +70,7 @@ class TwilioLeg(LoopbackLeg):
 
 
 def refused(status: int, code: int, message: str) -> Refused:
-    """An error as Twilio words it."""
+    """Return an error in Twilio's format."""
     return Refused(
         status,
         {"code": code, "message": message, "more_info": f"https://www.twilio.com/docs/errors/{code}", "status": status},
@@ -77,8 +78,11 @@ def refused(status: int, code: int, message: str) -> Refused:
 
 
 class TwilioServer(Vendor[TwilioLeg]):
-    """One account. `requests` is what the plugin sent; `stream_parameters` are added to streams' own;
-    with `media_is_unreachable` it can open no stream."""
+    """One account.
+
+    `requests` are the plugin's requests; `stream_parameters` are added to the parameters of streams; with
+    `media_is_unreachable`, no stream can be opened.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -88,7 +92,7 @@ class TwilioServer(Vendor[TwilioLeg]):
         self.stream_parameters: dict[str, str] = {}
         self.media_is_unreachable = False
 
-    def failed(self, status: int) -> Refused:
+    def create_failure(self, status: int) -> Refused:
         return refused(
             status,
             20429 if status == 429 else 20500,
@@ -107,10 +111,10 @@ class TwilioServer(Vendor[TwilioLeg]):
     def auth_token(self) -> str:
         return self._credentials[1]
 
-    # --- the people ---
+    # --- people ---
 
     async def ring(self, from_number: str, to_number: str, lines: Sequence[str], **fields: str) -> SimulatedCall:
-        """Somebody rings a number of the account and says these lines."""
+        """Call a number of the account and say these lines."""
         number = self.numbers[to_number]
         record = CallRecord(
             new_sid("CA"),
@@ -125,7 +129,10 @@ class TwilioServer(Vendor[TwilioLeg]):
     async def call_from_browser(
         self, identity: str, to_number: str, application_url: str, lines: Sequence[str], **given: str
     ) -> SimulatedCall:
-        """Somebody with a token calls from a page, which gives these fields along. The application tells its calls' ends to `status` beside it."""
+        """Call from a web page with a token; the page sets these fields.
+
+        The application reports the calls' ends to the `status` path.
+        """
         status = f"{application_url.rpartition('/')[0]}/status"
         record = CallRecord(
             new_sid("CA"),
@@ -145,7 +152,7 @@ class TwilioServer(Vendor[TwilioLeg]):
         )
 
     async def text(self, from_number: str, to_number: str, body: str, **fields: str) -> str:
-        """Somebody texts a number of the account; answers the text's id."""
+        """Send a text message to a number of the account and return its id."""
         told = InboundTextNotice(texts.new_text_id(), from_number, to_number, body)
         await self.post(CallRecord("", "inbound", from_number, to_number)).text_came(told, **fields)
         return f"SM{told.text_id[3:]}"
@@ -160,7 +167,7 @@ class TwilioServer(Vendor[TwilioLeg]):
         leg.altered, leg.unreachable = self.stream_parameters, self.media_is_unreachable
         return leg
 
-    async def ended(self, leg: TwilioLeg) -> None:
+    async def handle_end(self, leg: TwilioLeg) -> None:
         if not leg.post.record.recording_callback:
             return
         sid = new_sid("RE")
@@ -255,7 +262,8 @@ class TwilioServer(Vendor[TwilioLeg]):
             raise refused(
                 400,
                 21606,
-                f"The 'From' phone number provided ({form['From']}) is not a valid message-capable Twilio phone number.",
+                f"The 'From' phone number provided ({form['From']}) is not a valid message-capable "
+                "Twilio phone number.",
             )
         if form["To"].endswith("82"):
             raise refused(400, 21211, f"The 'To' number {form['To']} is not a valid phone number.")

@@ -1,4 +1,4 @@
-"""What Twilio says and how it says it: signed forms, markup that it obeys, and the messages of its media streams."""
+"""Twilio's protocol: signed forms, TwiML, and messages of media streams."""
 
 import asyncio
 import hashlib
@@ -38,7 +38,10 @@ Form = dict[str, str]
 
 
 def signature(auth_token: str, url: str, fields: Mapping[str, str]) -> str:
-    """`X-Twilio-Signature`, as https://www.twilio.com/docs/usage/security describes it; written here without the SDK, to check it."""
+    """Return `X-Twilio-Signature`, as https://www.twilio.com/docs/usage/security describes it.
+
+    Written without the SDK, to check it.
+    """
     signed = url + "".join(f"{name}{fields[name]}" for name in sorted(fields))
     return b64encode(hmac.new(auth_token.encode(), signed.encode(), hashlib.sha1).digest()).decode()
 
@@ -58,7 +61,7 @@ class Number:
 
 @dataclass
 class CallRecord:
-    """A call at Twilio and where it tells about it."""
+    """A call at Twilio, and its callback address."""
 
     sid: str
     direction: str
@@ -95,7 +98,10 @@ class CallRecord:
 
 
 def read_markup(record: CallRecord, markup: str) -> Reply | None:
-    """Obey markup: what becomes of the call, None where it is a transfer's. Anything that Twilio would not understand fails the test."""
+    """Execute TwiML and return the decision about the call; None for a transfer's.
+
+    TwiML that Twilio would not understand fails the test.
+    """
     response = ElementTree.fromstring(markup)  # noqa: S314  our own
     assert response.tag == "Response"
     for verb in response:
@@ -137,7 +143,7 @@ def read_markup(record: CallRecord, markup: str) -> Reply | None:
 
 @dataclass(frozen=True, slots=True)
 class TwilioPost(NoticeSender):
-    """Tells what happens to one call or text as Twilio would; takes the place of the loopback carrier's."""
+    """Sends Twilio's callbacks about one call or text message, in place of the loopback carrier's notices."""
 
     account_sid: str
     record: CallRecord
@@ -145,7 +151,7 @@ class TwilioPost(NoticeSender):
     repeats: bool = False
 
     async def deliver(self, events_url: str, told: Notice) -> bytes:
-        """Raises `Undelivered` where the platform refuses."""
+        """Deliver a notice as Twilio's callback. Raises `NoticeUndelivered` if the platform refuses it."""
         match told:
             case IncomingCallNotice():
                 body = await self.form_post(self.record.voice_url, self.record.form(self.account_sid, "ringing"))
@@ -169,7 +175,7 @@ class TwilioPost(NoticeSender):
         return b""
 
     async def status(self, status: str, *, event: str = "", **more: str) -> None:
-        """One status callback, if it was asked for."""
+        """Send one status callback, if it was requested."""
         if self.record.status_callback and (event or status) in self.record.status_events:
             more = {"SequenceNumber": str(self.record.sequence), "CallbackSource": "call-progress-events", **more}
             self.record.sequence += 1
@@ -190,7 +196,7 @@ class TwilioPost(NoticeSender):
         await self.form_post(self.record.amd_callback, form)
 
     async def _ended(self, told: CallEndedNotice | TargetGoneNotice) -> None:
-        # Where a stream cannot be opened, Twilio goes on after it, and its instructions are at their end.
+        # If a stream cannot be opened, Twilio continues after it, where the instructions end.
         outcome = "completed" if isinstance(told, CallEndedNotice) and told.error_code == "media" else told.outcome
         more = {"Duration": "1"} if outcome == "completed" else {}
         if isinstance(told, CallEndedNotice) and outcome == "completed":
@@ -210,7 +216,7 @@ class TwilioPost(NoticeSender):
         await self.form_post(url, {**form, **({"ErrorCode": told.error_code} if told.error_code else {})})
 
     async def text_came(self, told: InboundTextNotice, **more: str) -> None:
-        """Bring a text to the number that it was sent to."""
+        """Deliver a text message to its number."""
         sid = f"SM{told.text_id.removeprefix('lt-')}"
         number = self.numbers[told.to_number]
         form = {
@@ -231,7 +237,7 @@ class TwilioPost(NoticeSender):
         assert ElementTree.fromstring(answer).tag == "Response"  # noqa: S314  our own
 
     async def form_post(self, url: str, form: Form) -> bytes:
-        """A signed form; the answer's body. Raises `Undelivered`."""
+        """Send a signed form and return the response's body. Raises `NoticeUndelivered`."""
         headers = {
             "X-Twilio-Signature": signature(self.secret, url, form),
             "Content-Type": "application/x-www-form-urlencoded; charset=UTF-8",
@@ -249,7 +255,7 @@ class TwilioPost(NoticeSender):
 
 
 class TwilioStream(MediaStream):
-    """A media stream in Twilio's messages: the loopback's, rewritten as they go out, and checked as they come in."""
+    """A media stream with Twilio's messages: the loopback carrier's, rewritten on output and checked on input."""
 
     def __init__(
         self, socket: aiohttp.ClientWebSocketResponse, account_sid: str, call_sid: str, parameters: Mapping[str, str]

@@ -53,7 +53,9 @@ Item = TypeVar("Item")
 
 @dataclass(slots=True)
 class ServiceRecord:
-    """Providers that served each capability, and characters that overtaken voices will bill without having been heard."""
+    """Providers that served each capability, and characters that overtaken voices will bill without having been
+    heard.
+    """
 
     served: dict[str, str] = field(default_factory=dict)
     overtaken_characters: int = 0
@@ -87,7 +89,7 @@ class _Failover(Generic[ProviderT]):
         for provider in self._providers:
             await provider.check()
 
-    def _failed(self, capability: Capability, provider: ProviderT, error: Exception) -> ProviderError:
+    def _record_failure(self, capability: Capability, provider: ProviderT, error: Exception) -> ProviderError:
         metrics.provider_failures.labels(capability.value, provider.name).inc()
         logger.warning(
             "provider failed",
@@ -143,7 +145,7 @@ class _Failover(Generic[ProviderT]):
             except TimeoutError as late:
                 if not waiting:
                     for provider in race.runners:
-                        error = self._failed(capability, provider, late)
+                        error = self._record_failure(capability, provider, late)
                     break
                 continue
             if item is None:
@@ -153,7 +155,7 @@ class _Failover(Generic[ProviderT]):
                 return provider, item
             if not isinstance(item, FAILURES):
                 raise item
-            error = self._failed(capability, provider, item)
+            error = self._record_failure(capability, provider, item)
         raise error
 
     async def _next(self, capability: Capability, provider: ProviderT, race: Race[ProviderT, Item]) -> Item | None:
@@ -162,7 +164,7 @@ class _Failover(Generic[ProviderT]):
         except TimeoutError:
             item = ProviderError(f"{provider.title} stopped in the middle of its response")
         if isinstance(item, FAILURES):
-            raise self._failed(capability, provider, item)
+            raise self._record_failure(capability, provider, item)
         if isinstance(item, Exception):
             raise item
         return item
@@ -252,7 +254,7 @@ class FailoverSpeechToText(_Failover[SpeechToTextProvider[ProviderSettings]], Sp
                 async with asyncio.timeout(STALL_SECONDS if provider is self._providers[-1] else self._patience):
                     stream = await provider.transcribe(wanted)
             except FAILURES as failure:
-                error = self._failed(Capability.SPEECH_TO_TEXT, provider, failure)
+                error = self._record_failure(Capability.SPEECH_TO_TEXT, provider, failure)
                 continue
             self._record.served[Capability.SPEECH_TO_TEXT.value] = provider.name
             if provider.audio_format == self.audio_format:

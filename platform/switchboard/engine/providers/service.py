@@ -22,7 +22,10 @@ async def list_provider_names(session: TenantSession, capability: Capability) ->
 
 
 async def choose_provider(session: TenantSession, capability: Capability, name: str | None, *, field: str) -> str:
-    """Return the requested provider, or the organization's first. Raises `ValidationFailed` with the configured ones."""
+    """Return the requested provider, or the organization's first.
+
+    Raises `ValidationFailed` with the configured ones.
+    """
     names = await list_provider_names(session, capability)
     if name is None and names:
         return names[0]

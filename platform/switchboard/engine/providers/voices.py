@@ -23,7 +23,10 @@ AnswerT = TypeVar("AnswerT")
 
 
 class VoiceCatalog:
-    """Cached knowledge about providers' voices. Existing voices are cached; missing ones are checked again each time."""
+    """Cached knowledge about providers' voices.
+
+    Existing voices are cached; missing ones are checked again each time.
+    """
 
     def __init__(self, providers: Providers) -> None:
         self._providers = providers

@@ -1,4 +1,7 @@
-"""Contract suites: one pytest class per capability, which a plugin's own tests subclass. See docs/plugins/testing.md."""
+"""Contract suites: one pytest class per capability, which a plugin's own tests subclass.
+
+See docs/plugins/testing.md.
+"""
 
 # ruff: noqa: E402 - pytest rewrites assertions only in modules that are imported after their registration
 import pkgutil

@@ -32,7 +32,8 @@ class Contract:
             marks = getattr(test, "pytestmark", [])
             if test is not rule and not any(mark.name == "xfail" and mark.kwargs.get("reason") for mark in marks):
                 raise TypeError(
-                    f"{cls.__qualname__}.{name} replaces a rule of the contract; mark it xfail with a reason, or remove it"
+                    f"{cls.__qualname__}.{name} replaces a rule of the contract; "
+                    "mark it xfail with a reason, or remove it"
                 )
 
 
@@ -78,5 +79,8 @@ class ProviderContract(Contract, Generic[AnyProvider]):
         await type(provider)(provider.settings).close()
 
     async def test_check_accepts_working_settings(self, open_provider: AnyProvider) -> None:
-        """`switchboard doctor` relies on `check()`. If this fails, the settings of your `provider` fixture do not work."""
+        """`switchboard doctor` relies on `check()`.
+
+        If this fails, the settings of your `provider` fixture do not work.
+        """
         await open_provider.check()

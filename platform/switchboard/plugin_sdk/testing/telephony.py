@@ -78,7 +78,10 @@ class TelephonyContract(ProviderContract[Telephony]):
     # callbacks
 
     async def test_a_signed_callback_is_translated(self, open_provider: Telephony, samples: CarrierSamples) -> None:
-        """Calls are announced by callback. If this fails, check the address and the bytes that your signature covers."""
+        """Calls are announced by callback.
+
+        If this fails, check the address and the bytes that your signature covers.
+        """
         received = await open_provider.receive(samples.incoming_call)
         assert [type(event) for event in received.events] == [IncomingCall]
 
@@ -185,7 +188,10 @@ class TelephonyContract(ProviderContract[Telephony]):
         await open_provider.hang_up(samples.unknown_call)
 
     async def test_no_call_is_found_for_a_strange_reference(self, open_provider: Telephony) -> None:
-        """The core asks after a crash; a wrong result confuses two calls. If this fails, compare the whole reference."""
+        """The core asks after a crash; a wrong result confuses two calls.
+
+        If this fails, compare the whole reference.
+        """
         assert await open_provider.find_call("nobody-ever-used-this") is None
 
     async def test_transferring_an_unknown_call_fails(
@@ -202,7 +208,10 @@ class TelephonyContract(ProviderContract[Telephony]):
     async def test_an_unknown_call_is_connected_to_nobody(
         self, open_provider: Telephony, samples: CarrierSamples
     ) -> None:
-        """A failed warm transfer must be reported too. If this fails, raise `ProviderError` for the carrier's refusal."""
+        """A failed warm transfer must be reported too.
+
+        If this fails, raise `ProviderError` for the carrier's refusal.
+        """
         with pytest.raises(ProviderError):
             await open_provider.complete_warm_transfer(samples.unknown_call, samples.unknown_call)
 

@@ -117,7 +117,7 @@ class RejectReply(msgspec.Struct, frozen=True, tag_field="action", tag="reject")
 
 Reply: TypeAlias = ConnectReply | ForwardReply | RejectReply
 
-_told: Final[msgspec.json.Decoder[Notice]] = msgspec.json.Decoder(Notice)
+_decoder: Final[msgspec.json.Decoder[Notice]] = msgspec.json.Decoder(Notice)
 _answer: Final[msgspec.json.Decoder[Reply]] = msgspec.json.Decoder(Reply)
 _PATHS: Final = {IncomingCallNotice: "call", InboundTextNotice: "text", TextStatusNotice: "text"}
 
@@ -143,44 +143,46 @@ def write_reply(instruction: Instruction) -> CarrierReply:
 def translate_notice(body: bytes) -> CarrierEvent:
     """Translate a verified notice to an event. Raises `InvalidCallback`."""
     try:
-        told = _told.decode(body)
+        notice = _decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise InvalidCallback("the callback is not one of the loopback carrier's") from None
-    if isinstance(told, InboundTextNotice | TextStatusNotice):
-        return _text_event(told)
-    return _transfer_event(told) if isinstance(told, TargetReadyNotice | TargetGoneNotice) else _call_event(told)
+    if isinstance(notice, InboundTextNotice | TextStatusNotice):
+        return _text_event(notice)
+    return _transfer_event(notice) if isinstance(notice, TargetReadyNotice | TargetGoneNotice) else _call_event(notice)
 
 
-def _transfer_event(told: TargetReadyNotice | TargetGoneNotice) -> CarrierEvent:
+def _transfer_event(notice: TargetReadyNotice | TargetGoneNotice) -> CarrierEvent:
     return (
-        TransferTargetReady(told.call_id)
-        if isinstance(told, TargetReadyNotice)
-        else TransferTargetGone(told.call_id, told.outcome)
+        TransferTargetReady(notice.call_id)
+        if isinstance(notice, TargetReadyNotice)
+        else TransferTargetGone(notice.call_id, notice.outcome)
     )
 
 
 def _call_event(
-    told: IncomingCallNotice | RingingNotice | AnsweredNotice | BeepNotice | CallEndedNotice,
+    notice: IncomingCallNotice | RingingNotice | AnsweredNotice | BeepNotice | CallEndedNotice,
 ) -> CarrierEvent:
-    match told:
+    match notice:
         case IncomingCallNotice(identity=str(identity)):
-            return BrowserCall(told.call_id, told.from_number, told.to_number, identity)
+            return BrowserCall(notice.call_id, notice.from_number, notice.to_number, identity)
         case IncomingCallNotice():
-            return IncomingCall(told.call_id, told.from_number, told.to_number)
+            return IncomingCall(notice.call_id, notice.from_number, notice.to_number)
         case RingingNotice():
-            return CalleeRinging(told.call_id)
+            return CalleeRinging(notice.call_id)
         case AnsweredNotice():
-            return CallAnswered(told.call_id, told.answered_by)
+            return CallAnswered(notice.call_id, notice.answered_by)
         case BeepNotice():
-            return MachineDetected(told.call_id, beep=True)
+            return MachineDetected(notice.call_id, beep=True)
         case CallEndedNotice():
-            return CallEnded(told.call_id, told.outcome, told.duration_seconds, told.error_message, told.error_code)
+            return CallEnded(
+                notice.call_id, notice.outcome, notice.duration_seconds, notice.error_message, notice.error_code
+            )
 
 
-def _text_event(told: InboundTextNotice | TextStatusNotice) -> CarrierEvent:
-    if isinstance(told, InboundTextNotice):
-        return TextMessageReceived(told.text_id, told.from_number, told.to_number, told.body)
-    return TextMessageStatus(told.text_id, told.status, told.error_message, told.error_code)
+def _text_event(notice: InboundTextNotice | TextStatusNotice) -> CarrierEvent:
+    if isinstance(notice, InboundTextNotice):
+        return TextMessageReceived(notice.text_id, notice.from_number, notice.to_number, notice.body)
+    return TextMessageStatus(notice.text_id, notice.status, notice.error_message, notice.error_code)
 
 
 class NoticeUndelivered(Exception):
@@ -189,19 +191,21 @@ class NoticeUndelivered(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NoticeSender:
-    """Delivers notices, with retries if the platform fails or does not answer; without retries once `closing` is set."""
+    """Delivers notices, with retries if the platform fails or does not answer; without retries once `closing`
+    is set.
+    """
 
     http: aiohttp.ClientSession
     secret: str
     closing: asyncio.Event
 
-    async def deliver(self, events_url: str, told: Notice) -> bytes:
+    async def deliver(self, events_url: str, notice: Notice) -> bytes:
         """Deliver a notice and return the platform's response.
 
         Raises `NoticeUndelivered` when the platform refuses it, or no retry is left.
         """
-        url = f"{events_url}/{_PATHS.get(type(told), 'status')}"
-        body = msgspec.json.encode(told)
+        url = f"{events_url}/{_PATHS.get(type(notice), 'status')}"
+        body = msgspec.json.encode(notice)
         reason = ""
         for wait in (0.0, *RETRY_SECONDS):
             if wait and await self._closes_within(wait):

@@ -1,4 +1,6 @@
-"""A simulated caller's side of an inbound call: announce it, follow the platform's reply, and hold the call to its end."""
+"""A simulated caller's side of an inbound call: announce it, follow the platform's reply, and hold the call to
+its end.
+"""
 
 from abc import ABC, abstractmethod
 

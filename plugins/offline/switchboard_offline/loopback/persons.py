@@ -49,7 +49,9 @@ async def synthesize_mulaw(text: str) -> bytes:
 
 
 def create_talker(lines: Sequence[bytes], tell: Callable[[CallProgress], None] = lambda _: None) -> Person:
-    """Return a person who speaks each line when the other side stops talking, waits for the last reply, and hangs up."""
+    """Return a person who speaks each line when the other side stops talking, waits for the last reply, and
+    hangs up.
+    """
 
     async def talk(phone: Phone) -> None:
         wait_seconds = GREETING_SECONDS

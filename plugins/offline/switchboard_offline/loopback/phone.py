@@ -103,7 +103,9 @@ class Phone:
             await self.wait()
 
     async def listen(self, patience: float) -> bool:
-        """Wait until the other side has spoken and stopped; returns False if it says nothing within `patience` seconds."""
+        """Wait until the other side has spoken and stopped; returns False if it says nothing within `patience`
+        seconds.
+        """
         spoke = await self.wait_for_voice(patience)
         await self.wait_for_pause()
         return spoke

@@ -44,7 +44,7 @@ from switchboard_offline.loopback.callbacks import (
 from switchboard_offline.loopback.codec import LoopbackCodec
 from switchboard_offline.loopback.exchange import CallGone, Exchange, LegCommand, TransferConsultation
 from switchboard_offline.loopback.persons import Directory
-from switchboard_offline.loopback.simulation import SimulatedCaller, render_line
+from switchboard_offline.loopback.simulation import ScriptedCaller, render_line
 
 
 class LoopbackSettings(ProviderSettings):
@@ -211,7 +211,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
     ) -> SimulatedCall:
         report = progress or (lambda _: None)
         exchange = self._exchange
-        call = SimulatedCaller([await render_line(line) for line in lines], exchange.directory, report)
+        call = ScriptedCaller([await render_line(line) for line in lines], exchange.directory, report)
         leg = await exchange.add(callbacks.events)
         announced = IncomingCallNotice(leg.call_id, from_number, to_number)
         await exchange.run(leg, lambda leg: call.ring(leg, exchange.post, callbacks.events, announced))

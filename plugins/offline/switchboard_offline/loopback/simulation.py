@@ -40,7 +40,7 @@ def _read_wav(path: Path) -> bytes:
     return encode_audio(np.clip(np.rint(at_8k), -32_768, 32_767).astype(np.int16), "mulaw")
 
 
-class SimulatedCaller(Caller):
+class ScriptedCaller(Caller):
     """A caller who speaks lines, and the result of the call."""
 
     def __init__(self, lines: Sequence[bytes], directory: Directory, progress: Callable[[CallProgress], None]) -> None:
