@@ -1,1 +1,1 @@
-"""Figures, as tables: `make bench`, or `make bench NAME=calls` for one."""
+"""Benchmarks: `make bench`, or `make bench NAME=calls` for one."""

@@ -1,4 +1,4 @@
-"""Runs the benchmarks named on the command line, or all."""
+"""Run the benchmarks named on the command line, or all."""
 
 import importlib
 import sys

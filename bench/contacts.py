@@ -1,5 +1,6 @@
-"""How fast a search over one organization's 100 000 contacts is, through the API, the page's `total` included; beside it the naive way, which
-looks for each word in each field with ILIKE, in the same transaction's role. The contacts of four other organizations are in the same tables.
+"""How fast a search over one organization's 100 000 contacts is, through the API, the page's `total` included; beside
+it the naive way, which looks for each word in each field with ILIKE, in the same transaction's role. The contacts of
+four other organizations are in the same tables.
 """
 
 import random
@@ -33,9 +34,40 @@ from bench.embedded_server import with_servers
 OURS, OTHERS, OTHER_ORGANIZATIONS = 100_000, 20_000, 4
 ROUNDS = 10
 SYLLABLES = [
-    "an", "bel", "cor", "dan", "el", "fen", "gar", "han", "is", "jon", "kel", "lin", "mar", "nor", "os", "pet", "quin", "ros", "sam", "tor", "ul",
-    "ver", "wil", "xan", "yor", "zel", "ber", "ching", "ford", "ham", "ley", "smith", "ton",
-]  # fmt: skip
+    "an",
+    "bel",
+    "cor",
+    "dan",
+    "el",
+    "fen",
+    "gar",
+    "han",
+    "is",
+    "jon",
+    "kel",
+    "lin",
+    "mar",
+    "nor",
+    "os",
+    "pet",
+    "quin",
+    "ros",
+    "sam",
+    "tor",
+    "ul",
+    "ver",
+    "wil",
+    "xan",
+    "yor",
+    "zel",
+    "ber",
+    "ching",
+    "ford",
+    "ham",
+    "ley",
+    "smith",
+    "ton",
+]
 COLUMNS = (
     "id",
     "organization_id",
@@ -143,11 +175,15 @@ async def compare(ours: Search, naive: Search, queries: dict[str, list[str]]) ->
         everything += mine
         p50, p95 = np.percentile(mine, [50, 95])
         print(
-            f"{kind:22} | {median(totals):6.0f} | {p50:6.1f} | {p95:6.1f} | {median(other):12.1f} | {median(other) / p50:13.1f}",
+            (
+                f"{kind:22} | {median(totals):6.0f} | {p50:6.1f} | {p95:6.1f} | {median(other):12.1f} | "
+                f"{median(other) / p50:13.1f}"
+            ),
             flush=True,
         )
     print(
-        f"\nall kinds, each counting the same: p50 {np.percentile(everything, 50):.1f} ms, p95 {np.percentile(everything, 95):.1f} ms"
+        f"\nall kinds, each counting the same: p50 {np.percentile(everything, 50):.1f} ms, p95 "
+        f"{np.percentile(everything, 95):.1f} ms"
     )
 
 

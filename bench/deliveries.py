@@ -1,5 +1,6 @@
-"""How many deliveries one worker core makes, everything durable, and how soon after their commit they arrive; PostgreSQL and the receiver share
-the other core. Beside it the same requests with nothing durable about them: the same client posting as fast as it can.
+"""How many deliveries one worker core makes, everything durable, and how soon after their commit they arrive;
+PostgreSQL and the receiver share the other core. Beside it the same requests with nothing durable about them: the
+same client posting as fast as it can.
 """
 
 import asyncio
@@ -43,7 +44,7 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(slots=True)
 class Arrivals:
-    """When each delivery came first, by its id; `first` and `enough` are set at the first and at the `wanted`th."""
+    """First arrival of each delivery by id; `first` and `enough` are set at the first and at the `wanted`th."""
 
     at: dict[bytes, float] = field(default_factory=dict)
     repeats: int = 0
@@ -67,7 +68,7 @@ class Arrivals:
 
 
 class Receiver(asyncio.Protocol):
-    """Answers 200 with nothing, at once; never on paths that begin with `/hang`."""
+    """Answers 200 at once with an empty body; never on paths that start with `/hang`."""
 
     def __init__(self, arrivals: Arrivals) -> None:
         self._arrivals = arrivals
@@ -97,22 +98,35 @@ def _header(head: bytes, name: bytes) -> bytes:
 def sample() -> CallCompleted:
     moment = now()
     return CallCompleted(
-        call_id=new_id(), agent_id=new_id(), direction="inbound", status="completed", from_number="+15550100001", to_number="+15550100200",
-        duration_seconds=63, cost_total=Decimal("0.041"), error_message=None, started_at=moment, ended_at=moment, created_at=moment,
+        call_id=new_id(),
+        agent_id=new_id(),
+        direction="inbound",
+        status="completed",
+        from_number="+15550100001",
+        to_number="+15550100200",
+        duration_seconds=63,
+        cost_total=Decimal("0.041"),
+        error_message=None,
+        started_at=moment,
+        ended_at=moment,
+        created_at=moment,
         metadata={"order": "A-1001"},
-    )  # fmt: skip
+    )
 
 
 @asynccontextmanager
 async def platform(folder: Path) -> AsyncIterator[tuple[Runtime, dict[str, str]]]:
-    """Embedded servers and the parts of a process; and the environment for a worker."""
+    """Embedded servers, the parts of a process, and the environment of a worker."""
     directory = DataDirectory(folder)
     directory.claim()
     settings = Settings(data_dir=folder, port=18_110, webhook_allowed_networks=[ip_network("127.0.0.0/8")])
     environment = {
-        "SWITCHBOARD_DATA_DIR": str(folder), "SWITCHBOARD_DATABASE_URL": directory.database_url, "SWITCHBOARD_REDIS_URL": directory.redis_url,
-        "SWITCHBOARD_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8", "SWITCHBOARD_LOG_LEVEL": "WARNING",
-    }  # fmt: skip
+        "SWITCHBOARD_DATA_DIR": str(folder),
+        "SWITCHBOARD_DATABASE_URL": directory.database_url,
+        "SWITCHBOARD_REDIS_URL": directory.redis_url,
+        "SWITCHBOARD_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
+        "SWITCHBOARD_LOG_LEVEL": "WARNING",
+    }
     async with EmbeddedServers(directory):
         await upgrade(directory.database_url)
         async with app.open_process_runtime(
@@ -122,7 +136,7 @@ async def platform(folder: Path) -> AsyncIterator[tuple[Runtime, dict[str, str]]
 
 
 async def make_endpoints(parts: Runtime, url: str, count: int, *, hanging: bool) -> list[EventTarget]:
-    """So many endpoints, ten an organization; one in ten hangs where that is asked for."""
+    """Create endpoints, ten per organization; optionally one in ten hangs."""
     made: list[EventTarget] = []
     while len(made) < count:
         async with parts.database.system() as session:
@@ -142,7 +156,7 @@ async def make_endpoints(parts: Runtime, url: str, count: int, *, hanging: bool)
 
 
 async def enqueue_all(parts: Runtime, endpoints: list[EventTarget]) -> int:
-    """Deliveries for all of them, evenly, in one go; answers how many will arrive."""
+    """Create deliveries for all of them, evenly, in one statement; return how many will arrive."""
     arriving = 0
     by_organization: dict[UUID, list[EventTarget]] = {}
     for target in endpoints:
@@ -168,7 +182,7 @@ async def enqueue_all(parts: Runtime, endpoints: list[EventTarget]) -> int:
 
 @asynccontextmanager
 async def worker(environment: dict[str, str]) -> AsyncIterator[int]:
-    """A worker on its own core; its process id."""
+    """Run a worker on its own core; return its process id."""
     process = subprocess.Popen([sys.executable, "-m", "switchboard", "worker"], env={**os.environ, **environment})
     os.sched_setaffinity(process.pid, {WORKER_CORE})
     try:
@@ -184,20 +198,23 @@ def cpu_seconds(pid: int) -> float:
 
 
 async def drain(parts: Runtime, environment: dict[str, str], arrivals: Arrivals, endpoints: list[EventTarget]) -> str:
-    """Let a worker work off a queue that is there when it starts."""
+    """Let a worker empty a queue that exists when it starts."""
     arrivals.expect(await enqueue_all(parts, endpoints))
     async with worker(environment) as pid:
         await arrivals.first.wait()
         began, cpu = time.time(), cpu_seconds(pid)
         await arrivals.enough.wait()
         took, cpu = time.time() - began, cpu_seconds(pid) - cpu
-    return f"{len(arrivals.at) / took:>8.0f} {cpu / took * 100:>6.0f} {len(arrivals.at) / max(cpu, 0.01):>13.0f} {arrivals.repeats:>8}"
+    return (
+        f"{len(arrivals.at) / took:>8.0f} {cpu / took * 100:>6.0f} {len(arrivals.at) / max(cpu, 0.01):>13.0f} "
+        f"{arrivals.repeats:>8}"
+    )
 
 
 async def publish_paced(
     parts: Runtime, environment: dict[str, str], arrivals: Arrivals, endpoints: list[EventTarget]
 ) -> str:
-    """Publish as calls do, each in its own transaction, and see how long after its commit each arrives."""
+    """Publish as calls do, each in its own transaction, and measure how long after its commit each arrives."""
     healthy = [target for target in endpoints if "/hook/" in (target.url or "")]
     committed: dict[bytes, float] = {}
     arrivals.expect(PACED_RATE * PACED_SECONDS)
@@ -225,7 +242,7 @@ async def publish_paced(
 
 
 async def bare(url: str) -> float:
-    """The same client with nothing durable: requests a second."""
+    """Measure the same client without durability, in requests per second."""
     client = OutboundClient([ip_network("127.0.0.0/8")])
     left = iter(range(BARE_REQUESTS))
     body = serialize_body(sample(), now()).encode()
@@ -251,7 +268,10 @@ async def measure() -> None:
     output, _ = await alone.communicate()
     print(f"the client alone, nothing durable: {float(output):.0f} requests a second on its core")
     print(
-        f"{'endpoints':<22} {'a second':>8} {'core %':>6} {'a core second':>13} {'repeats':>8} {'p50 ms':>8} {'p99 ms':>8}",
+        (
+            f"{'endpoints':<22} {'a second':>8} {'core %':>6} {'a core second':>13} {'repeats':>8} {'p50 ms':>8} "
+            f"{'p99 ms':>8}"
+        ),
         flush=True,
     )
     for name, count, hanging in (

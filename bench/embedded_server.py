@@ -1,4 +1,4 @@
-"""Servers of a benchmark's own, gone with it."""
+"""Servers of one benchmark."""
 
 import asyncio
 import tempfile

@@ -1,7 +1,9 @@
-"""Adding to and searching an organization's knowledge: 10 thousand and 1 million passages in LanceDB, beside pgvector in the embedded PostgreSQL.
+"""Adding to and searching an organization's knowledge: 10 thousand and 1 million passages in LanceDB, beside pgvector
+in the embedded PostgreSQL.
 
-The vectors are mixtures of real ones (sentences of the prose that the retrieval test reads, by the offline embedding) with noise, so that they lie as
-real ones do; each text is three of the sentences and a number of its own. Embedding is in the first line's figures and in no other.
+The vectors are mixtures of real ones (sentences of the prose that the retrieval test reads, by the offline embedding)
+with noise, so that they lie as real ones do; each text is three of the sentences and a number of its own. Embedding is
+in the first line's figures and in no other.
 """
 
 import asyncio
@@ -58,7 +60,7 @@ class Material:
     vectors: Floats
 
     def rows(self, chance: np.random.Generator, number: int, first: int) -> tuple[list[str], Floats]:
-        """So many texts with their vectors, numbered from `first`."""
+        """Build texts with their vectors, numbered from `first`."""
         parts = chance.integers(0, len(self.sentences), (number, 3))
         weights = chance.dirichlet((1, 1, 1), number).astype(np.float32)
         mixed = (self.vectors[parts] * weights[:, :, None]).sum(axis=1)
@@ -92,19 +94,20 @@ async def material() -> Material:
         await model.embed([sentence[:60]], purpose="query")
         single.append((time.perf_counter() - began) * 1000)
     print(
-        f"offline embedding: {len(sentences) / took:.0f} sentences a second, a query p50 {np.percentile(single, 50):.1f} ms\n"
+        f"offline embedding: {len(sentences) / took:.0f} sentences a second, a query p50 "
+        f"{np.percentile(single, 50):.1f} ms\n"
     )
     return Material(sentences, np.array(vectors, dtype=np.float32))
 
 
 def place(row: int) -> tuple[UUID, UUID, int]:
-    """Knowledge base, document and index of a row."""
+    """Return knowledge base, document, and index of a row."""
     document = row // DOCUMENT
     return UUID(int=1000 + document % BASES), uuid5(ORGANIZATION, str(document)), row % DOCUMENT
 
 
 def memory(what: str) -> str:
-    """`VmRSS` or `VmHWM` of this process."""
+    """Read `VmRSS` or `VmHWM` of this process."""
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(what))
     return f"{int(line.split()[1]) // 1024} MB"
 
@@ -116,7 +119,7 @@ class Lance:
         self.store = LanceStore(LanceSettings(uri=folder))
 
     async def add(self, texts: list[str], vectors: Floats, first: int, *, at_once: int) -> float:
-        """Chunks a second."""
+        """Add chunks; return chunks per second."""
         chunks = [
             Chunk(*place(first + row), text, tuple(vector))
             for row, (text, vector) in enumerate(zip(texts, vectors.tolist(), strict=True))
@@ -127,7 +130,7 @@ class Lance:
         return len(chunks) / (time.perf_counter() - began)
 
     async def index(self) -> float:
-        """Seconds."""
+        """Build the index; return the seconds."""
         began = time.perf_counter()
         await self.store.maintain(ORGANIZATION)
         return time.perf_counter() - began
@@ -143,7 +146,7 @@ class Lance:
         return run
 
     async def exact(self, vector: Floats) -> set[tuple[UUID, int]]:
-        """The nearest, by looking at all of them."""
+        """Find the nearest by comparing all of them."""
         table = await (await self.store._connection(ORGANIZATION)).open_table(format_table_name(MODEL))  # noqa: SLF001
         query = (
             table.query()
@@ -157,7 +160,9 @@ class Lance:
 
 
 class Pgvector:
-    """The same rows in the embedded PostgreSQL: HNSW at the small size, IVFFlat at the large, where HNSW takes many times as long to build."""
+    """The same rows in the embedded PostgreSQL: HNSW at the small size, IVFFlat at the large, where HNSW takes many
+    times as long to build.
+    """
 
     def __init__(self, connection: asyncpg.Connection) -> None:
         self._connection = connection
@@ -165,17 +170,18 @@ class Pgvector:
     async def prepare(self) -> None:
         await self._connection.execute("create extension if not exists vector")
         await self._connection.execute(
-            "create table chunk (organization_id uuid, base_id uuid, document_id uuid, chunk_index int, content text, embedding vector(384))"
+            "create table chunk (organization_id uuid, base_id uuid, document_id uuid, chunk_index int, content "
+            "text, embedding vector(384))"
         )
 
     async def add(self, texts: list[str], vectors: Floats, first: int) -> float:
-        """Chunks a second, by COPY."""
+        """Add chunks by COPY; return chunks per second."""
         began = time.perf_counter()
         await self._connection.copy_to_table("chunk", source=_encode_copy(texts, vectors, first), format="binary")
         return len(texts) / (time.perf_counter() - began)
 
     async def index(self, kind: str) -> float:
-        """Seconds."""
+        """Build the index; return the seconds."""
         began = time.perf_counter()
         await self._connection.execute(f"set maintenance_work_mem = '2GB'; set ivfflat.probes = {PROBES}")
         await self._connection.execute(f"create index chunk_embedding on chunk using {kind}", timeout=3600)
@@ -187,20 +193,28 @@ class Pgvector:
 
     async def find(self, _text: str, vector: Floats) -> Sequence[tuple[UUID, int]]:
         rows = await self._connection.fetch(
-            "select document_id, chunk_index, content from chunk where organization_id = $1 order by embedding <#> $2::text::vector limit $3",
+            (
+                "select document_id, chunk_index, content from chunk where organization_id = $1 order by embedding "
+                "<#> $2::text::vector limit $3"
+            ),
             ORGANIZATION, str(vector.tolist()), LIMIT,
         )  # fmt: skip
         return [(UUID(str(row["document_id"])), row["chunk_index"]) for row in rows]
 
 
 async def _encode_copy(texts: list[str], vectors: Floats, first: int) -> AsyncIterator[bytes]:
-    """PostgreSQL's binary COPY."""
+    """Encode rows in PostgreSQL's binary COPY format."""
     yield b"PGCOPY\n\xff\r\n\0" + bytes(8)
     for row, (text, vector) in enumerate(zip(texts, vectors.astype(">f4"), strict=True)):
         base, document, index = place(first + row)
         values = (
-            ORGANIZATION.bytes, base.bytes, document.bytes, struct.pack(">i", index), text.encode(), struct.pack(">hh", 384, 0) + vector.tobytes(),
-        )  # fmt: skip
+            ORGANIZATION.bytes,
+            base.bytes,
+            document.bytes,
+            struct.pack(">i", index),
+            text.encode(),
+            struct.pack(">hh", 384, 0) + vector.tobytes(),
+        )
         yield struct.pack(">h", 6) + b"".join(struct.pack(">i", len(value)) + value for value in values)
     yield struct.pack(">h", -1)
 

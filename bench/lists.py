@@ -1,6 +1,8 @@
-"""Each list's first page with its `total`, through the API, at ten thousand and at ten million rows of one organization (`BENCH_ROWS` for fewer).
+"""Each list's first page with its `total`, through the API, at ten thousand and at ten million rows of one organization
+(`BENCH_ROWS` for fewer).
 
-Rows are written without triggers, and their number into the counts that triggers keep; beside each, what counting them would have taken.
+Rows are written without triggers, and their number into the counts that triggers keep; beside each, what counting them
+would have taken.
 """
 
 import os
@@ -47,7 +49,9 @@ PARENT = new_id()
 
 @dataclass(frozen=True)
 class List:
-    """A list: where it is read, a row of it, and SQL for what differs from row to row (`g` counts them). `above` is the row that it lies under."""
+    """A list: where it is read, a row of it, and SQL for what differs from row to row (`g` counts them). `above` is the
+    row that it lies under.
+    """
 
     path: str
     row: TenantTable
@@ -139,7 +143,8 @@ async def write(database: AsyncEngine, one: List, first: int, last: int) -> None
             name: str(getattr(one.row, name)) if getattr(one.row, name) is not None else None for name in counter.facets
         }
         count = sqlalchemy.text(
-            "insert into row_count (organization_id, list, parent, facets, rows) values (:id, :list, :parent, :facets, :rows)"
+            "insert into row_count (organization_id, list, parent, facets, rows) values (:id, :list, :parent, "
+            ":facets, :rows)"
         )
         bound = count.bindparams(sqlalchemy.bindparam("facets", type_=sqlalchemy.JSON))
         rows_written = {
@@ -156,7 +161,8 @@ async def put_above(database: AsyncEngine, one: List) -> None:
     if one.above is not None:
         async with database.begin() as connection:
             await connection.exec_driver_sql("set local session_replication_role = replica")
-            await connection.execute(sqlalchemy.insert(one.above.__table__).values(one.above.model_dump()))  # type: ignore[attr-defined]
+            above = one.above.__table__  # type: ignore[attr-defined]
+            await connection.execute(sqlalchemy.insert(above).values(one.above.model_dump()))
 
 
 async def grow(database: AsyncEngine, one: List, start: int, end: int) -> None:
@@ -184,7 +190,8 @@ async def time_count(database: AsyncEngine, one: List) -> float:
     async with database.connect() as connection:
         began = time.perf_counter()
         table, owner = one.row.__tablename__, one.row.organization_id
-        await connection.exec_driver_sql(f"select count(*) from {table} where organization_id = '{owner}'")  # noqa: S608
+        count = f"select count(*) from {table} where organization_id = '{owner}'"  # noqa: S608
+        await connection.exec_driver_sql(count)
         return (time.perf_counter() - began) * 1000
 
 

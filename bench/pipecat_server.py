@@ -1,6 +1,8 @@
-"""Pipecat's side of `bench/latency`, run by a Python of its own: FastAPI and uvicorn as its examples have it, the same vendors, the same silence.
+"""Pipecat's side of `bench/latency`, run by a Python of its own: FastAPI and uvicorn as its examples have it, the same
+vendors, the same silence.
 
-A turn is over with the same voice activity detection; nothing is waited for after it (`user_speech_timeout=0`), and no turn model is asked.
+A turn is over with the same voice activity detection; nothing is waited for after it (`user_speech_timeout=0`), and no
+turn model is asked.
 """
 
 import asyncio

@@ -1,6 +1,8 @@
-"""What retrieval adds to a turn of a call: 10 thousand passages in 20 knowledge bases, all of them the agent's, searched as a call searches them.
+"""What retrieval adds to a turn of a call: 10 thousand passages in 20 knowledge bases, all of them the agent's,
+searched as a call searches them.
 
-`recall` is what the model waits for, the offline embedding and the vector store included; `ours` is what is left without these two providers.
+`recall` is what the model waits for, including the offline embedding and the vector store;
+`ours` is what is left without these two providers.
 """
 
 import asyncio
@@ -34,7 +36,7 @@ Answer = TypeVar("Answer")
 
 
 class Stopwatch:
-    """Milliseconds spent in providers since it was last read."""
+    """Milliseconds spent in providers since the last reading."""
 
     def __init__(self) -> None:
         self._spent = 0.0
@@ -56,7 +58,7 @@ class Stopwatch:
 
 @asynccontextmanager
 async def taught(parts: Runtime) -> AsyncIterator[tuple[AgentKnowledge, list[str]]]:
-    """An agent's knowledge, and questions about it."""
+    """Create an agent's knowledge, and questions about it."""
     async with parts.database.system() as session:
         organization = await identity.create_organization(session, name="Bench")
     source, chance = await material(), np.random.default_rng(1)
@@ -117,6 +119,6 @@ async def measure(directory: DataDirectory) -> None:
 
 
 def run() -> None:
-    """Print both."""
+    """Print both tables."""
     logs.configure_logging("ERROR")
     with_servers(measure)

@@ -1,7 +1,9 @@
-"""Vendors that answer after fixed times, and write down when they were asked and answered: Deepgram's ears, OpenAI's chat, ElevenLabs' voice.
+"""Vendors that answer after fixed times, and write down when they were asked and answered: Deepgram's ears, OpenAI's
+chat, ElevenLabs' voice.
 
-A call's number is the end of the transcriber's and the voice's names and of the model's prompt, so each request is known to belong to a turn of a
-call. The model is one for all and has a price: a library's caches fit neither a model for each call nor anybody who has that.
+A call's number is the end of the transcriber's and the voice's names and of the model's prompt, so each request is
+known to belong to a turn of a call. The model is one for all and has a price: a library's caches fit neither a model
+for each call nor anybody who has that.
 """
 
 import asyncio
@@ -30,7 +32,9 @@ FIRST_BYTES: Final = 3200
 
 @dataclass(slots=True)
 class Turn:
-    """When, by the machine's clock: what the caller sends, what each vendor is asked and answers, and what the caller hears."""
+    """When, by the machine's clock: what the caller sends, what each vendor is asked and answers, and what the caller
+    hears.
+    """
 
     last_word: float = 0.0
     over: float = 0.0
@@ -49,7 +53,9 @@ class Turn:
 
     @property
     def steps(self) -> tuple[float, float, float, float]:
-        """Milliseconds between the vendors: until the ears are asked, the mind, the mouth, and until the caller hears."""
+        """Milliseconds between the vendors: until the ears are asked, the mind, the mouth, and until the caller
+        hears.
+        """
         return (
             (self.ears_asked - self.over) * 1000,
             (self.mind_asked - self.ears_answered) * 1000,
@@ -157,10 +163,16 @@ class Vendors:
 def _results(start: float, duration: float) -> dict[str, object]:
     words = [{"word": word, "start": start, "end": start + duration, "confidence": 0.9} for word in HEARD.split()]
     return {
-        "type": "Results", "channel_index": [0, 1], "start": start, "duration": duration, "is_final": True, "speech_final": True,
-        "from_finalize": True, "channel": {"alternatives": [{"transcript": HEARD, "confidence": 0.9, "words": words}]},
+        "type": "Results",
+        "channel_index": [0, 1],
+        "start": start,
+        "duration": duration,
+        "is_final": True,
+        "speech_final": True,
+        "from_finalize": True,
+        "channel": {"alternatives": [{"transcript": HEARD, "confidence": 0.9, "words": words}]},
         "metadata": {"request_id": "r", "model_uuid": "m", "model_info": {"name": "m", "version": "1", "arch": "a"}},
-    }  # fmt: skip
+    }
 
 
 def _delta(**delta: str) -> dict[str, object]:

@@ -7,7 +7,7 @@ pytest_plugins = [
     for name in ("servers", "app", "oauth", "command_line", "litellm_clients", "receiver", "dashboard")
 ]
 
-# What takes longest goes first, so that no process is left alone with it at the end.
+# The longest tests go first, so that no process is left alone with one at the end.
 LONGEST = ("tests/faults/", "tests/fuzz/", "tests/api/test_isolation.py", "tests/cli/")
 
 
@@ -16,7 +16,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported stays: looking for garbage among it, every 700 objects, took a sixth of the suite's time."""
+    """Freeze the imported objects: collecting them every 700 allocations took a sixth of the suite's time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)

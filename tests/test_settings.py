@@ -6,9 +6,18 @@ from switchboard.foundation.settings import SettingsError, load_settings
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("PROT", "8080"), ("PORT", "http"), ("PORT", "0"), ("DATABASE_URL", "mysql://x"), ("REDIS_URL", "http://x"), ("WEBHOOK_RETRY_DELAYS", "1,x"),
-     ("WEBHOOK_ALLOWED_NETWORKS", "10.0.0.1/8"), ("PUBLIC_URL", "example.com"), ("LOG_LEVEL", "LOUD")],
-)  # fmt: skip
+    [
+        ("PROT", "8080"),
+        ("PORT", "http"),
+        ("PORT", "0"),
+        ("DATABASE_URL", "mysql://x"),
+        ("REDIS_URL", "http://x"),
+        ("WEBHOOK_RETRY_DELAYS", "1,x"),
+        ("WEBHOOK_ALLOWED_NETWORKS", "10.0.0.1/8"),
+        ("PUBLIC_URL", "example.com"),
+        ("LOG_LEVEL", "LOUD"),
+    ],
+)
 def test_what_cannot_be_used_is_named(name: str, value: str) -> None:
     with pytest.raises(SettingsError, match=f"SWITCHBOARD_{name}") as refused:
         load_settings({f"SWITCHBOARD_{name}": value})

@@ -1,4 +1,4 @@
-"""Tools that an agent declares itself, called over the wire as the model asks."""
+"""Tools that an agent declares, called over the wire by its model."""
 
 from uuid import UUID
 
@@ -29,7 +29,7 @@ def tool(url: str, **fields: JsonValue) -> Json:
 
 
 async def call(runtime: Runtime, caller: Caller, receiver: Receiver, **fields: JsonValue) -> tuple[Json, ToolContext]:
-    """What the model is told after it has called the tool."""
+    """Return what the model learns from a call of the tool."""
     secret = fields.pop("webhook_secret", SECRET)
     made = await caller.post(
         "/v1/agents", {"name": "Agent", "webhook_secret": secret, "tools": [tool(f"{receiver.url}/orders", **fields)]}
@@ -53,9 +53,14 @@ async def test_the_endpoint_gets_the_arguments_and_who_is_talking_signed(
     (request,) = receiver.at("/orders")
     assert request.signed_by(SECRET)
     assert request.json == {
-        "tool": "find_order", "arguments": {"number": "17"}, "agent_id": str(context.agent_id), "call_id": str(context.call_id),
-        "conversation_id": None, "from_number": "+15550100001", "to_number": "+15550100200",
-    }  # fmt: skip
+        "tool": "find_order",
+        "arguments": {"number": "17"},
+        "agent_id": str(context.agent_id),
+        "call_id": str(context.call_id),
+        "conversation_id": None,
+        "from_number": "+15550100001",
+        "to_number": "+15550100200",
+    }
 
 
 async def test_without_a_secret_nobody_signs(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:

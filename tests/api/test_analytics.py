@@ -28,10 +28,18 @@ async def test_the_overview_counts_the_period(caller: Caller, runtime: Runtime) 
     assert answer.status == 200
     assert answer.json == {
         "period": {"from": str((today - timedelta(days=6)).date()), "to": str(today.date()), "days": 7},
-        "total_calls": 3, "completed_calls": 2, "failed_calls": 1, "inbound_calls": 2, "outbound_calls": 1, "total_minutes": 1.5,
-        "average_duration_seconds": 45, "success_rate": 0.5, "total_cost": 0.75, "average_cost": 0.25,
+        "total_calls": 3,
+        "completed_calls": 2,
+        "failed_calls": 1,
+        "inbound_calls": 2,
+        "outbound_calls": 1,
+        "total_minutes": 1.5,
+        "average_duration_seconds": 45,
+        "success_rate": 0.5,
+        "total_cost": 0.75,
+        "average_cost": 0.25,
         "sentiment": {"positive": 1, "neutral": 0, "negative": 1, "unknown": 1},
-    }  # fmt: skip
+    }
     assert (await caller.get("/v1/analytics/overview")).json["total_calls"] == 4
 
 

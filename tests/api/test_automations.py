@@ -1,4 +1,4 @@
-"""Automations through the API: the specification's rows, and every fault named by its place."""
+"""Automations through the API: the specification's fields, and each error named by its place."""
 
 from uuid import uuid4
 
@@ -11,14 +11,24 @@ from tests.fixtures.json_access import Json, objects_at, text_at
 from tests.fixtures.webhooks import items
 
 FIELDS = {
-    "id", "name", "description", "enabled", "trigger_type", "trigger_filters", "conditions", "actions", "run_count", "last_run_at", "created_at",
-}  # fmt: skip
+    "id",
+    "name",
+    "description",
+    "enabled",
+    "trigger_type",
+    "trigger_filters",
+    "conditions",
+    "actions",
+    "run_count",
+    "last_run_at",
+    "created_at",
+}
 PATH = "/v1/automations"
 SMS: Json = {"type": "send_sms", "params": {"to_number": CONTACT, "body": "Hello"}}
 
 
 def faults(answer: Answer) -> dict[str, str]:
-    """The faulty fields of a 422, and what about them."""
+    """Return the invalid fields of a 422 with their messages."""
     assert (answer.status, answer.json["code"]) == (422, "validation_error"), answer.body
     errors = answer.json["errors"]
     assert isinstance(errors, list)
@@ -37,9 +47,14 @@ async def test_an_automation_lives_from_create_to_delete(caller: Caller) -> None
         {"field": "data.contact_name", "operator": "exists", "value": None},
     ]
     fields: Json = {
-        "name": "Refunds", "description": "Who wants money back.", "trigger_type": "sms.received", "trigger_filters": {"data.direction": "inbound"},
-        "conditions": conditions, "actions": [TAG, {"type": "wait", "params": {"seconds": 60}}], "enabled": True,
-    }  # fmt: skip
+        "name": "Refunds",
+        "description": "Who wants money back.",
+        "trigger_type": "sms.received",
+        "trigger_filters": {"data.direction": "inbound"},
+        "conditions": conditions,
+        "actions": [TAG, {"type": "wait", "params": {"seconds": 60}}],
+        "enabled": True,
+    }
     created = (await caller.post(PATH, fields)).json
     assert set(created) == FIELDS
     assert created == {
@@ -91,10 +106,19 @@ async def test_lists_are_newest_first_and_stable_under_paging(caller: Caller) ->
 @pytest.mark.parametrize(
     ("field", "value", "fault"),
     [
-        ("trigger_type", "call.exploded", "trigger_type"), ("trigger_type", None, "trigger_type"), ("actions", [], "actions"),
-        ("actions", [TAG] * 21, "actions"), ("actions", [{"params": {}}], "actions.0.type"), ("actions", [TAG, {**TAG, "when": 1}], "actions.1.when"),
-        ("trigger_filters", {"direction": "inbound"}, "trigger_filters"), ("trigger_filters", [], "trigger_filters"),
-        ("conditions", [{"field": "data.a", "operator": "eq"}, {"field": "body", "operator": "eq"}], "conditions.1.field"),
+        ("trigger_type", "call.exploded", "trigger_type"),
+        ("trigger_type", None, "trigger_type"),
+        ("actions", [], "actions"),
+        ("actions", [TAG] * 21, "actions"),
+        ("actions", [{"params": {}}], "actions.0.type"),
+        ("actions", [TAG, {**TAG, "when": 1}], "actions.1.when"),
+        ("trigger_filters", {"direction": "inbound"}, "trigger_filters"),
+        ("trigger_filters", [], "trigger_filters"),
+        (
+            "conditions",
+            [{"field": "data.a", "operator": "eq"}, {"field": "body", "operator": "eq"}],
+            "conditions.1.field",
+        ),
         ("conditions", [{"field": "data..a", "operator": "eq"}], "conditions.0.field"),
         ("conditions", [{"field": "event.name", "operator": "eq"}], "conditions.0.field"),
         ("conditions", [{"field": "data.a", "operator": "like", "value": 1}], "conditions.0.operator"),
@@ -103,9 +127,12 @@ async def test_lists_are_newest_first_and_stable_under_paging(caller: Caller) ->
         ("conditions", [{"field": "data.a", "operator": "gt", "value": True}], "conditions.0.value"),
         ("conditions", [{"field": "data.a", "operator": "contains", "value": ""}], "conditions.0.value"),
         ("conditions", [{"field": "data.a", "operator": "eq", "values": 1}], "conditions.0.values"),
-        ("name", "a\0b", "name"), ("enabled", "yes", "enabled"), ("nmae", "typo", "nmae"), ("run_count", 7, "run_count"),
+        ("name", "a\0b", "name"),
+        ("enabled", "yes", "enabled"),
+        ("nmae", "typo", "nmae"),
+        ("run_count", 7, "run_count"),
     ],
-)  # fmt: skip
+)
 async def test_a_fault_is_named_by_its_place(caller: Caller, field: str, value: JsonValue, fault: str) -> None:
     assert (await refused(caller, **{field: value})).keys() == {fault}
     made = await make(caller)
@@ -136,12 +163,25 @@ async def test_every_faulty_action_is_named(caller: Caller) -> None:
         {"type": "start_call", "params": {"to_number": "{{ data.from_number }}"}},
     )
     assert found.keys() == {
-        "actions.0.type", "actions.1.params.phone_number", "actions.1.params.tag", "actions.2.params.tag", "actions.2.params.tga",
-        "actions.4.params.seconds", "actions.5.params.minutes", "actions.6.params.url", "actions.7.params.method",
-        "actions.8.params.headers.Host", "actions.8.params.headers.X A", "actions.8.params.headers.X-B",
-        "actions.9.params.headers.X-C", "actions.9.params.body.a.0", "actions.10.params.is_favorite", "actions.10.params.name",
-        "actions.11.params.agent_id", "actions.11.params.from_number_id",
-    }  # fmt: skip
+        "actions.0.type",
+        "actions.1.params.phone_number",
+        "actions.1.params.tag",
+        "actions.2.params.tag",
+        "actions.2.params.tga",
+        "actions.4.params.seconds",
+        "actions.5.params.minutes",
+        "actions.6.params.url",
+        "actions.7.params.method",
+        "actions.8.params.headers.Host",
+        "actions.8.params.headers.X A",
+        "actions.8.params.headers.X-B",
+        "actions.9.params.headers.X-C",
+        "actions.9.params.body.a.0",
+        "actions.10.params.is_favorite",
+        "actions.10.params.name",
+        "actions.11.params.agent_id",
+        "actions.11.params.from_number_id",
+    }
     assert "send_sms" in found["actions.0.type"]
     assert found["actions.6.params.url"] == "must be a public http or https address"
     assert "there is no b" in found["actions.9.params.body.a.0"]
@@ -150,18 +190,32 @@ async def test_every_faulty_action_is_named(caller: Caller) -> None:
 @pytest.mark.parametrize(
     ("template", "about"),
     [
-        ("{% for x in data %}x{% endfor %}", "statements"), ("{% raw %}x{% endraw %}", "statements"), ("{{ data.body", "closed"),
-        ("{{ }}", "Expected an expression"), ("{{ body }}", "no body"), ("{{ range(9) }}", "calls"), ("{{ cycler }}", "no cycler"),
-        ("{{ data.body.upper() }}", "calls"), ("{{ self }}", "no self"), ("{{ 9 ** 9 ** 9 }}", "pow"), ("{{ '%9999999999d' % 1 }}", "mod"),
-        ("{{ '%9999999999d' | format(1) }}", "no filter format"), ("{{ data | attr('x') }}", "no filter attr"),
-        ("{{ data.body | center(999999999) }}", "no filter center"), ("{{ data.body | truncate(len=3) }}", "filter truncate"),
-        ("{{ data is callable }}", "no test callable"), ("{{ '\\u0000' }}", "NUL"), ("{{ '\\ud800' }}", "unpaired surrogate"),
-        ("{{ 1e999 }}", "infinite number"), ("{{ " + "(" * 150 + "1" + ")" * 150 + " }}", "nested too deeply"),
+        ("{% for x in data %}x{% endfor %}", "statements"),
+        ("{% raw %}x{% endraw %}", "statements"),
+        ("{{ data.body", "closed"),
+        ("{{ }}", "Expected an expression"),
+        ("{{ body }}", "no body"),
+        ("{{ range(9) }}", "calls"),
+        ("{{ cycler }}", "no cycler"),
+        ("{{ data.body.upper() }}", "calls"),
+        ("{{ self }}", "no self"),
+        ("{{ 9 ** 9 ** 9 }}", "pow"),
+        ("{{ '%9999999999d' % 1 }}", "mod"),
+        ("{{ '%9999999999d' | format(1) }}", "no filter format"),
+        ("{{ data | attr('x') }}", "no filter attr"),
+        ("{{ data.body | center(999999999) }}", "no filter center"),
+        ("{{ data.body | truncate(len=3) }}", "filter truncate"),
+        ("{{ data is callable }}", "no test callable"),
+        ("{{ '\\u0000' }}", "NUL"),
+        ("{{ '\\ud800' }}", "unpaired surrogate"),
+        ("{{ 1e999 }}", "infinite number"),
+        ("{{ " + "(" * 150 + "1" + ")" * 150 + " }}", "nested too deeply"),
         ("{{ " + "-" * 400 + "1 }}", "too many parts"),
-        ("{{ data." + "a" * 600 + " }}", "longer than"), ("x" * 20_000 + "{{ id }}", "longer than"),
+        ("{{ data." + "a" * 600 + " }}", "longer than"),
+        ("x" * 20_000 + "{{ id }}", "longer than"),
         ("{{ data | join(*data.list) }}", "* is not allowed"),
     ],
-)  # fmt: skip
+)
 async def test_a_template_that_could_do_harm_or_never_work_is_refused(
     caller: Caller, template: str, about: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""The ledger through the API: what costs, what is refused, and that the balance is the sum of its entries."""
+"""The ledger through the API: costs, refusals, and a balance that equals the sum of its entries."""
 
 import asyncio
 import random
@@ -49,7 +49,7 @@ async def balance(caller: Caller) -> object:
 
 
 async def prepaid(runtime: Runtime, organizations: Organizations, *, credited: int) -> tuple[Caller, dict[str, str]]:
-    """A prepaid organization with an agent and a number, and what a call from there needs."""
+    """Create a prepaid organization with an agent and a number, and return the body of a call."""
     caller = await organizations.make(policy=PREPAID)
     await credit(runtime, caller, credited + 2)
     async with runtime.database.tenant(caller.organization_id) as session:
@@ -89,8 +89,10 @@ async def test_calls_texts_and_numbers_without_money_are_402(runtime: Runtime, o
     caller, body = await prepaid(runtime, organizations, credited=0)
     text = {"from_number_id": body["from_number_id"], "to_number": "+15550100001", "body": "Hello"}
     for path, request in [
-        ("/v1/calls", {**body, "to_number": "+15550100001"}), ("/v1/sms", text), ("/v1/phone-numbers", {"phone_number": fresh_number()}),
-    ]:  # fmt: skip
+        ("/v1/calls", {**body, "to_number": "+15550100001"}),
+        ("/v1/sms", text),
+        ("/v1/phone-numbers", {"phone_number": fresh_number()}),
+    ]:
         answer = await caller.post(path, request)
         assert (answer.status, answer.json["code"]) == (402, "insufficient_balance")
     assert (await caller.get("/v1/calls")).json["total"] == 0
@@ -129,7 +131,7 @@ async def test_a_call_costs_once_it_is_over_and_frees_what_it_held(live: LivePla
 async def test_a_running_call_ends_when_its_next_minute_cannot_be_paid(
     live: LivePlatform, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The minutes are half a second long here, and there is money for two."""
+    """Minutes are half a second long here, and there is money for two."""
     monkeypatch.setattr(funding, "MINUTE", timedelta(seconds=0.5))
     monkeypatch.setattr(funding, "LEAD_TIME", timedelta())
     await become_prepaid(runtime, live.caller)

@@ -24,12 +24,16 @@ from tests.fixtures.json_access import Json
 from tests.fixtures.monitors import voice
 
 TWILIO = {
-    "account_sid": "AC" + "a" * 32, "auth_token": "secret", "api_sid": "SK" + "b" * 32, "api_secret": "c" * 32, "application_sid": "AP" + "d" * 32,
-}  # fmt: skip
+    "account_sid": "AC" + "a" * 32,
+    "auth_token": "secret",
+    "api_sid": "SK" + "b" * 32,
+    "api_secret": "c" * 32,
+    "application_sid": "AP" + "d" * 32,
+}
 
 
 async def with_twilio(runtime: Runtime, caller: Caller) -> None:
-    """Twilio is the first carrier, before the loopback one."""
+    """Put Twilio before the loopback carrier."""
     wanted = [ProviderSpec(Capability.TELEPHONY, "twilio", TWILIO), *list_embedded_providers(runtime.registry)]
     async with runtime.database.tenant(caller.organization_id) as session:
         await configure_providers(session, runtime.registry, runtime.keyring, wanted)
@@ -108,14 +112,16 @@ async def test_scopes(organizations: Organizations) -> None:
 
 @dataclass(slots=True)
 class Browser:
-    """A page that calls: what it was told, and what it heard."""
+    """A page that calls: the messages and the audio that it received."""
 
     socket: aiohttp.ClientWebSocketResponse
     told: list[Json] = field(default_factory=list)
     heard: bytearray = field(default_factory=bytearray)
 
     async def until(self, *, event: str = "", voiced: bool = False, silent: bool = False) -> None:
-        """Listen, sending silence as a microphone does, until a message or sound has come, or no sound for half a second."""
+        """Listen, while sending silence like a microphone, for a message, for sound, or for half a second without
+        sound.
+        """
         del self.heard[:]
         async with asyncio.timeout(20):
             while not (event and self.told and self.told[-1]["event"] == event):

@@ -1,4 +1,4 @@
-"""Calls through the API. How they go over each carrier is in tests/carriers/test_scenarios.py."""
+"""Calls through the API. Calls over each carrier are in tests/carriers/test_scenarios.py."""
 
 import asyncio
 from uuid import uuid4
@@ -58,9 +58,14 @@ async def test_outside_opening_hours(live: LivePlatform, action: str) -> None:
 async def test_filters(live: LivePlatform) -> None:
     call = await live.ended((await live.place("+15550100020"))["id"])
     for query, total in (
-        (f"agent_id={live.agent_id}", 1), (f"agent_id={uuid4()}", 0), ("agent_id=x", 0), ("direction=outbound", 1), ("direction=inbound", 0),
-        ("status=busy", 1), ("status=completed", 0),
-    ):  # fmt: skip
+        (f"agent_id={live.agent_id}", 1),
+        (f"agent_id={uuid4()}", 0),
+        ("agent_id=x", 0),
+        ("direction=outbound", 1),
+        ("direction=inbound", 0),
+        ("status=busy", 1),
+        ("status=completed", 0),
+    ):
         assert (await live.caller.get(f"/v1/calls?{query}")).json["total"] == total, query
     assert (await live.caller.get("/v1/calls?status=nonsense")).status == 422
     assert (await live.caller.get(f"/v1/calls/{call['id']}/recording")).status == 404
@@ -80,11 +85,20 @@ async def test_another_organizations_call_is_unknown(live: LivePlatform, organiz
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("agent_id", 5), ("agent_id", "x"), ("agent_id", UNKNOWN_ID), ("to_number", "12"), ("to_number", 5), ("to_number", "+1555\0"),
-        ("from_number_id", None), ("from_number_id", UNKNOWN_ID), ("metadata", []), ("metadata", {"a": "x" * 20_000}),
-        ("metadata", {"a": "b\0"}), ("nonsense", 1),
+        ("agent_id", 5),
+        ("agent_id", "x"),
+        ("agent_id", UNKNOWN_ID),
+        ("to_number", "12"),
+        ("to_number", 5),
+        ("to_number", "+1555\0"),
+        ("from_number_id", None),
+        ("from_number_id", UNKNOWN_ID),
+        ("metadata", []),
+        ("metadata", {"a": "x" * 20_000}),
+        ("metadata", {"a": "b\0"}),
+        ("nonsense", 1),
     ],
-)  # fmt: skip
+)
 async def test_a_bad_field_is_named(caller: Caller, field: str, value: object) -> None:
     agent = (await caller.post("/v1/agents", {"name": "Agent"})).json["id"]
     body = {"agent_id": agent, "to_number": "+15550100001", "from_number_id": str(uuid4()), field: value}
@@ -117,7 +131,7 @@ async def test_a_socket_for_a_call_that_is_over_keeps_no_server_from_stopping(ru
     async with aiohttp.ClientSession() as http:
         async with listening(runtime):
             socket = await http.ws_connect(url, autoclose=False, autoping=False)
-            for _ in range(50):  # more than the server keeps for somebody who does not read
+            for _ in range(50):  # more than the server buffers for a client that does not read
                 await socket.send_str("{}")
             assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
             stopping = asyncio.get_running_loop().time()

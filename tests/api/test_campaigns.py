@@ -1,4 +1,6 @@
-"""Campaigns through the API: their lists, their states, and calls over the loopback carrier, whose numbers say what becomes of them."""
+"""Campaigns through the API: lists, states, and calls over the loopback carrier, whose numbers determine the
+outcome.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -21,9 +23,20 @@ from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json, at
 
 FIELDS = {
-    "id", "name", "agent_id", "phone_number_id", "status", "scheduled_at", "max_concurrent", "total_contacts", "called", "completed", "failed",
-    "created_at", "updated_at",
-}  # fmt: skip
+    "id",
+    "name",
+    "agent_id",
+    "phone_number_id",
+    "status",
+    "scheduled_at",
+    "max_concurrent",
+    "total_contacts",
+    "called",
+    "completed",
+    "failed",
+    "created_at",
+    "updated_at",
+}
 ADDITIONS = {"status_reason", "retry", "skipped", "canceled"}
 CONTACT_FIELDS = {
     "id",
@@ -43,12 +56,12 @@ _people = count(10_000)
 
 
 def numbers(*endings: str) -> list[str]:
-    """Fresh numbers of people with these last digits."""
+    """Return fresh numbers with these last digits."""
     return [f"+1555{next(_people):05d}{ending}" for ending in endings]
 
 
 async def means(runtime: Runtime, caller: Caller) -> Json:
-    """An agent and a number: what a campaign needs."""
+    """Create the agent and the number that a campaign needs."""
     agent = (await caller.post("/v1/agents", {"name": "Agent", "greeting_message": "Hello {{name}}, good day."})).json
     number = await purchases.buy_number(runtime, caller.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
     return {"agent_id": agent["id"], "phone_number_id": str(number.id)}
@@ -56,7 +69,7 @@ async def means(runtime: Runtime, caller: Caller) -> Json:
 
 @pytest.fixture
 async def body(runtime: Runtime, caller: Caller) -> Json:
-    """A campaign of one contact, as it is sent."""
+    """Build the request of a campaign with one contact."""
     return {
         "name": "Reminders",
         **await means(runtime, caller),
@@ -65,7 +78,7 @@ async def body(runtime: Runtime, caller: Caller) -> Json:
 
 
 def fields_of(live: LivePlatform) -> Json:
-    """A campaign of the live platform's agent and number."""
+    """Return the agent and the number of the live platform."""
     return {"name": "Reminders", "agent_id": live.agent_id, "phone_number_id": live.number_id}
 
 
@@ -96,7 +109,7 @@ def has(status: str) -> Callable[[Json], object]:
 
 
 async def contacts(caller: Caller, campaign: Json, query: str = "limit=100") -> list[Json]:
-    """In the order of the list."""
+    """Return the contacts in the order of the list."""
     answer = await caller.get(f"/v1/campaigns/{campaign['id']}/contacts?{query}")
     assert answer.status == 200, answer.body
     return list(reversed(answer.json["items"]))  # type: ignore[arg-type]
@@ -229,9 +242,17 @@ async def test_every_outcome_is_told_and_counted(live: LivePlatform) -> None:
     await act(caller, campaign, "start")
     done = await until(caller, campaign, has("completed"))
     assert await outcomes(caller, campaign) == [
-        ("failed", "busy"), ("failed", "failed"), ("failed", "failed"), ("failed", "failed"), ("failed", "invalid_number"),
-        ("completed", "voicemail"), ("completed", "answered"), ("failed", "busy"), ("completed", "answered"), ("skipped", "do_not_call"),
-    ]  # fmt: skip
+        ("failed", "busy"),
+        ("failed", "failed"),
+        ("failed", "failed"),
+        ("failed", "failed"),
+        ("failed", "invalid_number"),
+        ("completed", "voicemail"),
+        ("completed", "answered"),
+        ("failed", "busy"),
+        ("completed", "answered"),
+        ("skipped", "do_not_call"),
+    ]
     assert [done[name] for name in ("total_contacts", "called", "completed", "failed", "skipped", "canceled")] == [
         10,
         9,
@@ -365,7 +386,7 @@ async def test_outside_the_callees_hours_nobody_is_dialled(live: LivePlatform, o
     clock = now()
     hours = CallingHours(start=f"{(clock + timedelta(hours=3)):%H}:00", end=f"{(clock + timedelta(hours=4)):%H}:00")
     caller = await organizations.make(policy=Policy(calling_hours=hours))
-    # The first may be anywhere, so the organization's zone counts, which is UTC; in Tokyo it is nine hours later.
+    # The first number has no region, so the organization's zone (UTC) counts; Tokyo is nine hours ahead.
     campaign = await make(
         caller, {"name": "Night", **await means(live.runtime, caller)}, ["+15550100020", "+81312345678"]
     )

@@ -1,4 +1,4 @@
-"""The do-not-call list through the API, and what it does to calls."""
+"""The do-not-call list through the API, and its effect on calls."""
 
 import asyncio
 from typing import Any
@@ -107,7 +107,7 @@ async def test_many_numbers_are_checked_in_one_statement(caller: Caller, runtime
 
 
 async def order(caller: Caller) -> Json:
-    """The body of a call to `NUMBER`."""
+    """Build the request of a call to `NUMBER`."""
     agent_id = (await caller.post("/v1/agents", {"name": "Agent"})).json["id"]
     number_id = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
     return {"agent_id": agent_id, "from_number_id": number_id, "to_number": NUMBER}

@@ -1,4 +1,4 @@
-"""The integration through the API; that its webhook is told of events is in test_webhooks.py."""
+"""The integration through the API. Deliveries to its webhook are in test_webhook_deliveries.py."""
 
 import pytest
 from switchboard.runtime import Runtime
@@ -20,8 +20,11 @@ async def test_given_fields_change_and_secrets_are_never_given_back(caller: Call
     }
     second = await caller.send("PUT", "/v1/integrations", {"webhook_secret": None})
     assert {**second.json, "updated_at": None} == {
-        "has_partner_api_key": True, "webhook_url": "https://example.com/partner", "has_webhook_secret": False, "updated_at": None,
-    }  # fmt: skip
+        "has_partner_api_key": True,
+        "webhook_url": "https://example.com/partner",
+        "has_webhook_secret": False,
+        "updated_at": None,
+    }
     third = await caller.send("PUT", "/v1/integrations", {"partner_api_key": None, "webhook_url": None})
     assert (third.json["has_partner_api_key"], third.json["webhook_url"]) == (False, None)
     async with runtime.database.tenant(caller.organization_id) as session:
@@ -32,10 +35,15 @@ async def test_given_fields_change_and_secrets_are_never_given_back(caller: Call
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("webhook_url", "http://127.0.0.1/"), ("webhook_url", 1), ("webhook_url", ""), ("webhook_secret", ""), ("partner_api_key", 5),
-        ("partner_api_key", "x" * 256), ("webhook_ulr", "https://example.com/"),
+        ("webhook_url", "http://127.0.0.1/"),
+        ("webhook_url", 1),
+        ("webhook_url", ""),
+        ("webhook_secret", ""),
+        ("partner_api_key", 5),
+        ("partner_api_key", "x" * 256),
+        ("webhook_ulr", "https://example.com/"),
     ],
-)  # fmt: skip
+)
 async def test_a_bad_field_is_named(caller: Caller, field: str, value: object) -> None:
     answer = await caller.send("PUT", "/v1/integrations", {field: value})
     assert answer.status == 422

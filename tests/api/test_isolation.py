@@ -1,5 +1,7 @@
-"""Isolation, generated from the OpenAPI document: in every place of every operation that takes an id, one of another organization is answered like
-one that nobody has, byte for byte but for the ids, and nothing of the other organization changes. A new operation is covered as it is."""
+"""Isolation, generated from the OpenAPI document: in every place of every operation that takes an id, one of another
+organization is answered like one that nobody has, byte for byte but for the ids, and nothing of the other
+organization changes. A new operation is covered as it is.
+"""
 
 import json
 import re
@@ -15,13 +17,13 @@ from switchboard.foundation.web.openapi import Json, document
 from tests.fixtures.app import Answer, Caller, LivePlatform, Organizations, fresh_number
 from tests.fixtures.isolation import FREE, populate, quiet, rows
 
-# Ids that providers give.
+# Ids that providers assign.
 NOT_OURS = {"tts_voice_id"}
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an operation takes an id: `where` is path, query or body."""
+    """A place of an operation that takes an id: `where` is path, query, or body."""
 
     method: str
     path: str
@@ -52,14 +54,14 @@ def resolved(api: Json, schema: Json) -> Json:
 
 
 def own_id(field: str, owned: dict[str, list[str]]) -> str:
-    """An id of the caller's own for a field: `from_number_id` is a `phone_number`'s."""
+    """Return an id of the caller's own for a field: `from_number_id` is a `phone_number`'s."""
     noun = field.removesuffix("s").removesuffix("_id").rsplit("_", 1)[-1]
     found = next((lines[0] for table, lines in owned.items() if table.endswith(noun) and lines), None)
     return str(json.loads(found)["id"]) if found else str(uuid4())
 
 
 async def send(caller: Caller, place: Place, key: str, owned: dict[str, list[str]]) -> Answer:
-    """The operation with this id in this place, and ids of the caller's own in the others."""
+    """Send the operation with this id in this place, and the caller's own ids elsewhere."""
     path = re.sub(
         r"\{(\w+)\}",
         lambda name: key if place.where == "path" and name[1] == place.name else own_id(name[1], owned),
@@ -77,7 +79,7 @@ async def send(caller: Caller, place: Place, key: str, owned: dict[str, list[str
 
 
 def comparable(answer: Answer, key: str) -> tuple[int, str]:
-    """An answer without the id that was asked for, and without what is another each time."""
+    """Strip the requested id, and everything that differs from request to request, from a response."""
     text = answer.body.decode().replace(key, "ID")
     return answer.status, re.sub(r'"request_id":\s*"[^"]*"', "", text)
 

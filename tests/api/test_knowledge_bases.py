@@ -1,4 +1,4 @@
-"""Knowledge bases through the API: the specification's rows, what a search finds and does not find."""
+"""Knowledge bases through the API: the specification's fields, and search."""
 
 import asyncio
 import base64
@@ -15,14 +15,20 @@ from tests.fixtures.json_access import Json, at, objects_at
 HOURS = "# Opening hours\n\nThe bakery is open from seven to six, but not on Sundays."
 PARKING = "# Parking\n\nYou may leave your car behind the church; the first hour is free."
 BAD_DOCUMENTS: list[tuple[Json, str]] = [
-    ({"content": "text"}, "filename"), ({"filename": "a.txt"}, "content"), ({"filename": "a.txt", "content": ""}, "content"),
-    ({"filename": "a.txt", "content": "  \n "}, "content"), ({"filename": "", "content": "text"}, "filename"),
-    ({"filename": "a.txt", "content": "a\0b"}, "content"), ({"filename": "a.txt", "content": "x" * (5 * 1024 * 1024 + 1)}, "content"),
+    ({"content": "text"}, "filename"),
+    ({"filename": "a.txt"}, "content"),
+    ({"filename": "a.txt", "content": ""}, "content"),
+    ({"filename": "a.txt", "content": "  \n "}, "content"),
+    ({"filename": "", "content": "text"}, "filename"),
+    ({"filename": "a.txt", "content": "a\0b"}, "content"),
+    ({"filename": "a.txt", "content": "x" * (5 * 1024 * 1024 + 1)}, "content"),
     ({"filename": "a.txt", "content": "text", "content_type": "video/mp4"}, "content_type"),
-    ({"filename": "a.pdf", "content": "not base64!"}, "content"), ({"filename": "a.json", "content": "{"}, "content"),
-    ({"filename": "a.docx", "content": "bm8gemlw"}, "content"), ({"filename": "a.html", "content": "<p></p>"}, "content"),
+    ({"filename": "a.pdf", "content": "not base64!"}, "content"),
+    ({"filename": "a.json", "content": "{"}, "content"),
+    ({"filename": "a.docx", "content": "bm8gemlw"}, "content"),
+    ({"filename": "a.html", "content": "<p></p>"}, "content"),
     ({"filename": "a.txt", "content": "text", "mime": "text/plain"}, "mime"),
-]  # fmt: skip
+]
 
 
 async def base_of(caller: Caller, name: str = "Bakery") -> str:
@@ -87,9 +93,16 @@ async def test_a_document_lives_from_create_to_delete(caller: Caller) -> None:
     base = await base_of(caller)
     added = await add(caller, base, HOURS, "hours.md", content_type="text/markdown; charset=utf-8")
     assert added == {
-        "id": added["id"], "knowledge_base_id": base, "filename": "hours.md", "content_type": "text/markdown", "file_size": len(HOURS),
-        "chunk_count": 1, "status": "ready", "error_message": None, "created_at": added["created_at"],
-    }  # fmt: skip
+        "id": added["id"],
+        "knowledge_base_id": base,
+        "filename": "hours.md",
+        "content_type": "text/markdown",
+        "file_size": len(HOURS),
+        "chunk_count": 1,
+        "status": "ready",
+        "error_message": None,
+        "created_at": added["created_at"],
+    }
     path = f"/v1/documents/{added['id']}"
     assert (await caller.get(path)).json == added
     other = await add(caller, base, PARKING)
@@ -118,9 +131,13 @@ async def test_a_search_answers_the_passage_with_its_place(caller: Caller) -> No
     found = await search(caller, "At what time can I buy bread?")
     assert [item["filename"] for item in found] == ["hours.md", "parking.md"]
     assert found[0] == {
-        "document_id": hours["id"], "knowledge_base_id": base, "filename": "hours.md", "chunk_index": 0,
-        "content": "Opening hours\n\nThe bakery is open from seven to six, but not on Sundays.", "score": found[0]["score"],
-    }  # fmt: skip
+        "document_id": hours["id"],
+        "knowledge_base_id": base,
+        "filename": "hours.md",
+        "chunk_index": 0,
+        "content": "Opening hours\n\nThe bakery is open from seven to six, but not on Sundays.",
+        "score": found[0]["score"],
+    }
     assert float(str(found[0]["score"])) > float(str(found[1]["score"]))
     assert len(await search(caller, "anything", top_k=1)) == 1
 
@@ -143,9 +160,13 @@ async def test_a_search_stays_in_the_knowledge_bases_that_it_names(caller: Calle
 
 async def test_a_bad_search_names_the_faulty_field(caller: Caller) -> None:
     for body, field in (
-        ({}, "query"), ({"query": ""}, "query"), ({"query": "a", "top_k": 0}, "top_k"), ({"query": "a", "top_k": 51}, "top_k"),
-        ({"query": "a", "knowledge_base_ids": ["nobody's"]}, "knowledge_base_ids"), ({"query": "a", "knowledge_base_ids": "x"}, "knowledge_base_ids"),
-    ):  # fmt: skip
+        ({}, "query"),
+        ({"query": ""}, "query"),
+        ({"query": "a", "top_k": 0}, "top_k"),
+        ({"query": "a", "top_k": 51}, "top_k"),
+        ({"query": "a", "knowledge_base_ids": ["nobody's"]}, "knowledge_base_ids"),
+        ({"query": "a", "knowledge_base_ids": "x"}, "knowledge_base_ids"),
+    ):
         refused = await caller.post("/v1/knowledge-bases/search", body)
         assert refused.status == 422
         assert [str(name).partition(".")[0] for name in faults(refused)] == [field]

@@ -79,16 +79,28 @@ async def test_a_purchase_cut_in_two_is_finished(caller: Caller, runtime: Runtim
 @pytest.mark.parametrize(
     ("field", "value", "named"),
     [
-        ("friendly_name", "", "friendly_name"), ("friendly_name", None, "friendly_name"), ("inbound_agent_id", UNKNOWN_ID, "inbound_agent_id"),
-        ("inbound_agent_id", "x", "inbound_agent_id"), ("forward_number", "12", "forward_number"), ("forward_number", "+1 555", "forward_number"),
-        ("forward_webhook_url", "http://169.254.169.254/", "forward_webhook_url"), ("schedule", [], "schedule"),
-        ("schedule", {**HOURS, "timezone": "Mars/Base"}, "schedule.timezone"), ("schedule", {**HOURS, "slots": []}, "schedule"),
-        ("schedule", {**HOURS, "slots": [{"days": ["monday"], "start": "09:00", "end": "10:00"}]}, "schedule.slots.0.days.0"),
+        ("friendly_name", "", "friendly_name"),
+        ("friendly_name", None, "friendly_name"),
+        ("inbound_agent_id", UNKNOWN_ID, "inbound_agent_id"),
+        ("inbound_agent_id", "x", "inbound_agent_id"),
+        ("forward_number", "12", "forward_number"),
+        ("forward_number", "+1 555", "forward_number"),
+        ("forward_webhook_url", "http://169.254.169.254/", "forward_webhook_url"),
+        ("schedule", [], "schedule"),
+        ("schedule", {**HOURS, "timezone": "Mars/Base"}, "schedule.timezone"),
+        ("schedule", {**HOURS, "slots": []}, "schedule"),
+        (
+            "schedule",
+            {**HOURS, "slots": [{"days": ["monday"], "start": "09:00", "end": "10:00"}]},
+            "schedule.slots.0.days.0",
+        ),
         ("schedule", {**HOURS, "slots": [{"days": ["mon"], "start": "9", "end": "10:00"}]}, "schedule.slots.0.start"),
-        ("schedule", {**HOURS, "holidays": ["25.12.2026"]}, "schedule.holidays.0"), ("sms_schedule", {"x": 1}, "sms_schedule.x"),
-        ("phone_number", "+15550100001", "phone_number"), ("friendly_name", "a\0", "friendly_name"),
+        ("schedule", {**HOURS, "holidays": ["25.12.2026"]}, "schedule.holidays.0"),
+        ("sms_schedule", {"x": 1}, "sms_schedule.x"),
+        ("phone_number", "+15550100001", "phone_number"),
+        ("friendly_name", "a\0", "friendly_name"),
     ],
-)  # fmt: skip
+)
 async def test_a_bad_field_is_named(caller: Caller, field: str, value: object, named: str) -> None:
     number = await buy(caller)
     answer = await caller.send("PUT", f"/v1/phone-numbers/{number['id']}", {field: value})
@@ -124,7 +136,7 @@ async def test_another_organizations_number_is_unknown(caller: Caller, stranger:
     [
         ("2026-11-23T08:00:00+00:00", True),  # Monday, 09:00 in Berlin
         ("2026-11-23T07:59:00+00:00", False),
-        ("2026-11-23T16:00:00+00:00", False),  # 17:00: the end is outside
+        ("2026-11-23T16:00:00+00:00", False),  # 17:00: the end is exclusive
         ("2026-11-24T10:00:00+00:00", False),
     ],
 )

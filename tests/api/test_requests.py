@@ -1,4 +1,4 @@
-"""What every endpoint shares: credentials, limits, idempotency, errors, the OpenAPI document."""
+"""Rules that all endpoints share: credentials, rate limits, idempotency, errors, the OpenAPI document."""
 
 import asyncio
 import re
@@ -92,11 +92,19 @@ async def test_a_refused_request_keeps_nothing_under_its_key(caller: Caller) -> 
 @pytest.mark.parametrize(
     ("data", "status"),
     [
-        (b"{", 422), (b"[]", 422), (b'"x"', 422), (b'{"name": "\\ud800"}', 422), (b'{"name": 1e400}', 422), (b"\xff\xfe", 422),
-        (b'{"name": "a", "voice_speed": NaN}', 422), (b'{"name": ' + b"[" * 5000, 422), (b"", 422),
-        (b'{"name": "x", "end_call_silence_seconds": 99999999999999999999999}', 422), (b" " * (8 * 1024 * 1024 + 1), 413),
+        (b"{", 422),
+        (b"[]", 422),
+        (b'"x"', 422),
+        (b'{"name": "\\ud800"}', 422),
+        (b'{"name": 1e400}', 422),
+        (b"\xff\xfe", 422),
+        (b'{"name": "a", "voice_speed": NaN}', 422),
+        (b'{"name": ' + b"[" * 5000, 422),
+        (b"", 422),
+        (b'{"name": "x", "end_call_silence_seconds": 99999999999999999999999}', 422),
+        (b" " * (8 * 1024 * 1024 + 1), 413),
     ],
-)  # fmt: skip
+)
 async def test_no_body_is_a_crash(caller: Caller, data: bytes, status: int) -> None:
     assert (await caller.send("POST", "/v1/agents", data=data)).status == status
 

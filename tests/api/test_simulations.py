@@ -1,4 +1,4 @@
-"""Simulations over HTTP: made, run by a worker, told."""
+"""Simulations over HTTP: created, run by a worker, reported."""
 
 from collections.abc import Awaitable, Callable
 from uuid import UUID
@@ -48,7 +48,7 @@ async def awaited(caller: Caller, agent_id: str, simulation_id: str) -> Json:
 
 @pytest.fixture
 def completed(runtime: Runtime, caller: Caller) -> Completed:
-    """Makes a simulation and runs it without a worker's coming and going."""
+    """Create a simulation and run it without a worker process."""
 
     async def complete(agent_id: str, **fields: object) -> Json:
         simulation_id = await made(caller, agent_id, **fields)
@@ -228,9 +228,11 @@ async def test_audio_needs_a_number(caller: Caller) -> None:
 
 async def test_a_call_is_held_over_the_loopback_carrier(live: LivePlatform) -> None:
     assertions = [
-        {"type": "said", "text": "goodbye"}, {"type": "tool_called", "tool": "end_call"}, {"type": "ended_by", "by": "agent"},
+        {"type": "said", "text": "goodbye"},
+        {"type": "tool_called", "tool": "end_call"},
+        {"type": "ended_by", "by": "agent"},
         {"type": "latency_under_ms", "milliseconds": 60_000},
-    ]  # fmt: skip
+    ]
     simulation_id = await made(live.caller, live.agent_id, mode="audio", lines=["Goodbye"], assertions=assertions)
     found = await awaited(live.caller, live.agent_id, simulation_id)
     assert found["status"] == "passed", found

@@ -1,4 +1,4 @@
-"""Texts through the API, over the loopback carrier's real callbacks and with a worker that runs."""
+"""Text messages through the API, over the loopback carrier's real callbacks and with a running worker."""
 
 import asyncio
 from collections.abc import Callable
@@ -31,7 +31,7 @@ async def send(live: LivePlatform, to_number: str = CONTACT, body: str = "Your b
 
 
 async def text(live: LivePlatform, body: str, *, from_number: str = CONTACT) -> str:
-    """Somebody texts our number; answers the carrier's id of it."""
+    """Send a text message to our number; return the carrier's id of it."""
     organization_id = live.caller.organization_id
     async with live.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
@@ -46,9 +46,10 @@ async def conversations(caller: Caller) -> list[Json]:
 
 
 async def messages(live: LivePlatform) -> list[Json]:
-    """The only conversation's texts, newest first."""
+    """Return the messages of the only conversation, newest first."""
     (conversation,) = await conversations(live.caller)
-    return (await live.caller.get(f"/v1/sms/conversations/{conversation['id']}/messages")).json["items"]  # type: ignore[return-value]
+    answer = await live.caller.get(f"/v1/sms/conversations/{conversation['id']}/messages")
+    return objects_at(answer.json, "items")
 
 
 async def until(live: LivePlatform, good: Callable[[list[Json]], object]) -> list[Json]:
@@ -79,14 +80,25 @@ async def test_a_text_is_queued_sent_and_delivered(live: LivePlatform) -> None:
     assert {**delivered, "status": "queued"} == accepted
     (conversation,) = await conversations(live.caller)
     assert conversation == {
-        "id": accepted["conversation_id"], "phone_number_id": live.number_id, "contact_number": CONTACT, "status": "open",
-        "last_message_at": accepted["created_at"], "created_at": conversation["created_at"],
-    }  # fmt: skip
+        "id": accepted["conversation_id"],
+        "phone_number_id": live.number_id,
+        "contact_number": CONTACT,
+        "status": "open",
+        "last_message_at": accepted["created_at"],
+        "created_at": conversation["created_at"],
+    }
     (data,) = await event_data(live, "sms.sent")
     assert data == {
-        "message_id": accepted["id"], "conversation_id": accepted["conversation_id"], "direction": "outbound", "from_number": live.number,
-        "to_number": CONTACT, "body": "Your bread is ready.", "status": "sent", "contact_name": None, "created_at": accepted["created_at"],
-    }  # fmt: skip
+        "message_id": accepted["id"],
+        "conversation_id": accepted["conversation_id"],
+        "direction": "outbound",
+        "from_number": live.number,
+        "to_number": CONTACT,
+        "body": "Your bread is ready.",
+        "status": "sent",
+        "contact_name": None,
+        "created_at": accepted["created_at"],
+    }
 
 
 @pytest.mark.parametrize(
@@ -114,10 +126,16 @@ async def test_a_text_gets_the_agents_answer(live: LivePlatform) -> None:
     assert answer["author"] == "agent"
     (data,) = await event_data(live, "sms.received")
     assert data == {
-        "message_id": question["id"], "conversation_id": question["conversation_id"], "direction": "inbound", "from_number": CONTACT,
-        "to_number": live.number, "body": "What are your opening hours?", "status": "received", "contact_name": "Ada",
+        "message_id": question["id"],
+        "conversation_id": question["conversation_id"],
+        "direction": "inbound",
+        "from_number": CONTACT,
+        "to_number": live.number,
+        "body": "What are your opening hours?",
+        "status": "received",
+        "contact_name": "Ada",
         "created_at": question["created_at"],
-    }  # fmt: skip
+    }
 
 
 async def test_two_texts_in_quick_succession_get_one_answer(live: LivePlatform) -> None:
@@ -215,11 +233,21 @@ async def test_the_wake_up_may_be_lost(live: LivePlatform) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("to_number", "12"), ("to_number", 5), ("to_number", None), ("to_number", "+1555\0"), ("from_number_id", UNKNOWN_ID),
-        ("from_number_id", "x"), ("from_number_id", 5), ("body", ""), ("body", "   "), ("body", "x" * 1601), ("body", 5), ("body", "a\0b"),
+        ("to_number", "12"),
+        ("to_number", 5),
+        ("to_number", None),
+        ("to_number", "+1555\0"),
+        ("from_number_id", UNKNOWN_ID),
+        ("from_number_id", "x"),
+        ("from_number_id", 5),
+        ("body", ""),
+        ("body", "   "),
+        ("body", "x" * 1601),
+        ("body", 5),
+        ("body", "a\0b"),
         ("nonsense", 1),
     ],
-)  # fmt: skip
+)
 async def test_a_bad_field_is_named(caller: Caller, field: str, value: object) -> None:
     number = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
     answer = await caller.post(

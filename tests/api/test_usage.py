@@ -1,4 +1,4 @@
-"""Usage by month, from calls, texts and charges."""
+"""Usage by month, from calls, text messages, and charges."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -42,7 +42,7 @@ async def test_the_current_month_and_its_history(caller: Caller, runtime: Runtim
 
 
 async def test_a_month_is_one_of_the_organizations_calendar(caller: Caller, runtime: Runtime) -> None:
-    """The last evening of a month in UTC is the first morning of the next one in Auckland."""
+    """The last evening of a month in UTC is the first morning of the next month in Auckland."""
     async with runtime.database.system() as session:
         (await session.get_one(Organization, caller.organization_id)).timezone = "Pacific/Auckland"
     auckland = now() + timedelta(hours=13)

@@ -1,4 +1,6 @@
-"""Deliveries through the API and to a receiver on a real socket: every rule of the specification's "Delivery and retry rules"."""
+"""Deliveries through the API and to a receiver on a real socket: each of the specification's delivery and retry
+rules.
+"""
 
 import asyncio
 from itertools import pairwise
@@ -27,7 +29,7 @@ def delays() -> list[float]:
 
 @pytest.fixture
 def settings(settings: Settings, delays: list[float]) -> Settings:
-    """The shortened schedule."""
+    """Settings with a shortened retry schedule."""
     return settings.model_copy(update={"webhook_retry_delays": delays, "webhook_timeout": 1.0})
 
 
@@ -57,7 +59,9 @@ async def test_a_delivery_arrives_as_the_specification_says(caller: Caller, rece
 
 
 async def test_a_call_tells_every_target_that_wants_it(live: LivePlatform, receiver: Receiver) -> None:
-    """Endpoints by their events, the agent's own webhook, the integration's; each call event with its exact data."""
+    """Endpoints by their subscriptions, the agent's own webhook, the integration's; each call event with its exact
+    data.
+    """
     caller = live.caller
     await make(caller, f"{receiver.url}/all")
     await make(caller, f"{receiver.url}/failed", events=["call.failed"])
@@ -78,9 +82,20 @@ async def test_a_call_tells_every_target_that_wants_it(live: LivePlatform, recei
         assert sorted(got) == sorted(told)
         data = got["call.completed"].json["data"]
         fields = [
-            "agent_id", "call_id", "cost_total", "created_at", "direction", "duration_seconds", "ended_at", "error_message", "from_number",
-            "metadata", "started_at", "status", "to_number",
-        ]  # fmt: skip
+            "agent_id",
+            "call_id",
+            "cost_total",
+            "created_at",
+            "direction",
+            "duration_seconds",
+            "ended_at",
+            "error_message",
+            "from_number",
+            "metadata",
+            "started_at",
+            "status",
+            "to_number",
+        ]
         assert isinstance(data, dict)
         assert sorted(data) == fields
         assert data == {**{name: call[name] for name in fields if name in call}, "call_id": call["id"]}
@@ -300,7 +315,7 @@ async def test_the_list_is_filtered_by_status_newest_first_and_paged(
 async def test_a_hanging_endpoint_with_a_long_queue_delays_nobody_else(
     caller: Caller, stranger: Caller, receiver: Receiver, working: None, runtime: Runtime
 ) -> None:
-    """10 000 deliveries wait for a receiver that never answers; another organization's arrives in under a second."""
+    """While 10,000 deliveries wait for a hanging receiver, another organization's arrives in under a second."""
     stuck = await make(caller, f"{receiver.url}/stuck")
     receiver.hangs.add("/stuck")
     async with runtime.database.tenant(caller.organization_id) as session:

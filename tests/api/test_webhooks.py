@@ -17,20 +17,41 @@ from tests.fixtures.webhooks import ended, endpoint_now, items, make, moment, se
 
 pytestmark = pytest.mark.local_receivers
 EVENTS = [
-    "call.started", "call.ringing", "call.completed", "call.failed", "call.takeover", "call.transcript.ready", "sms.received", "sms.sent",
+    "call.started",
+    "call.ringing",
+    "call.completed",
+    "call.failed",
+    "call.takeover",
+    "call.transcript.ready",
+    "sms.received",
+    "sms.sent",
     "simulation.completed",
-]  # fmt: skip
+]
 DELAYS = [0.1, 0.2, 0.3, 0.4, 0.5]
 BAD_FIELDS = [
-    ("url", "http://127.0.0.1/"), ("url", "http://10.0.0.1/"), ("url", "http://169.254.169.254/"), ("url", "http://localhost/"), ("url", "no url"),
-    ("url", "ftp://example.com/"), ("url", ""), ("url", 1), ("url", None), ("url", "https://example.com/" + "x" * 2048), ("events", ["call.unknown"]),
-    ("events", "call.completed"), ("events", [1]), ("description", 1), ("description", "x" * 1001), ("description", "a\0b"), ("evnets", []),
-]  # fmt: skip
+    ("url", "http://127.0.0.1/"),
+    ("url", "http://10.0.0.1/"),
+    ("url", "http://169.254.169.254/"),
+    ("url", "http://localhost/"),
+    ("url", "no url"),
+    ("url", "ftp://example.com/"),
+    ("url", ""),
+    ("url", 1),
+    ("url", None),
+    ("url", "https://example.com/" + "x" * 2048),
+    ("events", ["call.unknown"]),
+    ("events", "call.completed"),
+    ("events", [1]),
+    ("description", 1),
+    ("description", "x" * 1001),
+    ("description", "a\0b"),
+    ("evnets", []),
+]
 
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    """The shortened schedule."""
+    """Settings with a shortened retry schedule."""
     return settings.model_copy(update={"webhook_retry_delays": DELAYS, "webhook_timeout": 1.0})
 
 
@@ -40,10 +61,17 @@ async def test_an_endpoint_lives_from_create_to_delete(caller: Caller) -> None:
     )
     assert str(created.pop("secret")).startswith("whsec_")
     assert UUID(str(created["id"]))
-    assert {name: created[name] for name in ("url", "description", "events", "enabled", "has_secret", "consecutive_failures")} == {
-        "url": "https://example.com/hooks", "description": "Ours", "events": ["call.completed"], "enabled": True, "has_secret": True,
+    assert {
+        name: created[name]
+        for name in ("url", "description", "events", "enabled", "has_secret", "consecutive_failures")
+    } == {
+        "url": "https://example.com/hooks",
+        "description": "Ours",
+        "events": ["call.completed"],
+        "enabled": True,
+        "has_secret": True,
         "consecutive_failures": 0,
-    }  # fmt: skip
+    }
     assert created["previous_secret_expires_at"] is None
     path = f"/v1/webhook-endpoints/{created['id']}"
     assert (await caller.get(path)).json == created
@@ -158,11 +186,16 @@ async def test_another_organizations_endpoints_and_deliveries_are_unknown(
     endpoint = await make(caller, f"{receiver.url}/hook")
     sent = await ended(caller, await send_test(caller, endpoint), status="delivered")
     for method, path in [
-        ("GET", "webhook-endpoints/{endpoint}"), ("PATCH", "webhook-endpoints/{endpoint}"), ("DELETE", "webhook-endpoints/{endpoint}"),
-        ("GET", "webhook-endpoints/{endpoint}/deliveries"), ("POST", "webhook-endpoints/{endpoint}/rotate-secret"),
-        ("POST", "webhook-endpoints/{endpoint}/test"), ("GET", "webhook-deliveries/{delivery}"), ("GET", "webhook-deliveries/{delivery}/attempts"),
+        ("GET", "webhook-endpoints/{endpoint}"),
+        ("PATCH", "webhook-endpoints/{endpoint}"),
+        ("DELETE", "webhook-endpoints/{endpoint}"),
+        ("GET", "webhook-endpoints/{endpoint}/deliveries"),
+        ("POST", "webhook-endpoints/{endpoint}/rotate-secret"),
+        ("POST", "webhook-endpoints/{endpoint}/test"),
+        ("GET", "webhook-deliveries/{delivery}"),
+        ("GET", "webhook-deliveries/{delivery}/attempts"),
         ("POST", "webhook-deliveries/{delivery}/replay"),
-    ]:  # fmt: skip
+    ]:
         body: object = {} if method == "PATCH" else None
         foreign = await stranger.send(method, "/v1/" + path.format(endpoint=endpoint["id"], delivery=sent["id"]), body)
         unknown = await stranger.send(method, "/v1/" + path.format(endpoint=uuid4(), delivery=uuid4()), body)

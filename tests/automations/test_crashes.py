@@ -1,4 +1,4 @@
-"""Runs through crashes: nothing is lost, and what can be done once is done once."""
+"""Automation runs survive crashes: nothing is lost, and each transactional action happens once."""
 
 import asyncio
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.local_receivers
 
 
 class Killed(BaseException):
-    """The process is gone."""
+    """The process was killed."""
 
 
 def killed(*_: object) -> None:

@@ -1,4 +1,6 @@
-"""Automations end to end: real texts and calls of the loopback carrier, a worker that runs, a receiver on a real socket."""
+"""Automations end to end: text messages and calls of the loopback carrier, a running worker, a receiver on a real
+socket.
+"""
 
 import pytest
 from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
@@ -18,7 +20,7 @@ pytestmark = pytest.mark.local_receivers
 
 
 async def text(live: LivePlatform, body: str) -> None:
-    """Somebody texts our number."""
+    """Send a text message to our number."""
     organization_id = live.caller.organization_id
     async with live.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
@@ -35,13 +37,18 @@ async def test_a_text_that_contains_a_word_tags_the_contact_and_calls_an_endpoin
         {
             "type": "http_request",
             "params": {
-                "url": f"{receiver.url}/crm", "headers": {"X-Number": "{{ data.from_number }}"},
-                "body": {"number": "{{ data.from_number }}", "said": "{{ data.body | truncate(20) }}", "event": "{{ event }}"},
+                "url": f"{receiver.url}/crm",
+                "headers": {"X-Number": "{{ data.from_number }}"},
+                "body": {
+                    "number": "{{ data.from_number }}",
+                    "said": "{{ data.body | truncate(20) }}",
+                    "event": "{{ event }}",
+                },
             },
         },
         trigger_filters={"data.direction": "inbound"},
         conditions=[{"field": "data.body", "operator": "contains", "value": "refund"}],
-    )  # fmt: skip
+    )
     await text(live, "I want a REFUND, and at once, please")
     (request,) = await receiver.first("/crm")
     assert request.json == {"number": CONTACT, "said": "I want a REFUND, an…", "event": "sms.received"}

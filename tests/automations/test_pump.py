@@ -1,4 +1,4 @@
-"""The worker's loop: who waits for whom, and what is left at its end."""
+"""The run worker: fairness between organizations, and shutdown."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Runs: actions one after the other, retried or given up, waiting, through crashes, and never more often than they must."""
+"""Automation runs: actions in order, retries, waits, and crashes, without more attempts than necessary."""
 
 import asyncio
 from datetime import timedelta
@@ -56,7 +56,7 @@ class EchoParams(ActionParams):
 
 
 class Echo(AutomationAction[EchoParams]):
-    """Does as it is told."""
+    """An action that behaves as its parameters say."""
 
     name, title, Params = "echo", "Echo", EchoParams
 
@@ -78,7 +78,7 @@ class Echo(AutomationAction[EchoParams]):
 
 
 class Plugin:
-    """A stranger's plugin."""
+    """A third-party plugin."""
 
     @hookimpl
     def automation_actions(self) -> list[type[Echo]]:
@@ -97,7 +97,7 @@ def echo(what: str) -> Json:
 
 
 async def after_an_hour(runtime: Runtime, caller: Caller, run: Json) -> Json:
-    """The run, with its first action begun an hour ago."""
+    """Return the run, with its first action started an hour ago."""
     async with runtime.database.tenant(caller.organization_id) as session:
         kept = (await session.exec(select(AutomationRun))).one()
         records = kept.records()
@@ -196,17 +196,38 @@ async def test_a_failed_run_is_taken_up_where_it_failed(caller: Caller, runtime:
 @pytest.mark.parametrize(
     ("action", "message"),
     [
-        ("404", "the endpoint returned status 404"), ("302", "the endpoint returned status 302"),
+        ("404", "the endpoint returned status 404"),
+        ("302", "the endpoint returned status 302"),
         (http("http://{{ data.body }}/"), "destination address is not allowed"),
-        ({"type": "tag_contact", "params": {"phone_number": "{{ data.body }}", "tag": "x"}}, "params.phone_number: must be an E.164 phone number"),
-        ({"type": "tag_contact", "params": {"phone_number": CONTACT, "tag": "{{ data.bdoy }}"}}, "params.tag: there is no bdoy"),
-        ({"type": "tag_contact", "params": {"phone_number": CONTACT, "tag": "{{ data.body / 2 }}"}}, "params.tag: unsupported operand"),
-        ({"type": "tag_contact", "params": {"phone_number": CONTACT, "tag": "{{ '  ' }}"}}, "params.tag: must be one tag"),
-        ({"type": "wait", "params": {"seconds": "{{ data.contact_name }}"}}, "params.seconds: Input should be a valid integer"),
-        ({"type": "tag_contact", "params": {"phone_number": CONTACT, "tag": "x" * 255}}, "the contact's tags would have more than 255 characters"),
-        (echo("refuse"), "no"), (echo("object"), "The action's result is not JSON."), (echo("much"), "longer than 16000"),
+        (
+            {"type": "tag_contact", "params": {"phone_number": "{{ data.body }}", "tag": "x"}},
+            "params.phone_number: must be an E.164 phone number",
+        ),
+        (
+            {"type": "tag_contact", "params": {"phone_number": CONTACT, "tag": "{{ data.bdoy }}"}},
+            "params.tag: there is no bdoy",
+        ),
+        (
+            {"type": "tag_contact", "params": {"phone_number": CONTACT, "tag": "{{ data.body / 2 }}"}},
+            "params.tag: unsupported operand",
+        ),
+        (
+            {"type": "tag_contact", "params": {"phone_number": CONTACT, "tag": "{{ '  ' }}"}},
+            "params.tag: must be one tag",
+        ),
+        (
+            {"type": "wait", "params": {"seconds": "{{ data.contact_name }}"}},
+            "params.seconds: Input should be a valid integer",
+        ),
+        (
+            {"type": "tag_contact", "params": {"phone_number": CONTACT, "tag": "x" * 255}},
+            "the contact's tags would have more than 255 characters",
+        ),
+        (echo("refuse"), "no"),
+        (echo("object"), "The action's result is not JSON."),
+        (echo("much"), "longer than 16000"),
     ],
-)  # fmt: skip
+)
 async def test_what_cannot_be_helped_is_not_tried_again(
     caller: Caller, runtime: Runtime, receiver: Receiver, action: Json | str, message: str
 ) -> None:
@@ -222,7 +243,7 @@ async def test_what_cannot_be_helped_is_not_tried_again(
 
 
 async def texting_and_calling(caller: Caller) -> tuple[Json, Json, str]:
-    """Two actions towards whoever has texted, and the agent's id."""
+    """Create an automation that texts and calls the sender, and return it with the agent's id."""
     number = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
     agent = (await caller.post("/v1/agents", {"name": "Agent"})).json["id"]
     text: Json = {

@@ -1,4 +1,4 @@
-"""When a number may be dialled: by the clocks where it may be."""
+"""Calling hours, by the clocks of the called number's possible time zones."""
 
 from datetime import datetime
 
@@ -21,7 +21,7 @@ OFFICE = CallingHours(start="09:00", end="17:00", days=("mon", "tue", "wed", "th
     [
         (LONDON, "2026-11-20T09:00:00Z", "2026-11-20T09:00:00Z"),
         (LONDON, "2026-11-20T08:59:59Z", "2026-11-20T09:00:00Z"),
-        (LONDON, "2026-11-20T17:00:00Z", "2026-11-23T09:00:00Z"),  # a Friday's end: Monday
+        (LONDON, "2026-11-20T17:00:00Z", "2026-11-23T09:00:00Z"),  # Friday evening: Monday
         (LONDON, "2026-07-20T08:00:00Z", "2026-07-20T08:00:00Z"),  # summer time
         (LOS_ANGELES, "2026-11-20T09:00:00Z", "2026-11-20T17:00:00Z"),
         (
@@ -30,7 +30,7 @@ OFFICE = CallingHours(start="09:00", end="17:00", days=("mon", "tue", "wed", "th
             "2026-11-19T20:00:00Z",
         ),  # Chatham is 45 minutes ahead: both are open
         (AUCKLAND_OR_CHATHAM, "2026-11-20T03:20:00Z", "2026-11-22T20:00:00Z"),  # Chatham has closed
-        (FICTION, "2026-11-20T12:00:00Z", "2026-11-20T14:00:00Z"),  # anywhere: the organization's zone
+        (FICTION, "2026-11-20T12:00:00Z", "2026-11-20T14:00:00Z"),  # no region: the organization's zone
         (TOLL_FREE, "2026-11-20T12:00:00Z", "2026-11-20T14:00:00Z"),  # never open in all its zones: the organization's
     ],
 )

@@ -1,4 +1,4 @@
-"""Lists of people as others write them."""
+"""Contact lists as people write them."""
 
 import pytest
 from switchboard.resources.campaigns.csv_import import ColumnLayout, get_region, parse_contact_list

@@ -1,4 +1,4 @@
-"""`switchboard phone text` against a platform that is up."""
+"""`switchboard phone text` against a running platform."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""`switchboard simulate`: the example of docs/simulations.md, and what becomes of suites that fail or cannot be used."""
+"""`switchboard simulate`: the example of docs/simulations.md, failing suites, and invalid ones."""
 
 import asyncio
 import json
@@ -62,7 +62,10 @@ async def test_the_example_passes_and_fails_with_the_agent(caller: Caller, simul
             "simulation 1: assertions.0.said.text: ",
         ),
         (
-            '[[simulation]]\nagent = "A"\nname = "A"\nlines = ["B"]\nassertions = [{type = "latency_under_ms", milliseconds = 1}]',
+            (
+                '[[simulation]]\nagent = "A"\nname = "A"\nlines = ["B"]\nassertions = [{type = "latency_under_ms", '
+                "milliseconds = 1}]"
+            ),
             "assertions.0.type",
         ),
     ],

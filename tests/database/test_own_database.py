@@ -1,4 +1,4 @@
-"""A database of the operator's own: a login without any special right but the ones that docs/operating.md names."""
+"""An operator's own database: a login with only the privileges that docs/operating.md names."""
 
 import asyncpg
 import pytest

@@ -1,4 +1,4 @@
-"""Row-level security: what a forgotten filter can see is nothing."""
+"""Row-level security: a query without a filter sees nothing of another organization."""
 
 from uuid import uuid4
 
@@ -64,14 +64,16 @@ async def test_row_level_security_is_forced_on_every_table(servers: DataDirector
         rows = (
             await connection.execute(
                 text(
-                    "select relname, relforcerowsecurity from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"
+                    "select relname, relforcerowsecurity from pg_class where relkind = 'r' and relnamespace = "
+                    "'public'::regnamespace"
                 )
             )
         ).all()
         owned = (
             await connection.execute(
                 text(
-                    "select count(*) from pg_class where relowner = (select oid from pg_roles where rolname = current_user)"
+                    "select count(*) from pg_class where relowner = (select oid from pg_roles where rolname = "
+                    "current_user)"
                 )
             )
         ).scalar_one()

@@ -1,4 +1,4 @@
-"""What the worker that delivers does when something goes wrong around it (the rows of the failure table in docs/architecture.md)."""
+"""The delivery worker under failures: the rows of the failure table in docs/decisions/0010-webhook-deliveries.md."""
 
 import asyncio
 import time
@@ -36,7 +36,7 @@ def settings(settings: Settings) -> Settings:
 
 @asynccontextmanager
 async def pumping(runtime: Runtime) -> AsyncIterator[asyncio.Event]:
-    """A pump and nothing else: no queue, no Redis."""
+    """Run a delivery worker and nothing else: no queue, no Redis."""
     stop = asyncio.Event()
     task = asyncio.create_task(DeliveryWorker(runtime).run(stop))
     try:
@@ -56,7 +56,7 @@ async def make_target(runtime: Runtime, caller: Caller, url: str, *, secret: str
 
 
 async def add(runtime: Runtime, target: EventTarget, **fields: object) -> Delivery:
-    """A delivery whose wake-up never comes."""
+    """Add a delivery whose wake-up is lost."""
     async with runtime.database.tenant(target.organization_id) as session:
         delivery = enqueue(session, target, "call.completed", BODY)
         for name, value in fields.items():
@@ -76,7 +76,7 @@ async def row(runtime: Runtime, delivery: Delivery, *, status: str | None = None
 
 
 async def lapse(runtime: Runtime, delivery: Delivery) -> None:
-    """Let the lease end, as if its holder had been stopped for longer than it lasts."""
+    """End the lease, as if its holder had been suspended for longer."""
     async with runtime.database.tenant(delivery.organization_id) as session:
         await session.exec(update(Delivery).where(col(Delivery.id) == delivery.id).values(due_at=now()))
 
@@ -113,7 +113,7 @@ async def test_a_worker_without_redis_delivers_and_does_not_spin(
 async def test_a_result_that_comes_after_its_lease_counts_for_nothing(
     runtime: Runtime, caller: Caller, receiver: Receiver
 ) -> None:
-    """A frozen worker thaws: the one that took over has delivered, and the attempt is counted once."""
+    """A suspended worker resumes after another one has delivered: the attempt is counted once."""
     target = await make_target(runtime, caller, f"{receiver.url}/hook")
     receiver.statuses["/hook"] = [200]
     receiver.hangs.add("/hook")
@@ -168,7 +168,9 @@ async def test_a_workers_wrong_clock_spoils_neither_signature_nor_schedule(
 async def test_signatures_verify_with_somebody_elses_library(
     runtime: Runtime, caller: Caller, receiver: Receiver
 ) -> None:
-    """Stripe's scheme is the same to the letter, and its library checks it: good ones pass, altered, foreign and old ones do not."""
+    """The scheme is Stripe's to the letter, and Stripe's library accepts good signatures and refuses altered,
+    foreign, and old ones.
+    """
     target = await make_target(runtime, caller, f"{receiver.url}/hook", secret="whsec_ours")
     await add(runtime, target)
     async with pumping(runtime):
@@ -219,7 +221,7 @@ async def test_a_status_decides_whatever_happens_to_the_body(runtime: Runtime, c
 
 
 async def test_a_connection_that_was_closed_while_idle_costs_no_attempt(runtime: Runtime, caller: Caller) -> None:
-    """The receiver answers one request on each connection and closes it at the next, without a word."""
+    """The receiver answers one request per connection, and closes the connection silently at the next."""
     connections: list[int] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

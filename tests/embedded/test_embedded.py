@@ -1,4 +1,4 @@
-"""The embedded servers: data that stays, directories that are not shared, recovery after everything was killed."""
+"""The embedded servers: data stays, directories are not shared, and everything recovers after kill -9."""
 
 import asyncio
 import contextlib
@@ -83,7 +83,7 @@ async def test_after_kill_9_of_everything_the_next_start_recovers(tmp_path: Path
     postmaster = int((directory.path / "postgres" / "postmaster.pid").read_text().split()[0])
     holder.kill()
     await holder.wait()
-    with contextlib.suppress(ProcessLookupError):  # it may have died with its supervisor already, as it should
+    with contextlib.suppress(ProcessLookupError):  # it may have died with its supervisor already, as intended
         os.kill(postmaster, signal.SIGKILL)
     directory.claim()
     async with EmbeddedServers(directory):

@@ -1,4 +1,6 @@
-"""Nobody is dialled twice and nobody forgotten: a campaign of 500 contacts while a worker is killed every five seconds."""
+"""Nobody is dialed twice and nobody is forgotten: a campaign of 500 contacts while a worker is killed every five
+seconds.
+"""
 
 import asyncio
 import socket
@@ -33,12 +35,12 @@ from tests.fixtures.processes import Workers, platform
 
 CONTACTS, AT_ONCE = 500, 20
 KILL_SECONDS = 5.0
-# By the last digits, what becomes of a call when nothing is killed; of ten people one fails, so that the circuit breaker has nothing to say.
+# Outcomes by last digit without kills; one in ten fails, so that the circuit breaker stays closed.
 WAYS = ("20", "40", "20", "25", "40", "20", "22", "40", "20", "30")
 
 
 async def make_campaign(runtime: Runtime) -> tuple[UUID, UUID]:
-    """A campaign that runs; answers the organization's and its id."""
+    """Start a campaign; return the organization's id and its own."""
     async with runtime.database.system() as session:
         organization = await identity.create_organization(session, name="Faults")
     async with runtime.database.tenant(organization.id) as session:
@@ -60,14 +62,16 @@ async def make_campaign(runtime: Runtime) -> tuple[UUID, UUID]:
 
 
 async def kill(workers: Workers) -> None:
-    """Each worker lives for two periods: long enough to have begun, whatever else the machine does."""
+    """Kill workers in turn: each lives for two periods, long enough to start on a busy machine."""
     while True:
         await asyncio.sleep(KILL_SECONDS)
         await workers.kill_one(oldest=True)
 
 
 async def finished(runtime: Runtime, organization_id: UUID, campaign_id: UUID) -> Campaign:
-    """The campaign at its end. All along no more calls are in flight than may be, and the counters are those of the contacts."""
+    """Wait for the campaign's end. At each look the calls in flight are within the limit, and the counters equal the
+    contacts.
+    """
     while True:
         async with runtime.database.tenant(organization_id) as session:
             statuses = select(CampaignContact.status, func.count()).where(
@@ -84,7 +88,7 @@ async def finished(runtime: Runtime, organization_id: UUID, campaign_id: UUID) -
 
 
 async def _let_time_pass(runtime: Runtime, organization_id: UUID) -> None:
-    """Shorten the minute that a call may ring: with its worker the simulated carrier is killed too, and says nothing any more."""
+    """Shorten the ringing time: the simulated carrier dies with its worker, and reports nothing any more."""
     async with runtime.database.tenant(organization_id) as session:
         silent = update(Call).where(
             col(Call.organization_id) == organization_id, col(Call.status).in_(("queued", "ringing"))

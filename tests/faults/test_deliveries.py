@@ -1,4 +1,4 @@
-"""Nothing that was published is lost: real processes, killed and restarted while 5 000 events are published and delivered."""
+"""Nothing published is lost: real processes are killed and restarted while 5,000 events are published and delivered."""
 
 import asyncio
 from collections import defaultdict
@@ -26,7 +26,7 @@ REDIS_FLUSHES, POSTGRES_RESTARTS = 5, 2
 
 
 async def make_targets(runtime: Runtime, receiver: Receiver) -> list[UUID]:
-    """Organizations with two endpoints each."""
+    """Create organizations with two endpoints each."""
     organizations = []
     for _ in range(ORGANIZATIONS):
         async with runtime.database.system() as session:
@@ -40,13 +40,24 @@ async def make_targets(runtime: Runtime, receiver: Receiver) -> list[UUID]:
 
 def event(number: int) -> CallCompleted:
     return CallCompleted(
-        call_id=new_id(), agent_id=None, direction="inbound", status="completed", from_number="+15550100001", to_number="+15550100200",
-        duration_seconds=1, cost_total=0, error_message=None, started_at=now(), ended_at=now(), created_at=now(), metadata={"number": number},
-    )  # fmt: skip
+        call_id=new_id(),
+        agent_id=None,
+        direction="inbound",
+        status="completed",
+        from_number="+15550100001",
+        to_number="+15550100200",
+        duration_seconds=1,
+        cost_total=0,
+        error_message=None,
+        started_at=now(),
+        ended_at=now(),
+        created_at=now(),
+        metadata={"number": number},
+    )
 
 
 async def publish_all(runtime: Runtime, organizations: list[UUID], pause: float) -> None:
-    """Publish every event, some in a transaction; one whose commit failed or is unknown is published again, as a caller would."""
+    """Publish every event; one whose commit failed or is unknown is published again, as a caller would."""
     for start in range(0, EVENTS, TOGETHER):
         while True:
             try:
@@ -60,7 +71,7 @@ async def publish_all(runtime: Runtime, organizations: list[UUID], pause: float)
 
 
 async def break_things(runtime: Runtime, servers: Servers, workers: Workers, seconds: int) -> None:
-    """Kill a worker each second, and in between flush Redis and cut PostgreSQL down."""
+    """Kill a worker each second, and in between flush Redis and restart PostgreSQL."""
     flushes = {round((n + 0.5) * seconds / REDIS_FLUSHES) for n in range(REDIS_FLUSHES)}
     restarts = {round((n + 0.5) * seconds / POSTGRES_RESTARTS) for n in range(POSTGRES_RESTARTS)}
     for second in range(seconds):
@@ -108,7 +119,9 @@ async def test_no_event_is_lost_when_workers_die_postgres_is_cut_down_and_redis_
 
 
 async def check_rows(runtime: Runtime, organization: UUID, bodies: dict[str, set[bytes]]) -> None:
-    """Each delivery is over, was received as it stands there, and has one attempt counted for each that is written down."""
+    """Check that each delivery is over, was received with the stored bytes, and counts one attempt per stored
+    attempt.
+    """
     async with runtime.database.tenant(organization) as session:
         deliveries = (await session.exec(select(Delivery))).all()
         attempts = [row.delivery_id for row in (await session.exec(select(DeliveryAttempt))).all()]

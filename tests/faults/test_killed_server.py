@@ -1,4 +1,4 @@
-"""`kill -9` of the server in the middle of a call."""
+"""`kill -9` of the server during a call."""
 
 import asyncio
 import json
@@ -59,7 +59,7 @@ async def _kill_in_mid_call(session: aiohttp.ClientSession) -> None:
 
 
 def _server() -> int:
-    """The process that serves on this test's port."""
+    """Find the process that serves on this test's port."""
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
@@ -85,5 +85,5 @@ async def _until(session: aiohttp.ClientSession, path: str, good):  # type: igno
                 if good(found):
                     return found
             except aiohttp.ClientError:
-                pass  # it is being started again
+                pass  # it is being restarted
             await asyncio.sleep(0.1)

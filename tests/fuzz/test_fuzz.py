@@ -48,10 +48,21 @@ async def test_no_request_gets_a_crash_or_an_answer_outside_its_schema(tmp_path:
     try:
         facts = json.loads((tmp_path / "data" / "dev.json").read_text())
         fuzzing = await asyncio.create_subprocess_exec(
-            str(Path(sys.executable).with_name("st")), "--config-file", str(Path(__file__).with_name("schemathesis.toml")), "run",
-            f"{facts['base_url']}/openapi.json", "--header", f"Authorization: Bearer {facts['api_key']}", "--max-examples", EXAMPLES,
-            "--continue-on-failure", "--no-color", cwd=tmp_path, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
+            str(Path(sys.executable).with_name("st")),
+            "--config-file",
+            str(Path(__file__).with_name("schemathesis.toml")),
+            "run",
+            f"{facts['base_url']}/openapi.json",
+            "--header",
+            f"Authorization: Bearer {facts['api_key']}",
+            "--max-examples",
+            EXAMPLES,
+            "--continue-on-failure",
+            "--no-color",
+            cwd=tmp_path,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
         output, _ = await fuzzing.communicate()
         sys.stdout.write(output.decode())
         assert fuzzing.returncode == 0, output.decode()

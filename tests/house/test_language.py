@@ -10,23 +10,65 @@ from tests.fixtures.servers import REPOSITORY
 
 MAX_LINE_LENGTH = 120
 QUESTION_WORDS = ("how", "what", "when", "where", "whether", "which", "who", "whom", "whose", "why")
-# Words of the dialect that this code base once had, as whole words in docstrings, comments, and messages.
+# Words of the dialect that this code base once had.
 BANNED_WORDS = ("thereof", "whom", "whomever", "doings", "tellings", "wherefrom", "anew", "whosoever")
 # Names that have a standard term instead (docs/glossary.md).
 BANNED_NAMES = (
-    "Clockwork", "Desk", "Doing", "Ear", "Floor", "Listener", "Patience", "Thinker", "TargetTold", "Rooms", "told", "fold", "tally",
-)  # fmt: skip
+    "Clockwork",
+    "Desk",
+    "Doing",
+    "Ear",
+    "Floor",
+    "Listener",
+    "Patience",
+    "Thinker",
+    "TargetTold",
+    "Rooms",
+    "told",
+    "fold",
+    "tally",
+)
 # A function is named by a verb in the imperative: these end in -ed and are verbs.
 VERBS_IN_ED = ("embed", "exceed", "feed", "need", "proceed", "seed", "shed", "speed")
 IRREGULAR_PARTICIPLES = (
-    "begun", "bought", "broken", "built", "drawn", "driven", "found", "given", "gone", "heard", "held", "kept", "known", "left", "lent", "lost",
-    "made", "met", "paid", "rung", "said", "seen", "sent", "shown", "sold", "sought", "spoken", "sung", "taken", "thought", "told", "written",
-)  # fmt: skip
-# Modules whose functions nothing imports by name: they are registered by a decorator or found by their framework.
+    "begun",
+    "bought",
+    "broken",
+    "built",
+    "drawn",
+    "driven",
+    "found",
+    "given",
+    "gone",
+    "heard",
+    "held",
+    "kept",
+    "known",
+    "left",
+    "lent",
+    "lost",
+    "made",
+    "met",
+    "paid",
+    "rung",
+    "said",
+    "seen",
+    "sent",
+    "shown",
+    "sold",
+    "sought",
+    "spoken",
+    "sung",
+    "taken",
+    "thought",
+    "told",
+    "written",
+)
+# Modules whose functions nothing imports by name: they are registered by a decorator or found by a framework.
 ENTRY_POINTS = re.compile(
     r"/routes\.py$|/apps/dashboard/pages/|/apps/cli/|/migrations/versions/|/parser_process\.py$|/launch\.py$"
 )
-# Public names that plugins and packages must share, because their framework looks for them.
+# Names that a framework looks for in several modules.
 SHARED_NAMES = {"main", "embedding", "language_model", "speech_to_text", "telephony", "text_to_speech", "vector_store"}
 
 

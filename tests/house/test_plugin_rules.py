@@ -1,4 +1,4 @@
-"""The repository checks itself: what plugins, their contracts and their documentation owe each other."""
+"""The repository checks its own plugins, contracts, and plugin documentation."""
 
 import ast
 import inspect

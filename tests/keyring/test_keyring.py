@@ -1,4 +1,4 @@
-"""Secrets at rest: bound to their place, readable by every key of the ring, telling nothing when they cannot be read."""
+"""Secrets at rest: bound to their place, readable by every key of the ring, and silent when they cannot be read."""
 
 import base64
 import stat

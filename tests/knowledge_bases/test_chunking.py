@@ -1,4 +1,4 @@
-"""Passages: along the structure, none too large, nothing lost."""
+"""Chunking: along the structure, none too large, nothing lost."""
 
 from itertools import pairwise
 
@@ -11,7 +11,10 @@ SENTENCE = "The quick brown fox number {} jumps over the lazy dog by the river. 
 
 
 def test_a_section_is_a_passage_under_its_headings() -> None:
-    text = "Before.\n\n# Bakery\n\nWelcome.\n\n## Hours ##\n\nSeven to six.\n\nNot on Sundays.\n\n## Prices\n\nRye: 4\n\n# Parking\n\nBehind."
+    text = (
+        "Before.\n\n# Bakery\n\nWelcome.\n\n## Hours ##\n\nSeven to six.\n\nNot on Sundays.\n\n## Prices\n\nRye: "
+        "4\n\n# Parking\n\nBehind."
+    )
     assert split_passages(text) == [
         "Before.",
         "Bakery\n\nWelcome.",

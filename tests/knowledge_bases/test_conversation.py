@@ -1,4 +1,4 @@
-"""What only a knowledge base holds, told on the phone and by text."""
+"""Answers that only a knowledge base holds, on the phone and by text message."""
 
 import asyncio
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ PROMPT = (
 
 
 async def teach(live: LivePlatform, prompt: str) -> Json:
-    """Give the agent a knowledge base with the answer among other things."""
+    """Give the agent a knowledge base that contains the answer among other texts."""
     base = (await live.caller.post("/v1/knowledge-bases", {"name": "Bakery"})).json
     for filename, content in DOCUMENTS.items():
         added = await live.caller.post(
@@ -53,7 +53,7 @@ async def teach(live: LivePlatform, prompt: str) -> Json:
 
 @pytest.fixture
 def dear(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each request to the embedding model costs a quarter."""
+    """Embedding provider whose requests cost 0.25 dollars each."""
     embed = MiniLMEmbedding.embed
 
     async def asked(
@@ -116,7 +116,7 @@ async def test_what_documents_searches_and_simulations_embed_is_charged(
     simulation = (await caller.post(f"/v1/agents/{agent}/simulations", body)).json["id"]
     for _ in range(2):
         await runner.run_claimed_simulation(runtime, caller.organization_id, UUID(str(agent)), UUID(str(simulation)))
-        assert await balance(caller) == -1.0  # one for what is recalled, one for the tool
+        assert await balance(caller) == -1.0  # one for the recalled passages, one for the tool
     assert (await caller.get("/v1/usage")).json["cost"] == 1.0
 
 
@@ -146,7 +146,7 @@ async def test_an_agent_knows_only_its_organizations_knowledge_bases(caller: Cal
 
 
 class Shelf:
-    """Answers after so long, or not at all."""
+    """Knowledge that answers after a delay, or fails."""
 
     def __init__(self, *passages: str, seconds: float = 0, fails: bool = False) -> None:
         self._passages, self._seconds, self._fails = passages, seconds, fails

@@ -1,4 +1,4 @@
-"""Each media type's text, and files that are broken or made to do harm."""
+"""Text extraction by media type, with broken and hostile files."""
 
 import base64
 import io
@@ -31,7 +31,7 @@ def paragraph(text: str, properties: str = "") -> str:
 
 
 def pdf(*pages: str, content: bytes | None = None, filters: str = "") -> bytes:
-    """A PDF file of pages with lines of text."""
+    """Build a PDF file of pages with lines of text."""
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"", b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
     kids = []
     for page in pages:
@@ -39,7 +39,9 @@ def pdf(*pages: str, content: bytes | None = None, filters: str = "") -> bytes:
         stream = content if content is not None else f"BT /F1 12 Tf 72 720 Td {lines} ET".encode()
         objects.append(f"<< /Length {len(stream)} {filters} >>\nstream\n".encode() + stream + b"\nendstream")
         objects.append(
-            f"<< /Type /Page /Parent 2 0 R /Contents {len(objects)} 0 R /Resources << /Font << /F1 3 0 R >> >> >>".encode()
+            (
+                f"<< /Type /Page /Parent 2 0 R /Contents {len(objects)} 0 R /Resources << /Font << /F1 3 0 R >> >> >>"
+            ).encode()
         )
         kids.append(f"{len(objects)} 0 R")
     objects[1] = f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} /MediaBox [0 0 612 792] >>".encode()
@@ -99,7 +101,8 @@ async def test_text_by_media_type(filename: str, content: str, expected: str) ->
 async def test_a_page_is_read_as_people_see_it() -> None:
     page = """<!doctype html><html><head><title>x</title><style>p {color: red}</style><script>alert("x")</script></head>
     <body><nav><a href="/">Home</a></nav><h2>Opening &amp; closing</h2><p>From <b>seven</b>\n to six.</p>
-    <ul><li>not on Sundays<li>nor holidays</ul><table><tr><th>Loaf</th><th>Price</th></tr><tr><td>Rye</td><td>4&nbsp;$</td></tr></table>
+    <ul><li>not on Sundays<li>nor holidays</ul>
+<table><tr><th>Loaf</th><th>Price</th></tr><tr><td>Rye</td><td>4&nbsp;$</td></tr></table>
     <img alt="A map of the town"><p>a<br>b<script>while(1){}</p></script></body>"""
     text = (await extract_text("a.html", page, None)).text
     assert text.startswith("## Opening & closing\n\nFrom seven to six.\n\n- not on Sundays\n- nor holidays")
@@ -131,10 +134,13 @@ async def test_a_pdf_file() -> None:
 
 async def test_a_docx_file() -> None:
     body = (
-        paragraph("Bakery", '<w:pStyle w:val="Title"/>') + paragraph("Hours", '<w:pStyle w:val="Heading2"/>') + paragraph("Seven to six.")
-        + paragraph("not on Sundays", "<w:numPr/>") + paragraph(" ")
+        paragraph("Bakery", '<w:pStyle w:val="Title"/>')
+        + paragraph("Hours", '<w:pStyle w:val="Heading2"/>')
+        + paragraph("Seven to six.")
+        + paragraph("not on Sundays", "<w:numPr/>")
+        + paragraph(" ")
         + "<w:p><w:r><w:t>Rye</w:t></w:r><w:r><w:tab/><w:t>bread</w:t><w:delText>gone</w:delText></w:r></w:p>"
-    )  # fmt: skip
+    )
     extracted = await extract_text("a.docx", docx(f"<w:document {WORD}><w:body>{body}</w:body></w:document>"), None)
     assert extracted.text == "# Bakery\n\n## Hours\n\nSeven to six.\n\n- not on Sundays\n\nRye bread"
     assert extracted.content_type == DOCX
@@ -147,11 +153,15 @@ async def test_what_the_database_cannot_hold_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("content_type", "content"),
     [
-        ("text/markdown", "<!--" * 500_000 + "x"), ("text/html", "x<!" * 100_000), ("text/plain", "a " * 2_000_000), ("text/plain", "." * 4_000_000),
-        ("text/plain", "#" * 4_000_000), ("text/markdown", "# a\n" * 200_000),
+        ("text/markdown", "<!--" * 500_000 + "x"),
+        ("text/html", "x<!" * 100_000),
+        ("text/plain", "a " * 2_000_000),
+        ("text/plain", "." * 4_000_000),
+        ("text/plain", "#" * 4_000_000),
+        ("text/markdown", "# a\n" * 200_000),
     ],
     ids=["comments", "declarations", "one sentence", "full stops", "marks", "headings"],
-)  # fmt: skip
+)
 async def test_contents_made_to_take_long_take_seconds_at_most(content_type: str, content: str) -> None:
     began = time.monotonic()
     extracted = await extract_text("file", content, content_type)
@@ -180,16 +190,22 @@ async def test_base64_may_be_broken_into_lines() -> None:
 @pytest.mark.parametrize(
     ("content_type", "content", "told"),
     [
-        ("application/json", '{"a": 1', "is not readable JSON"), ("application/json", "[" * 100_000, "nested too deeply"),
-        ("application/json", "[" * 100 + "1" + "]" * 100, "deeper than 64"), ("application/json", "9" * 5000, "number too long"),
+        ("application/json", '{"a": 1', "is not readable JSON"),
+        ("application/json", "[" * 100_000, "nested too deeply"),
+        ("application/json", "[" * 100 + "1" + "]" * 100, "deeper than 64"),
+        ("application/json", "9" * 5000, "number too long"),
         ("application/json", "[]", "contains no text"),
         ("text/html", "<script>x</script>", "contains no text"),
         ("text/csv", "\n;\n", "contains no text"),
-        (PDF, encoded(b"no pdf"), "is not a readable PDF file"), (PDF, encoded(pdf("")), "scanned pages are not read"), (PDF, "???", "base64"),
-        (DOCX, encoded(b"no zip"), "is not a readable DOCX file"), (DOCX, docx("<w:document>", name="other.xml"), "is not a readable DOCX file"),
-        (DOCX, docx("<not closed"), "is not a readable DOCX file"), (DOCX, docx(f"<w:document {WORD}/>"), "contains no text"),
+        (PDF, encoded(b"no pdf"), "is not a readable PDF file"),
+        (PDF, encoded(pdf("")), "scanned pages are not read"),
+        (PDF, "???", "base64"),
+        (DOCX, encoded(b"no zip"), "is not a readable DOCX file"),
+        (DOCX, docx("<w:document>", name="other.xml"), "is not a readable DOCX file"),
+        (DOCX, docx("<not closed"), "is not a readable DOCX file"),
+        (DOCX, docx(f"<w:document {WORD}/>"), "contains no text"),
     ],
-)  # fmt: skip
+)
 async def test_what_cannot_be_read_is_refused_in_words(content_type: str, content: str, told: str) -> None:
     assert told in await refusal(content, content_type)
 

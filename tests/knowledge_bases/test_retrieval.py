@@ -1,4 +1,6 @@
-"""How well passages are found, with the offline embedding: real prose by paraphrased questions, near-identical records by names and numbers."""
+"""Retrieval quality with the offline embedding: prose by paraphrased questions, and near-identical records by names
+and numbers.
+"""
 
 import asyncio
 import random
@@ -58,7 +60,7 @@ GOODS = ["rye loaves", "oat biscuits", "almond tarts", "walnut rolls", "seed cra
 
 
 def records() -> list[tuple[str, str, str]]:
-    """Order number, name, and the record's text."""
+    """Build records: order number, name, and text."""
     chance = random.Random(7)
     numbers = chance.sample(range(10_000, 99_999), 120)
     names = chance.sample([beginning + ending for beginning in BEGINNINGS for ending in ENDINGS], 120)
@@ -66,7 +68,10 @@ def records() -> list[tuple[str, str, str]]:
         (
             str(number),
             name,
-            f"Order {number} for {name}: {chance.randint(2, 90)} boxes of {chance.choice(GOODS)}, to be sent to {chance.choice(TOWNS)} by cart.",
+            (
+                f"Order {number} for {name}: {chance.randint(2, 90)} boxes of {chance.choice(GOODS)}, to be sent to "
+                f"{chance.choice(TOWNS)} by cart."
+            ),
         )
         for number, name in zip(numbers, names, strict=True)
     ]
@@ -74,7 +79,7 @@ def records() -> list[tuple[str, str, str]]:
 
 @pytest_asyncio.fixture
 async def library(caller: Caller) -> Caller:
-    """An organization with the prose in one knowledge base and the records, a document each ten, in another."""
+    """An organization with the prose in one knowledge base, and the records, ten per document, in another."""
     bases = [(await caller.post("/v1/knowledge-bases", {"name": name})).json["id"] for name in ("Prose", "Orders")]
     texts = [(bases[0], path.name, path.read_text()) for path in sorted(PROSE.glob("*.txt"))]
     lines = [text for _, _, text in records()]
@@ -95,7 +100,7 @@ async def library(caller: Caller) -> Caller:
 
 
 async def without_words(runtime: Runtime, caller: Caller, query: str) -> str:
-    """The best passage by vectors alone."""
+    """Return the best passage by vectors alone."""
     async with runtime.providers.use(caller.organization_id, EmbeddingProvider) as provider:
         vector = (await provider.embed([query], purpose="query")).vectors[0]
     async with runtime.providers.use(caller.organization_id, VectorStore) as store:

@@ -1,4 +1,4 @@
-"""What crashes, lost wake-ups and changes of the model leave behind is put right; searches answer throughout."""
+"""Recovery from crashes, lost wake-ups, and changed models; searches work throughout."""
 
 import asyncio
 import hashlib
@@ -47,7 +47,7 @@ LONG_AGO = timedelta(minutes=30)
 
 
 class WordsEmbedding(EmbeddingProvider[ProviderSettings]):
-    """A vector of which words a text has. It can be made to wait, and to fail."""
+    """Embedding by the words of a text. It can be made to wait and to fail."""
 
     name, title = "words", "Words"
     size: ClassVar[int] = 64
@@ -56,7 +56,7 @@ class WordsEmbedding(EmbeddingProvider[ProviderSettings]):
     refusal: ClassVar[str | None] = None
 
     async def check(self) -> None:
-        """Nothing can fail."""
+        """Succeed always."""
 
     async def embed(
         self, texts: Sequence[str], *, purpose: Literal["document", "query"], model: str | None = None
@@ -78,7 +78,7 @@ class WordsEmbedding(EmbeddingProvider[ProviderSettings]):
 
 @pytest.fixture
 def registry() -> Registry:
-    """The plugins that are installed, and the embedding of this file."""
+    """The installed plugins, and the embedding of this file."""
     registry = Registry.discover()
     registry.add("words", SimpleNamespace(embedding_providers=hookimpl(lambda: [WordsEmbedding])))
     return registry
@@ -86,7 +86,7 @@ def registry() -> Registry:
 
 @pytest.fixture(autouse=True)
 def fresh_words(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Whatever a test sets on the embedding is taken back."""
+    """Restore the settings of the embedding after each test."""
     for name in ("size", "gate", "waiting", "refusal"):
         monkeypatch.setattr(WordsEmbedding, name, getattr(WordsEmbedding, name))
     return monkeypatch
@@ -111,7 +111,7 @@ async def found(runtime: Runtime, caller: Caller, query: str = "opening hours of
 
 
 async def in_store(runtime: Runtime, caller: Caller, label: str) -> list[str]:
-    """What the vector store itself holds by a model, whatever the database says."""
+    """Return the texts in the vector store by a model, regardless of the database."""
     vector = (1.0, *(0.0 for _ in range(int(label.rsplit("/", 1)[1]) - 1)))
     async with runtime.providers.use(caller.organization_id, VectorStore) as store:
         matches = await store.search(

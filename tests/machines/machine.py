@@ -1,4 +1,4 @@
-"""State machines over the real database. Each example has an organization of its own, which is gone afterwards."""
+"""State machines over the real database. Each example has an organization of its own, which is deleted afterwards."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -25,7 +25,9 @@ Result = TypeVar("Result")
 
 
 class PlatformMachine(RuleBasedStateMachine):
-    """What every machine starts with. Nothing works for it: the machine itself is the worker and the carrier, so each step is one it chose."""
+    """Base of the state machines. No worker runs: the machine itself is worker and carrier, so each step is its
+    choice.
+    """
 
     servers: ClassVar[DataDirectory]
     registry: ClassVar[Registry]
@@ -38,12 +40,12 @@ class PlatformMachine(RuleBasedStateMachine):
         self.run(self._begin())
 
     def run(self, steps: Coroutine[None, None, Result]) -> Result:
-        """Do something that has to be awaited."""
+        """Run a coroutine."""
         return self._runner.run(steps)
 
     async def _begin(self) -> None:
         folder = self._stack.enter_context(TemporaryDirectory())
-        # A database of Redis' own: nobody must find the wake-ups.
+        # A Redis database of its own: nobody must see the wake-ups.
         redis = f"{self.servers.redis_url}?db=7"
         self.runtime: Runtime = await self._stack.enter_async_context(
             app.open_process_runtime(
@@ -64,7 +66,7 @@ class PlatformMachine(RuleBasedStateMachine):
         await self.begin()
 
     async def begin(self) -> None:
-        """Make what the machine is about."""
+        """Create the subject of the machine."""
 
     async def _end(self) -> None:
         await self.runtime.redis.flushdb()
@@ -79,7 +81,7 @@ class PlatformMachine(RuleBasedStateMachine):
 
 
 def play(machine: type[PlatformMachine], servers: DataDirectory, registry: Registry, *, examples: int) -> None:
-    """Look for steps after which an invariant does not hold."""
+    """Search for steps after which an invariant does not hold."""
     machine.servers, machine.registry = servers, registry
     slow = [HealthCheck.too_slow, HealthCheck.filter_too_much]
     run_state_machine_as_test(

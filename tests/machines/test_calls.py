@@ -1,4 +1,4 @@
-"""A call, whatever its carrier tells, in whatever order, late and twice; whatever the sweep and a cancel do in between."""
+"""A call under callbacks in any order, late and repeated, with reconciler and cancellation in between."""
 
 from decimal import Decimal
 
@@ -10,7 +10,7 @@ from switchboard.foundation.database import now
 from switchboard.foundation.events.models import Event
 from switchboard.plugin_sdk import CallAnswered, CalleeRinging, CallEnded, MachineDetected
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.plugin_sdk.telephony import CallEvent
+from switchboard.plugin_sdk.telephony import CallEvent, CallOutcome
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.schemas import AgentCreate
 from switchboard.resources.billing import ledger
@@ -26,12 +26,14 @@ from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy
 from tests.fixtures.app import fresh_number
 from tests.machines.machine import PlatformMachine, play
 
-OUTCOMES = ("completed", "busy", "no-answer", "failed", "canceled")
 LEG = "leg-1"
+OUTCOMES: tuple[CallOutcome, ...] = ("completed", "busy", "no-answer", "failed", "canceled")
+ANSWERS = (CallAnswered(LEG, "human"), CallAnswered(LEG, "machine"), CallAnswered(LEG, "unknown"))
+ENDS = tuple(CallEnded(LEG, outcome, error_message="reported") for outcome in OUTCOMES)
 
 
 class CallMachine(PlatformMachine):
-    """One outbound call of an organization that pays beforehand."""
+    """One outbound call of a prepaid organization."""
 
     policy = Policy(billing_mode="prepaid", prices=Prices(call_minute=1))
 
@@ -47,7 +49,7 @@ class CallMachine(PlatformMachine):
         )
         async with self.runtime.database.tenant(self.organization_id) as session:
             call = await calls.create_outbound_call(session, agent, number, "+15550100001", metadata={})
-            # Asked of the carrier already: what is tried is what the carrier tells then.
+            # The carrier has been asked already: this step is its report.
             call.dialing_at = now()
         self.call = call
         self.over: tuple[object, ...] | None = None
@@ -55,9 +57,9 @@ class CallMachine(PlatformMachine):
     @rule(
         event=strategies.one_of(
             strategies.just(CalleeRinging(LEG)),
-            strategies.sampled_from(("human", "machine", "unknown")).map(lambda who: CallAnswered(LEG, who)),  # type: ignore[arg-type]
+            strategies.sampled_from(ANSWERS),
             strategies.just(MachineDetected(LEG)),
-            strategies.sampled_from(OUTCOMES).map(lambda outcome: CallEnded(LEG, outcome, error_message="told")),  # type: ignore[arg-type]
+            strategies.sampled_from(ENDS),
         )
     )
     def the_carrier_tells(self, event: CallEvent) -> None:

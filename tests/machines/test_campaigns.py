@@ -1,4 +1,4 @@
-"""A campaign, whatever its owner, its calls and time do, in any order."""
+"""A campaign under any order of user actions, call events, and time."""
 
 from collections import Counter
 from datetime import timedelta
@@ -32,13 +32,16 @@ from tests.machines.machine import PlatformMachine, play
 AT_ONCE, RETRIES = 3, 1
 OUTCOMES = ("completed", "busy", "no-answer", "failed", "canceled")
 ALLOWED = {
-    "start": ("draft",), "pause": ("running",), "resume": ("paused",), "cancel": ("draft", "scheduled", "running", "paused"),
-}  # fmt: skip
+    "start": ("draft",),
+    "pause": ("running",),
+    "resume": ("paused",),
+    "cancel": ("draft", "scheduled", "running", "paused"),
+}
 CALL_STATUSES = {"dialing": ("queued", "ringing"), "in_progress": ("in-progress",)}
 
 
 class CampaignMachine(PlatformMachine):
-    """A campaign of thirty contacts, three at once, with one retry of who was busy or left to voicemail."""
+    """A campaign of thirty contacts, three at once, with one retry for busy numbers and voicemail."""
 
     async def begin(self) -> None:
         async with self.runtime.database.tenant(self.organization_id) as session:
@@ -97,8 +100,10 @@ class CampaignMachine(PlatformMachine):
             if call is not None:
                 leg = f"leg of {call.id}"
                 told: dict[str, CallEvent] = {
-                    "rings": CalleeRinging(leg), "answered": CallAnswered(leg, "human"), "machine": CallAnswered(leg, "machine"),
-                }  # fmt: skip
+                    "rings": CalleeRinging(leg),
+                    "answered": CallAnswered(leg, "human"),
+                    "machine": CallAnswered(leg, "machine"),
+                }
                 event = told.get(what) or CallEnded(leg, what)  # type: ignore[arg-type]
                 await callbacks.apply_call_event(self.runtime, self.organization_id, "loopback", event, call_id=call.id)
 

@@ -1,4 +1,4 @@
-"""Deliveries to one endpoint, whatever its receiver answers, whenever workers die or come too late, and whatever its owner does with it."""
+"""Deliveries to one endpoint under any responses, dead and late workers, and user actions."""
 
 from dataclasses import dataclass
 from uuid import UUID, uuid4
@@ -26,7 +26,7 @@ ANSWERS = {"delivered": 200, "failed": 410, "pending": 500}
 
 @dataclass(slots=True)
 class Expected:
-    """What a delivery must be."""
+    """Expected state of a delivery."""
 
     status: str = "pending"
     attempts: int = 0
@@ -35,7 +35,7 @@ class Expected:
 
 
 class DeliveryMachine(PlatformMachine):
-    """One endpoint, and workers that claim, answer, come too late or die."""
+    """One endpoint, with workers that claim, report, come too late, or die."""
 
     async def begin(self) -> None:
         self.endpoint = EventTarget(
@@ -77,7 +77,8 @@ class DeliveryMachine(PlatformMachine):
     def a_receiver_answers(self, which: int, status: str) -> None:
         claimed = self.held.pop(which % len(self.held))
         retry_in = 0.0 if status == "pending" else None
-        result = AttemptResult(claimed, status, retry_in, ANSWERS[status], None, now(), 5, slow=False)  # type: ignore[arg-type]
+        code = ANSWERS[status]
+        result = AttemptResult(claimed, status, retry_in, code, None, now(), 5, slow=False)  # type: ignore[arg-type]
 
         async def record() -> None:
             async with self.runtime.database.system() as session:
@@ -86,7 +87,7 @@ class DeliveryMachine(PlatformMachine):
         self.run(record())
         delivery = self.expected[claimed.id]
         if delivery.token != claimed.token:
-            return  # it came too late: its lease had lapsed, and another worker has it or had it
+            return  # too late: the lease had lapsed, and another worker has or had the delivery
         delivery.status, delivery.token, delivery.leased = status, None, False
         delivery.attempts += 1
         if status == "delivered":
@@ -104,7 +105,7 @@ class DeliveryMachine(PlatformMachine):
                 )
 
         self.run(lapse())
-        # Until somebody else claims it the slow worker's result still counts.
+        # Until another worker claims it, the slow worker's result still counts.
         for delivery in self.expected.values():
             delivery.leased = False
 

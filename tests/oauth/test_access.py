@@ -1,4 +1,4 @@
-"""Access tokens on the API: one organization, the granted scopes, and an end that is felt at once."""
+"""Access tokens on the API: one organization, the granted scopes, and immediate revocation."""
 
 import asyncio
 from datetime import timedelta

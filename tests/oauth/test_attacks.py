@@ -1,4 +1,4 @@
-"""Attacks on the authorization code flow (RFC 9700), each refused, and undone where something had been given out."""
+"""Attacks on the authorization code flow (RFC 9700), each refused, and reverted if something had been issued."""
 
 import asyncio
 from datetime import timedelta
@@ -33,7 +33,7 @@ async def is_live(application: Application, tokens: dict[str, str]) -> bool:
 
 
 async def sent_back(application: Application, **changes: str | None) -> dict[str, str]:
-    """The error that a request is answered with, at the application's own address."""
+    """Return the error that is redirected to the application."""
     with pytest.raises(RedirectedError) as caught:
         await consent.examine_request(application.runtime.database, application.issuer, application.request(**changes))
     assert caught.value.location.startswith(f"{application.redirect_uri}?")
@@ -41,7 +41,7 @@ async def sent_back(application: Application, **changes: str | None) -> dict[str
 
 
 async def aged(application: Application, **seconds: int) -> None:
-    """Let this time pass for everything of the application's."""
+    """Let time pass for everything of the application."""
     async with application.runtime.database.system() as session:
         mine = select(OAuthGrant.id).where(col(OAuthGrant.client_id) == application.id)
         for table, which in (

@@ -1,4 +1,4 @@
-"""The authorization code flow as an application lives it."""
+"""The authorization code flow from the application's side."""
 
 import base64
 import json
@@ -16,14 +16,14 @@ from tests.fixtures.oauth import PROOF, VERIFIER, Application, answered
 
 
 class LibraryUser:
-    """An application whose requests are made, and whose answers are read, by a client library that is not ours."""
+    """Application whose requests and responses go through an independent client library."""
 
     def __init__(self, application: Application, http: Client, *, basic: bool) -> None:
         self.application, self._http, self._basic = application, http, basic
         self.library = WebApplicationClient(application.client_id)
 
     async def ask(self, scope: list[object], state: str) -> str:
-        """Have the user approve, and read the answer; the verifier of the request's proof is answered."""
+        """Approve, and parse the redirect; return the verifier of the request's proof."""
         verifier = self.library.create_code_verifier(64)
         challenge = self.library.create_code_challenge(verifier, "S256")
         uri = self.library.prepare_request_uri(

@@ -1,4 +1,4 @@
-"""Redirect URIs: matched character by character, and registered only where they cannot be misread."""
+"""Redirect URIs: matched character by character, and registered only if they cannot be misread."""
 
 import pytest
 from switchboard.resources.identity.service import IdentityError
@@ -8,7 +8,7 @@ from switchboard.runtime import Runtime
 
 from tests.fixtures.oauth import Application, answered
 
-# Registered is https://app.example.com/cb.
+# The registered URI is https://app.example.com/cb.
 TRICKS = [
     "https://app.example.com/cb/",
     "https://app.example.com/cb?x=1",

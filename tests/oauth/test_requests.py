@@ -1,4 +1,4 @@
-"""The forms of a token request: how a client authenticates, what bodies are read, and how faulty ones are answered."""
+"""Forms of a token request: client authentication, bodies, and errors."""
 
 import base64
 import hmac

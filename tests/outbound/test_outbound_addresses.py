@@ -1,4 +1,4 @@
-"""The first gate: what tenants may give as an address, and that nothing of the hostile list opens a connection."""
+"""Address check on saving: allowed tenant addresses, and a hostile list that opens no connection."""
 
 import socket
 from collections.abc import AsyncIterator
@@ -131,7 +131,7 @@ async def client() -> AsyncIterator[OutboundClient]:
 
 @pytest.fixture
 def dialled(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Every connection that this process begins."""
+    """Record every connection that this process starts."""
     seen: list[object] = []
     connect = socket.socket.connect
 
@@ -144,7 +144,7 @@ def dialled(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 async def test_what_is_dialled_is_seen(dialled: list[object]) -> None:
-    """Else the list below would prove nothing."""
+    """Otherwise the list below would prove nothing."""
     client = OutboundClient([ip_network("127.0.0.0/8")])
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))

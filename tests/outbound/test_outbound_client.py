@@ -1,4 +1,4 @@
-"""The second gate and the sending itself, against a receiver on this machine that counts its connections."""
+"""Address check on connecting, and sending, against a receiver on this machine that counts its connections."""
 
 import asyncio
 import gzip
@@ -24,7 +24,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 class Receiver:
-    """Answers every request on 127.0.0.1 with these bytes; None drips a body that does not end."""
+    """Answers every request on 127.0.0.1 with these bytes; None drips an endless body."""
 
     def __init__(self) -> None:
         self.answer: bytes | None = OK
@@ -74,7 +74,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 
 class Names(AbstractResolver):
-    """Answers look-ups from a list, the last one for ever."""
+    """Answers look-ups from a list, the last one repeated."""
 
     def __init__(self, *answers: Sequence[str]) -> None:
         self._answers = list(answers)
@@ -98,12 +98,12 @@ class Names(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Succeed: nothing is open."""
 
 
 @pytest_asyncio.fixture
 async def client() -> AsyncIterator[OutboundClient]:
-    """One that may reach this machine."""
+    """A client that may reach this machine."""
     client = OutboundClient(LOOPBACK)
     yield client
     await client.close()
@@ -148,7 +148,7 @@ async def test_a_name_with_a_private_address_is_refused_and_nothing_connects(
 
 
 async def test_a_name_that_is_rebound_between_two_look_ups_is_refused(receiver: Receiver) -> None:
-    """Public when it is first looked up, this machine when it is dialled."""
+    """Public at the first look-up, this machine when it is dialed."""
     names = Names(["93.184.215.14"], ["127.0.0.1"])
     client = OutboundClient((), resolver=names)
     url = client.check_url(f"http://rebound.example.com:{receiver.port}/")
@@ -225,7 +225,7 @@ async def test_failures_have_their_kinds(client: OutboundClient, receiver: Recei
 
 
 def self_signed(folder: Path) -> ssl.SSLContext:
-    """A server whose certificate nobody vouches for."""
+    """A server with a self-signed certificate."""
     key, name = (
         ec.generate_private_key(ec.SECP256R1()),
         x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")]),
@@ -252,7 +252,7 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused(
 
 
 class _Silence(asyncio.DatagramProtocol):
-    """A name server that takes questions and answers none."""
+    """A name server that never answers."""
 
 
 async def test_names_whose_server_does_not_answer_hold_nobody_up(receiver: Receiver) -> None:

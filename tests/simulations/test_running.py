@@ -1,4 +1,4 @@
-"""Running without a worker: one at a time, once whatever crashes, a few at once, and judged by a model."""
+"""Running simulations without a worker: one at a time, once despite crashes, few at once, and judged by a model."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,7 +27,7 @@ SAID: Json = {"type": "said", "text": "yes"}
 
 
 class Bench:
-    """An agent whose model answers what a test says, and its simulations."""
+    """An agent whose model answers as the test says, and its simulations."""
 
     def __init__(self, runtime: Runtime, caller: Caller, agent_id: str, model: Model) -> None:
         self.runtime, self.caller, self.agent_id, self.model = runtime, caller, agent_id, model
@@ -39,7 +39,7 @@ class Bench:
         return str(made.json["id"])
 
     async def run(self, simulation_id: str) -> Json:
-        """A worker is woken for it; the simulation as it is then."""
+        """Run a simulation as a woken worker does; return it."""
         await runner.run_claimed_simulation(
             self.runtime, self.caller.organization_id, UUID(self.agent_id), UUID(simulation_id)
         )
@@ -50,7 +50,7 @@ class Bench:
             await session.exec(update(Simulation).where(col(Simulation.id) == UUID(simulation_id)).values(**values))
 
     async def due(self) -> list[str]:
-        """What a sweep finds of this agent's."""
+        """List the simulations of this agent that a reconciler finds."""
         async with self.runtime.database.system() as session:
             return [
                 str(simulation)

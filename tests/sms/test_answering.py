@@ -1,4 +1,4 @@
-"""The agent's answers without a worker: one for all that was texted, once whatever crashes, and only where one is wanted."""
+"""The agent's answers without a worker: one per pause, once despite crashes, and only where one is due."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -39,7 +39,7 @@ PAST = timedelta(seconds=5)
 
 
 class Line:
-    """A number of ours with its agent, a contact who texts it, and a model that answers what a test says."""
+    """A phone number with its agent, a contact, and a model that answers as the test says."""
 
     def __init__(self, runtime: Runtime, caller: Caller, number: JsonObject, model: Model) -> None:
         self.runtime, self.caller, self.model = runtime, caller, model
@@ -62,14 +62,14 @@ class Line:
             await session.exec(update(SmsConversation).values(**values))
 
     async def answer(self) -> None:
-        """The answer is due now, and a worker looks."""
+        """Make the answer due and run a worker's step."""
         conversation = await self.conversation()
         if conversation.reply_due_at is not None:
             await self.set(reply_due_at=datetime.now(UTC) - PAST)
         await auto_reply.answer_conversation(self.runtime, self.caller.organization_id, conversation.id)
 
     async def sent(self) -> list[str]:
-        """What was texted back, oldest first."""
+        """Return the outbound messages, oldest first."""
         async with self.runtime.database.tenant(self.caller.organization_id) as session:
             rows = (
                 sms.list_messages(session)
@@ -79,7 +79,7 @@ class Line:
             return [message.body for message in (await session.exec(rows)).all()]
 
     def told(self, request: int = -1) -> list[tuple[str, str]]:
-        """What the model was told in a request, but for the system's messages."""
+        """Return the messages of a model request without the system's."""
         return [
             (message.role, message.content)
             for message in self.model.asked[request].messages

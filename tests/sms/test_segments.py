@@ -1,4 +1,4 @@
-"""What carriers count, and which texts are keywords."""
+"""Segment counts as carriers bill them, and keywords."""
 
 import pytest
 from switchboard.resources.sms.auto_reply import shorten_answer
@@ -11,7 +11,7 @@ from switchboard.resources.sms.segments import count_segments
     [
         ("", 1), ("a", 1), ("a" * 160, 1), ("a" * 161, 2), ("a" * 306, 2), ("a" * 307, 3), ("a" * 1600, 11),
         ("€" * 80, 1), ("€" * 81, 2),  # the extension table counts twice
-        ("€" * 76 + "a" + "€" * 76, 2), ("€" * 77 + "€" * 76, 3),  # and is not cut: 153 is odd, one place stays empty
+        ("€" * 76 + "a" + "€" * 76, 2), ("€" * 77 + "€" * 76, 3),  # and is not split: 153 is odd, one place stays empty
         ("Ä" * 160, 1), ("ä\n@£" * 40, 1),  # the basic table has these
         ("á" + "a" * 69, 1), ("á" + "a" * 70, 2), ("á" * 134, 2), ("á" * 135, 3),  # any other letter makes it UCS-2
         ("😀" * 35, 1), ("😀" * 36, 2), ("😀" * 66, 2), ("😀" * 67, 3),  # two units each, 33 fit into 67
@@ -25,13 +25,33 @@ def test_segments(body: str, expected: int) -> None:
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ("STOP", "stop"), ("stop", "stop"), (" Stop. ", "stop"), ("STOPALL", "stop"), ("Stop all", "stop"), ("unsubscribe", "stop"),
+        ("STOP", "stop"),
+        ("stop", "stop"),
+        (" Stop. ", "stop"),
+        ("STOPALL", "stop"),
+        ("Stop all", "stop"),
+        ("unsubscribe", "stop"),
         ("Cancel", "stop"),
-        ("END", "stop"), ("quit!", "stop"), ("REVOKE", "stop"), ("opt out", "stop"), ("OPTOUT", "stop"), ("ARRÊT", "stop"), ("arret", "stop"),
-        ("ALTO", "stop"), ("START", "start"), ("Yes", "start"), ("UNSTOP", "start"), ("HELP", "help"), ("info?", "help"),
-        ("please stop", None), ("Yes, please.", None), ("stop it now", None), ("", None), ("helpful", None),
+        ("END", "stop"),
+        ("quit!", "stop"),
+        ("REVOKE", "stop"),
+        ("opt out", "stop"),
+        ("OPTOUT", "stop"),
+        ("ARRÊT", "stop"),
+        ("arret", "stop"),
+        ("ALTO", "stop"),
+        ("START", "start"),
+        ("Yes", "start"),
+        ("UNSTOP", "start"),
+        ("HELP", "help"),
+        ("info?", "help"),
+        ("please stop", None),
+        ("Yes, please.", None),
+        ("stop it now", None),
+        ("", None),
+        ("helpful", None),
     ],
-)  # fmt: skip
+)
 def test_keywords(body: str, expected: str | None) -> None:
     assert parse_keyword(body) == expected
 

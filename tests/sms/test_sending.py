@@ -1,4 +1,4 @@
-"""Sending without a worker: the steps of a text, and what a crash between two of them leaves."""
+"""Sending without a worker: the steps of a message, and crashes between them."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ CONTACT = "+15550100001"
 
 
 class Carrier:
-    """Counts what is asked of the loopback carrier, and answers as a test wants."""
+    """Counts the requests to the loopback carrier, and answers as a test says."""
 
     def __init__(self) -> None:
         self.orders: list[OutboundTextMessage] = []
@@ -47,7 +47,7 @@ def carrier(monkeypatch: pytest.MonkeyPatch) -> Carrier:
 
 
 async def queued(caller: Caller, to_number: str = CONTACT, body: str = "Hello") -> SmsMessage:
-    """A text that was accepted; no worker runs."""
+    """Create an accepted message; no worker runs."""
     number = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
     accepted = await caller.post("/v1/sms", {"to_number": to_number, "from_number_id": number, "body": body})
     assert accepted.status == 201, accepted.body
@@ -62,7 +62,8 @@ async def now_is(runtime: Runtime, message: SmsMessage) -> SmsMessage:
 
 
 async def tell(runtime: Runtime, message: SmsMessage, status: str, *, named: bool = True) -> None:
-    told = TextMessageStatus("lt-1", status, "switched off" if status == "undelivered" else None)  # type: ignore[arg-type] # parametrized
+    error = "switched off" if status == "undelivered" else None
+    told = TextMessageStatus("lt-1", status, error)  # type: ignore[arg-type]
     await callbacks.apply_message_event(
         runtime, message.organization_id, "loopback", told, message_id=message.id if named else None
     )
@@ -117,10 +118,16 @@ async def test_a_carrier_without_texts_is_not_asked(
 @pytest.mark.parametrize(
     ("told", "expected"),
     [
-        (["delivered"], "delivered"), (["sent", "delivered"], "delivered"), (["delivered", "sent"], "delivered"), (["delivered"] * 3, "delivered"),
-        (["undelivered", "delivered"], "undelivered"), (["delivered", "failed"], "delivered"), (["sending"], "sent"), (["sent", "failed"], "failed"),
+        (["delivered"], "delivered"),
+        (["sent", "delivered"], "delivered"),
+        (["delivered", "sent"], "delivered"),
+        (["delivered"] * 3, "delivered"),
+        (["undelivered", "delivered"], "undelivered"),
+        (["delivered", "failed"], "delivered"),
+        (["sending"], "sent"),
+        (["sent", "failed"], "failed"),
     ],
-)  # fmt: skip
+)
 async def test_callbacks_go_forward_only(
     runtime: Runtime, caller: Caller, carrier: Carrier, told: list[str], expected: str
 ) -> None:
@@ -153,7 +160,7 @@ async def test_a_crash_between_claim_and_answer_never_sends_twice(
     failed = await now_is(runtime, message)
     assert (failed.status, failed.error_message) == ("failed", sender.UNKNOWN_FATE)
     assert carrier.orders == []
-    await tell(runtime, message, "delivered")  # the carrier had taken it after all
+    await tell(runtime, message, "delivered")  # the carrier had accepted it after all
     delivered = await now_is(runtime, message)
     assert (delivered.status, delivered.error_message) == ("delivered", None)
 

@@ -1,4 +1,4 @@
-"""Tenant files: every fault by file, line and key; applied once, changed nothing the second time."""
+"""Tenant files: each error by file, line, and key; applied once, unchanged the second time."""
 
 from pathlib import Path
 

@@ -19,9 +19,15 @@ from tests.fixtures.calls import add_call
 
 AGENT = "019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11"
 QUERIES = [
-    {}, {"status": "completed"}, {"status": "failed"}, {"direction": "inbound"}, {"agent_id": AGENT}, {"agent_id": AGENT, "status": "busy"},
-    {"agent_id": "nobody"}, {"agent_id": AGENT, "status": "completed", "direction": "outbound"},
-]  # fmt: skip
+    {},
+    {"status": "completed"},
+    {"status": "failed"},
+    {"direction": "inbound"},
+    {"agent_id": AGENT},
+    {"agent_id": AGENT, "status": "busy"},
+    {"agent_id": "nobody"},
+    {"agent_id": AGENT, "status": "completed", "direction": "outbound"},
+]
 
 
 async def kept_count(session: AsyncSession, list_name: str) -> int:
@@ -58,7 +64,8 @@ async def test_totals_come_from_the_kept_counts(caller: Caller, runtime: Runtime
     await add_call(runtime, caller, now())
     async with runtime.database.system() as session:
         tamper = text(
-            "insert into row_count (organization_id, list, parent, facets, rows) values (:id, 'call', :nobody, '{}', 41)"
+            "insert into row_count (organization_id, list, parent, facets, rows) values (:id, 'call', :nobody, "
+            "'{}', 41)"
         )
         nobody = "00000000-0000-0000-0000-000000000000"
         await (await session.connection()).execute(tamper, {"id": caller.organization_id, "nobody": nobody})
