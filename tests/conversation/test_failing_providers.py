@@ -1,4 +1,4 @@
-"""Failing and slow models and voices, over the wire: how long a caller waits in silence, and what the agent says then."""
+"""Failing and slow models and voices, over the wire: the silence that a caller hears, and the agent's words then."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
