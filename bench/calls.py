@@ -1,8 +1,10 @@
-"""How many live calls one core holds: real-time audio both ways over the media socket's wire format, real voice activity detection,
-recording and transcript on, providers that answer at once; the load comes from the other core.
+"""Benchmark of the number of live calls that one core can run.
 
-A run passes when the 99th percentile of the lateness of outgoing audio is under 20 ms: how much later than the reply's first message, and
-the audio before it, a message arrives. Negative is ahead of its time.
+Audio goes both ways in real time over the media socket's wire format, with real voice activity detection, recording,
+transcript, and providers that respond at once. The load comes from the other core.
+
+A run passes if the 99th percentile of the lateness of outgoing audio is under 20 ms. A message's lateness is its delay
+against the first message of its reply plus the audio in between; negative values are ahead of time.
 """
 
 import asyncio
@@ -49,7 +51,7 @@ class Call:
 
 
 def frames() -> list[str]:
-    """What a caller sends, over and over: a sentence, and silence to be answered in."""
+    """Build the messages that a caller repeats: a sentence, and silence for the answer."""
     samples = (
         np.frombuffer(speak_text("Hello, could you tell me what your opening hours are please?"), dtype="<i2") * 0.5
     ).astype(np.int16)
@@ -59,7 +61,7 @@ def frames() -> list[str]:
 
 
 async def drive(number: int, script: list[str]) -> list[float]:
-    """Hold so many calls; answers the lateness of every message, in milliseconds."""
+    """Run a number of calls and return the lateness of every message in milliseconds."""
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         calls = []
         for index in range(number):

@@ -1,4 +1,4 @@
-"""The server of `bench/calls`: the call engine behind hypercorn as in production, with providers that answer at once."""
+"""Server of `bench/calls`: the call engine behind hypercorn as in production, with providers that respond at once."""
 
 import asyncio
 import os
@@ -12,6 +12,7 @@ import uvloop
 from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, Scope
+from pydantic import SecretStr
 from switchboard.engine.conversation.call import AgentSettings, LiveCall, Supervisor, TranscriptEntry, TurnLatency
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.plugin_sdk import (
@@ -117,7 +118,7 @@ class Nowhere:
 async def main(port: int, core: int) -> None:
     os.sched_setaffinity(0, {core})
     engine, settings, nowhere = CallEngine(), ProviderSettings(), Nowhere()
-    carrier = LoopbackTelephony(LoopbackSettings(signing_secret="x" * 32))  # type: ignore[arg-type] # pydantic makes it a secret
+    carrier = LoopbackTelephony(LoopbackSettings(signing_secret=SecretStr("x" * 32)))
     await engine.start()
     with tempfile.TemporaryDirectory() as folder:
 
@@ -128,10 +129,20 @@ async def main(port: int, core: int) -> None:
             await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
             call_id = uuid4()
             call = LiveCall(
-                call_id, uuid4(), "inbound", "+15550100001", "+15550100200", AgentSettings(uuid4(), interruption_min_words=10),
-                InstantSpeechToText(settings), InstantVoice(settings), InstantModel(settings), carrier.create_media_codec(""), nowhere, nowhere,
+                call_id=call_id,
+                organization_id=uuid4(),
+                direction="inbound",
+                from_number="+15550100001",
+                to_number="+15550100200",
+                agent=AgentSettings(uuid4(), interruption_min_words=10),
+                speech_to_text=InstantSpeechToText(settings),
+                text_to_speech=InstantVoice(settings),
+                llm=InstantModel(settings),
+                codec=carrier.create_media_codec(""),
+                leg=nowhere,
+                log=nowhere,
                 recording_path=Path(folder) / f"{call_id}.wav",
-            )  # fmt: skip
+            )
             await engine.run_call(call, AsgiMediaSocket(receive, send))
 
         config = Config()

@@ -1,8 +1,10 @@
-"""What a platform adds to an answer: from the caller's end of turn to the first audio out, vendors' time and configured silence taken off.
+"""Benchmark of the latency that a platform adds to a reply.
 
-Real-time calls over Twilio's wire, real voice activity detection, vendors on this machine that answer after fixed times (`vendors_server.py`);
-beside it Pipecat with the same vendors, parameters and callers, in an environment of its own under `.bench/`, made on the first run.
-A turn is over with the frame that completes the configured silence, found beforehand with each platform's own detection on the same audio.
+The latency counts from the end of the caller's turn to the first audio out, without the vendors' time and the configured
+silence. The calls run in real time over Twilio's wire format, with real voice activity detection, and vendors on this
+machine that respond after fixed times (`vendors_server.py`). Pipecat runs with the same vendors, parameters, and callers,
+in an environment of its own under `.bench/`, which the first run creates. A turn ends with the frame that completes the
+configured silence; each platform's own detection finds it beforehand in the same audio.
 """
 
 import asyncio
@@ -40,7 +42,10 @@ PIPECAT_HOME: Final = Path(".bench/pipecat")
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What every caller sends, a question again and again; the frames with each question's last sound, and those that end its turn."""
+    """Audio of every caller, who repeats a question.
+
+    `words` are the frames with each question's last sound, and `ends` the frames that end its turn.
+    """
 
     audio: bytes
     words: list[int]
@@ -222,13 +227,13 @@ def run() -> None:
     except subprocess.CalledProcessError as error:
         print(f"without Pipecat, which cannot be installed here: {error}")
     print(
-        "milliseconds that a platform adds, the vendors' 600 taken off; then with the silence that ends a turn; then the own ones by part: until"
+        "milliseconds that a platform adds, without the vendors' 600; then with the silence that ends a turn; then by part:"
     )
     print(
-        "the ears, the mind and the mouth are asked, and until the caller hears (medians); last, how late the callers themselves were"
+        "until STT, LLM and TTS are asked, and until the caller hears the reply (medians); last, the lateness of the callers"
     )
     print(
-        "platform    | calls | answered | own p50 |     p99 | +silence |    p99 | to ears, mind, mouth, caller | slip p99"
+        "platform    | calls | answered | own p50 |     p99 | +silence |    p99 | to STT, LLM, TTS, caller     | slip p99"
     )
     for calls in CALLS:
         for name, (command, script) in engines.items():

@@ -1,4 +1,4 @@
-"""Switchboard's side of `bench/latency`: the call engine behind hypercorn as in production, with the vendors' own plugins."""
+"""Switchboard's server of `bench/latency`: the call engine behind hypercorn as in production, with vendors' plugins."""
 
 import os
 import sys

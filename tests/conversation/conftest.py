@@ -1,12 +1,35 @@
-"""Event loops of these tests: modules that set `VIRTUAL_CLOCK` run on a virtual clock, the others on a real one."""
+"""Fixtures of the call engine's tests.
+
+Modules that set `VIRTUAL_CLOCK` run on a virtual clock; the others run in real time, because they use processes.
+"""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 
 import pytest
+import pytest_asyncio
+from switchboard.engine.conversation.engine import CallEngine
 
 from tests.fixtures.virtual_clock import VirtualClockLoop
 
 
 def pytest_asyncio_loop_factories(item: pytest.Function) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     return {"loop": VirtualClockLoop if getattr(item.module, "VIRTUAL_CLOCK", False) else asyncio.new_event_loop}
+
+
+@pytest_asyncio.fixture
+async def engine() -> AsyncIterator[CallEngine]:
+    """Run a call engine on the loop's clock."""
+    engine = CallEngine(asyncio.get_running_loop().time)
+    await engine.start()
+    yield engine
+    assert not engine.live_call_ids
+    await engine.close()
+
+
+@pytest_asyncio.fixture
+async def task_check(engine: CallEngine) -> AsyncIterator[None]:
+    """Check that calls leave no task behind, for tests without servers."""
+    before = len(asyncio.all_tasks())
+    yield
+    assert len(asyncio.all_tasks()) <= before, "a call leaves no task behind"

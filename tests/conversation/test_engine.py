@@ -2,34 +2,23 @@
 
 import asyncio
 import wave
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-import pytest_asyncio
 from switchboard.engine.conversation import transfer as transferring
 from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall, TransferTargetEvent
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.speech import transcription
-from switchboard.plugin_sdk import AgentTool, Frame, JsonObject, ProviderError, ToolCall, ToolContext, ToolParameters
+from switchboard.plugin_sdk import AgentTool, JsonObject, ProviderError, ToolCall, ToolContext, ToolParameters
 
 from tests.fixtures.conversation import Leg, Model, Socket, Speech, Transcriber, call, voice
 
 VIRTUAL_CLOCK = True
+pytestmark = pytest.mark.usefixtures("task_check")
 GREETING = "Hello, this is a rather long greeting, which goes on and on, so that there is time enough to break into it."
-
-
-@pytest_asyncio.fixture
-async def engine() -> AsyncIterator[CallEngine]:
-    engine = CallEngine(asyncio.get_running_loop().time)
-    await engine.start()
-    before = len(asyncio.all_tasks())
-    yield engine
-    assert not engine.live_call_ids
-    assert len(asyncio.all_tasks()) <= before, "a call leaves no task behind"
-    await engine.close()
 
 
 async def run(engine: CallEngine, live: LiveCall, socket: Socket) -> CallResult:
@@ -403,51 +392,3 @@ async def test_draining_ends_every_call_in_a_defined_way(engine: CallEngine) -> 
     await asyncio.gather(*(socket.spoke.wait() for socket in sockets))
     await engine.drain(EndedReason.SHUTDOWN)
     assert {result.ended_reason for result in await asyncio.gather(*running)} == {EndedReason.SHUTDOWN}
-
-
-class GoneSocket(Socket):
-    """A socket that fails when the agent speaks."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__()
-        self._error = error
-
-    async def send(self, message: Frame) -> None:
-        raise self._error
-
-
-@pytest.mark.parametrize(
-    ("error", "reason", "actions"),
-    [
-        (ConnectionError("gone"), EndedReason.CALLER_HUNG_UP, []),
-        (ProviderError("refused"), EndedReason.PROVIDER_FAILED, ["hang_up"]),
-        (RuntimeError("a mistake"), EndedReason.ERROR, ["hang_up"]),
-    ],
-)
-async def test_a_task_that_fails_ends_the_call_and_lets_the_others_finish(
-    engine: CallEngine, error: Exception, reason: EndedReason, actions: list[str]
-) -> None:
-    socket, leg = GoneSocket(error), Leg()
-    result = await run(engine, call(Model(), Transcriber(), leg=leg, greeting_message=GREETING), socket)
-    assert result.ended_reason is reason
-    assert leg.done == actions
-    assert socket.closed.is_set()
-
-
-async def test_the_last_words_before_a_hang_up_are_transcribed(engine: CallEngine) -> None:
-    socket = Socket()
-    running = asyncio.create_task(run(engine, call(Model(), Transcriber("call me tomorrow")), socket))
-    speaking = asyncio.create_task(socket.say(voice("Please call me again tomorrow")))
-    await asyncio.sleep(len(voice("Please call me again tomorrow")) / 8000 - 0.1)
-    socket.hang_up()
-    speaking.cancel()
-    assert ("user", "call me tomorrow") in said(await running)
-
-
-async def test_a_cancelled_call_leaves_no_task_behind(engine: CallEngine) -> None:
-    socket = Socket()
-    running = asyncio.create_task(run(engine, call(Model(), Transcriber(), greeting_message=GREETING), socket))
-    await socket.spoke.wait()
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running

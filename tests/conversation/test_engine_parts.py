@@ -36,7 +36,7 @@ def detect_changes(pattern: str, *, start_seconds: float = 0.2) -> list[SpeechCh
         ("v" * 6, [5], []),  # 0.2 s are six windows
         ("v" * 5 + "." + "v" * 5, [], []),  # they must be consecutive
         ("v" * 6 + "." * 6, [5], [11]),
-        ("v" * 6 + "." * 5 + "v" + "." * 6, [5], [17]),  # a voiced window starts the count anew
+        ("v" * 6 + "." * 5 + "v" + "." * 6, [5], [17]),  # a voiced window restarts the count
     ],
 )
 def test_voice_activity_counts_as_pipecat_does(pattern: str, started: list[int], stopped: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""Failing and slow models and voices, over the wire: how long a caller waits in silence, and what the agent says then."""
+"""Failing and slow models and voices, over the wire: the silence that a caller hears, and the agent's words then."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import pytest
-import pytest_asyncio
 from pydantic import HttpUrl, SecretStr
 from switchboard.engine.conversation.call import CallResult, LiveCall
 from switchboard.engine.conversation.engine import CallEngine
@@ -39,14 +38,6 @@ QUESTION: Final = voice("Can you help me please?")
 ANSWER: Final = "We open at seven."
 ROUNDS: Final = 3
 """Attempts until the waits are short enough: a busy machine delays callers too."""
-
-
-@pytest_asyncio.fixture
-async def engine() -> AsyncIterator[CallEngine]:
-    engine = CallEngine(asyncio.get_running_loop().time)
-    await engine.start()
-    yield engine
-    await engine.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,9 @@ They run in real time, because recognition runs in a process of its own; each pr
 """
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
-import pytest_asyncio
 from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.plugin_sdk import ToolCall, Word
@@ -35,14 +33,6 @@ PROVIDERS = [
     ("pocketsphinx", "espeak"), ("deepgram", "elevenlabs"), ("assemblyai", "cartesia"), ("deepgram", "deepgram"),
     ("openai_compatible", "openai_compatible"),
 ]  # fmt: skip
-
-
-@pytest_asyncio.fixture
-async def engine() -> AsyncIterator[CallEngine]:
-    engine = CallEngine()
-    await engine.start()
-    yield engine
-    await engine.close()
 
 
 @pytest.mark.parametrize(("hears", "speaks"), PROVIDERS)

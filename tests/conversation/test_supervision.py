@@ -1,13 +1,12 @@
 """Supervision of live calls, on real audio with the real voice activity detection."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
-import pytest_asyncio
 from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall, Supervisor, TranscriptEntry
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.handoff import supervision as supervision_module
@@ -47,14 +46,6 @@ class Feed:
 
     def close(self) -> None:
         self.closed = True
-
-
-@pytest_asyncio.fixture
-async def engine() -> AsyncIterator[CallEngine]:
-    engine = CallEngine(asyncio.get_running_loop().time)
-    await engine.start()
-    yield engine
-    await engine.close()
 
 
 @dataclass(slots=True)

@@ -96,7 +96,7 @@ class Supervisor:
 
 @dataclass(frozen=True, slots=True)
 class TurnLatency:
-    """Latency of one turn: milliseconds from the caller's last voiced audio to each step, None if it was not reached."""
+    """Milliseconds from the caller's last voiced audio to each step of a turn; None if a step was not reached."""
 
     turn: int
     endpoint_ms: int | None

@@ -103,7 +103,7 @@ class TextToSend(ToolParameters):
     )
 
 
-class SendSms(AgentTool[TextToSend]):
+class SendTextMessage(AgentTool[TextToSend]):
     """Sends a text message."""
 
     name = "send_sms"

@@ -31,7 +31,7 @@ def read_media_token(keyring: KeyRing, token: str) -> tuple[UUID, UUID, str] | N
         return None
 
 
-def build_callback_urls(settings: Settings, *, carrier: str, organization_id: UUID, call_id: UUID) -> CallbackUrls:
+def build_call_callback_urls(settings: Settings, *, carrier: str, organization_id: UUID, call_id: UUID) -> CallbackUrls:
     """Build the callback URLs of one call.
 
     They contain our id, because a callback may overtake the carrier's response.

@@ -18,7 +18,7 @@ from switchboard.plugin_sdk import INVALID_NUMBER, OutboundCall, OutcomeUnknown,
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.agents import service as agents
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.callback_urls import build_callback_urls, build_media_url
+from switchboard.resources.calls.callback_urls import build_call_callback_urls, build_media_url
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import RINGING_TIMEOUT, finish_call, is_over
 from switchboard.resources.do_not_call import service as do_not_call
@@ -140,7 +140,7 @@ def _build_order(runtime: Runtime, call: Call, max_duration_seconds: int) -> Out
         from_number=call.from_number,
         to_number=call.to_number,
         media_url=build_media_url(runtime.settings, runtime.keyring, call),
-        callbacks=build_callback_urls(
+        callbacks=build_call_callback_urls(
             runtime.settings, carrier=call.carrier, organization_id=call.organization_id, call_id=call.id
         ),
         ring_seconds=RING_SECONDS,

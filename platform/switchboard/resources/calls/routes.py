@@ -65,4 +65,4 @@ async def get_call_recording(session: TenantSession, call_id: UUID) -> Response:
     Stereo WAV with the caller left and the agent right, or a carrier's own recording in the carrier's format.
     `Range` requests get status 206.
     """
-    return await recordings.stream_recording(current_runtime(), await calls.get_call(session, call_id))
+    return await recordings.respond_with_recording(current_runtime(), await calls.get_call(session, call_id))

@@ -64,7 +64,7 @@ class CallQuery(PageQuery):
 
 
 class TurnLatencyOut(Answer):
-    """Latency of one turn: milliseconds from the caller's last voiced audio to each step, null if it was not reached."""
+    """Milliseconds from the caller's last voiced audio to each step of a turn; null if a step was not reached."""
 
     turn: int
     endpoint_ms: int | None

@@ -8,7 +8,14 @@ from collections.abc import Sequence
 from switchboard.engine.conversation.call import Tool
 from switchboard.engine.conversation.knowledge import Knowledge, SearchKnowledge
 from switchboard.engine.conversation.toolbox import Toolbox
-from switchboard.engine.conversation.tools import AgentRequests, EndCall, OptOut, PressDigits, SendSms, TransferCall
+from switchboard.engine.conversation.tools import (
+    AgentRequests,
+    EndCall,
+    OptOut,
+    PressDigits,
+    SendTextMessage,
+    TransferCall,
+)
 from switchboard.plugin_sdk import AgentTool, JsonObject, ToolCall, ToolContext, ToolParameters, ToolSpec
 from switchboard.resources.simulations.result import RecordedToolCall, SimulatedConversation
 
@@ -26,7 +33,7 @@ class RecordedTools:
             EndCall(self.requests),
             TransferCall(self.requests),
             PressDigits(_press),
-            SendSms(_NoTexts()),
+            SendTextMessage(_NoTexts()),
             OptOut(_opt_out),
         ]
         known = [SearchKnowledge(knowledge)] if knowledge else []

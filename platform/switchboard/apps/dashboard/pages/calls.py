@@ -135,7 +135,7 @@ async def call_about(viewer: Viewer, session: TenantSession, call_id: UUID) -> R
 @page()
 async def call_recording(session: TenantSession, call_id: UUID) -> Response:
     """A call's recording, for the player: the same as the API's, ranges included."""
-    return await recordings.stream_recording(current_runtime(), await calls.get_call(session, call_id))
+    return await recordings.respond_with_recording(current_runtime(), await calls.get_call(session, call_id))
 
 
 @dashboard.get("/dashboard/calls/<call_id>/waveform")

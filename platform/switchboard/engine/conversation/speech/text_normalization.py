@@ -106,7 +106,7 @@ def normalize_text(text: str, language: str, pronunciations: Mapping[str, str] |
     base = language.partition("-")[0].lower()
     rules = (*_build_agent_rules(tuple((pronunciations or {}).items())), *_build_rules(base))
     found, at = list[Piece](), 0
-    # Each rule keeps its next match until it is passed, so that a long text is not searched anew for each match.
+    # Each rule keeps its next match until it is passed, so that a long text is not searched again for each match.
     ahead = [(match, rule) for rule in rules if (match := rule.pattern.search(text))]
     while ahead:
         match, rule = min(ahead, key=lambda found: found[0].start())

@@ -14,7 +14,7 @@ from switchboard.resources.calls.models import Call
 from switchboard.runtime import Runtime
 
 
-async def stream_recording(runtime: Runtime, call: Call) -> Response:
+async def respond_with_recording(runtime: Runtime, call: Call) -> Response:
     """Stream a call's recording.
 
     Raises `NotFound` if the call has no recording (yet), and `ProviderFailed` if the carrier does not return it.

@@ -1,7 +1,7 @@
 """Tickets to the socket of a live call: random, for one use within half a minute, stored in Redis as their hash only.
 
-The holder of a ticket may do what it grants, in the name of the user for whom it was minted. A ticket that Redis has
-lost is refused; the page asks for another.
+The holder of a ticket may do what it grants, in the name of its user. A ticket that Redis has lost is refused; the page
+asks for another.
 """
 
 import hashlib

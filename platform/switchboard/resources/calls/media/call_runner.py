@@ -17,7 +17,7 @@ from switchboard.engine.conversation.call import (
     Tool,
     TurnLatency,
 )
-from switchboard.engine.conversation.tools import OptOut, SendSms
+from switchboard.engine.conversation.tools import OptOut, SendTextMessage
 from switchboard.engine.providers.conversation import open_conversation_providers
 from switchboard.engine.providers.failover import ServiceRecord
 from switchboard.foundation.database import Database, now
@@ -38,7 +38,7 @@ from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.tools import build_declared_tools
 from switchboard.resources.billing.costs import calculate_call_costs
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.callback_urls import build_callback_urls, build_media_url
+from switchboard.resources.calls.callback_urls import build_call_callback_urls, build_media_url
 from switchboard.resources.calls.dialing import hang_up
 from switchboard.resources.calls.media.call_log import DatabaseCallLog
 from switchboard.resources.calls.media.text_sender import CallTextSender
@@ -104,7 +104,7 @@ class ProviderCarrierLeg:
 
     @property
     def _callbacks(self) -> CallbackUrls:
-        return build_callback_urls(
+        return build_call_callback_urls(
             self.runtime.settings,
             carrier=self.call.carrier,
             organization_id=self.call.organization_id,
@@ -198,7 +198,7 @@ async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: ProviderCar
 
 async def _build_tools(runtime: Runtime, call: Call, agent: Agent) -> list[Tool]:
     own: list[Tool] = [
-        SendSms(CallTextSender(runtime.database, call)),
+        SendTextMessage(CallTextSender(runtime.database, call)),
         OptOut(partial(_opt_out, runtime.database, call)),
     ]
     return [*own, *(tool() for tool in runtime.registry.tools), *await build_declared_tools(runtime, agent)]

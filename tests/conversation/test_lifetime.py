@@ -1,0 +1,64 @@
+"""Lifetime of a call: a failure, a hang-up and a cancellation end it in a defined way."""
+
+import asyncio
+
+import pytest
+from switchboard.engine.conversation.call import EndedReason
+from switchboard.engine.conversation.engine import CallEngine
+from switchboard.plugin_sdk import Frame, ProviderError
+
+from tests.fixtures.conversation import Leg, Model, Socket, Transcriber, call, voice
+
+VIRTUAL_CLOCK = True
+pytestmark = pytest.mark.usefixtures("task_check")
+GREETING = "Hello, how can I help you?"
+WORDS = voice("Please call me again tomorrow")
+
+
+class GoneSocket(Socket):
+    """A socket that fails when the agent speaks."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self._error = error
+
+    async def send(self, message: Frame) -> None:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "actions"),
+    [
+        (ConnectionError("gone"), EndedReason.CALLER_HUNG_UP, []),
+        (ProviderError("refused"), EndedReason.PROVIDER_FAILED, ["hang_up"]),
+        (RuntimeError("a mistake"), EndedReason.ERROR, ["hang_up"]),
+    ],
+)
+async def test_a_task_that_fails_ends_the_call_and_lets_the_others_finish(
+    engine: CallEngine, error: Exception, reason: EndedReason, actions: list[str]
+) -> None:
+    socket, leg = GoneSocket(error), Leg()
+    result = await engine.run_call(call(Model(), Transcriber(), leg=leg, greeting_message=GREETING), socket)
+    assert result.ended_reason is reason
+    assert leg.done == actions
+    assert socket.closed.is_set()
+
+
+async def test_the_last_words_before_a_hang_up_are_transcribed(engine: CallEngine) -> None:
+    socket = Socket()
+    running = asyncio.create_task(engine.run_call(call(Model(), Transcriber("call me tomorrow")), socket))
+    speaking = asyncio.create_task(socket.say(WORDS))
+    await asyncio.sleep(len(WORDS) / 8000 - 0.1)
+    socket.hang_up()
+    speaking.cancel()
+    transcript = (await running).transcript
+    assert [(entry.role, entry.content) for entry in transcript] == [("user", "call me tomorrow")]
+
+
+async def test_a_cancelled_call_leaves_no_task_behind(engine: CallEngine) -> None:
+    socket = Socket()
+    running = asyncio.create_task(engine.run_call(call(Model(), Transcriber(), greeting_message=GREETING), socket))
+    await socket.spoke.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
