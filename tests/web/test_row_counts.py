@@ -19,9 +19,15 @@ from tests.fixtures.calls import add_call
 
 AGENT = "019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11"
 QUERIES = [
-    {}, {"status": "completed"}, {"status": "failed"}, {"direction": "inbound"}, {"agent_id": AGENT}, {"agent_id": AGENT, "status": "busy"},
-    {"agent_id": "nobody"}, {"agent_id": AGENT, "status": "completed", "direction": "outbound"},
-]  # fmt: skip
+    {},
+    {"status": "completed"},
+    {"status": "failed"},
+    {"direction": "inbound"},
+    {"agent_id": AGENT},
+    {"agent_id": AGENT, "status": "busy"},
+    {"agent_id": "nobody"},
+    {"agent_id": AGENT, "status": "completed", "direction": "outbound"},
+]
 
 
 async def kept_count(session: AsyncSession, list_name: str) -> int:
