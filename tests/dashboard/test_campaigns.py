@@ -46,7 +46,7 @@ async def only_campaign(caller: Caller) -> Json:
 async def contacts(caller: Caller, campaign: Json) -> list[tuple[object, object]]:
     items = (await caller.get(f"/v1/campaigns/{campaign['id']}/contacts")).json["items"]
     assert isinstance(items, list)
-    return sorted((item["phone_number"], item["name"]) for item in items)  # type: ignore[index, call-overload]  # texts in objects
+    return sorted((item["phone_number"], item["name"]) for item in items)  # type: ignore[index, call-overload]
 
 
 async def send_file(person: Person, path: str, fields: Fields, content: bytes) -> Seen:
@@ -68,7 +68,7 @@ async def test_a_campaign_is_made_of_pasted_lines_started_and_seen_to_reach_its_
     await page.get_by_role("link", name="New campaign").first.click()
     await page.get_by_label("Name", exact=False).first.fill("Reminders")
     await page.get_by_label("Agent").select_option(label="Agent")
-    await page.get_by_label("From").select_option(index=1)
+    await page.get_by_label("IP address").select_option(index=1)
     await page.get_by_label("Lines", exact=True).fill(
         "+15550100020, Ada\n555 010 0022, Bob\n12, Nobody\n+15550100040, Eve"
     )

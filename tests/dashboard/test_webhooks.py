@@ -47,7 +47,7 @@ async def test_an_endpoint_is_added_tested_and_the_result_is_seen_to_come(window
     _, second = await receiver.first("/hook", 2)
     assert second.signed_by(secret)
     assert second.json["event"] == "call.completed"
-    assert second.json["data"]["metadata"] == {"test": True}  # type: ignore[index, call-overload]  # an event's data is an object
+    assert second.json["data"]["metadata"] == {"test": True}  # type: ignore[index, call-overload]
 
 
 async def test_a_refused_address_stands_at_its_field_and_what_was_ticked_stays(people: People, caller: Caller) -> None:
