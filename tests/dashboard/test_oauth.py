@@ -18,7 +18,7 @@ from tests.fixtures.oauth import Application, answered
 
 @dataclass(slots=True)
 class Consent:
-    """An application, and somebody of its organization before whom its request is put."""
+    """An application, and a member of its organization who answers its requests."""
 
     application: Application
     person: Person
@@ -60,7 +60,7 @@ async def test_a_user_signs_in_allows_and_the_application_gets_its_tokens(
     back = (await person.sign_in(after=after[1].replace("&amp;", "&"))).location
     page = await person.get(back)
     assert page.status == 200
-    for shown in ("Calendar sync asks for access", "app.example.com", "list and view agents", "send SMS", person.email):
+    for shown in ("Calendar sync requests access", "app.example.com", "list and view agents", "send SMS", person.email):
         assert shown in page.html
     assert "contacts" not in page.html
     sent = await person.post(back, {"decision": "approve", "organization_id": str(caller.organization_id)})
@@ -117,7 +117,7 @@ async def test_a_form_of_another_site_or_session_grants_nothing(consent: Consent
 
 async def test_a_request_that_is_answered_to_nobody_is_a_page(consent: Consent) -> None:
     for changes in (
-        {"client_id": "nobody"},
+        {"client_id": "no agent"},
         {"redirect_uri": "https://evil.example.com/cb"},
         {"redirect_uri": None},
         {"state": "a\0b"},
@@ -164,7 +164,7 @@ async def test_an_organization_of_others_cannot_be_chosen(consent: Consent, stra
 async def test_a_user_without_an_organization_can_only_cancel(application: Application, people: People) -> None:
     consent = Consent(application, await people.join(None))
     page = await consent.person.get(consent.path())
-    assert "You belong to no organization yet" in page.html
+    assert "You do not belong to an organization yet" in page.html
     assert 'value="approve"' not in page.html
     assert (await consent.allow()).status == 400
 
@@ -305,7 +305,7 @@ async def test_a_superadmin_registers_edits_and_deletes_applications(
     assert (await admin.post(f"{start}/{row.id}/delete")).location == start
     assert (await fresh.application.holder(tokens).get("/v1/agents")).status == 401
     assert (await admin.get(f"{start}/{row.id}")).status == 404
-    public = await admin.post(f"{start}/new", {"name": "Public", "redirect_uris": uris, "public": "true"})
+    public = await admin.post(f"{start}/new", {"name": "Public client", "redirect_uris": uris, "public": "true"})
     assert "client-secret" not in public.html
 
 

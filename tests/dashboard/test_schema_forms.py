@@ -4,7 +4,7 @@ from typing import Literal
 
 import pytest
 from pydantic import BaseModel, Field, JsonValue, SecretStr
-from switchboard.apps.dashboard.forms.schema_form import fields_of, read, shown
+from switchboard.apps.dashboard.forms.schema_form import list_schema_fields, read_form_values, values_to_form
 
 
 class Part(BaseModel):
@@ -30,7 +30,7 @@ class Model(BaseModel):
     api_key: SecretStr | None = None
 
 
-FIELDS = fields_of(Model, choices={"agent_id": [("1", "Ada")]})
+FIELDS = list_schema_fields(Model, choices={"agent_id": [("1", "Ada")]})
 
 
 def test_each_kind_of_field_is_known() -> None:
@@ -38,29 +38,58 @@ def test_each_kind_of_field_is_known() -> None:
         field.name: (field.kind, field.label, field.required, field.secret, bool(field.options)) for field in FIELDS
     }
     assert kinds == {
-        "text": ("text", "Text", True, False, False), "long": ("long", "Long", False, False, False),
-        "number": ("number", "Number", False, False, False), "flag": ("flag", "Flag", False, False, True),
-        "maybe": ("flag", "Maybe", False, False, True), "choice": ("text", "Choice", False, False, True),
-        "lines": ("lines", "Lines", False, False, False), "pairs": ("pairs", "Pairs", False, False, False),
-        "metadata": ("object", "Metadata", False, False, False), "anything": ("json", "Anything", False, False, False),
-        "part": ("object", "Part", False, False, False), "several": ("json", "Several", False, False, False),
-        "agent_id": ("text", "Agent", False, False, True), "api_key": ("text", "API key", False, True, False),
-    }  # fmt: skip
+        "text": ("text", "Message", True, False, False),
+        "long": ("long", "Long", False, False, False),
+        "number": ("number", "Phone number", False, False, False),
+        "flag": ("flag", "Flag", False, False, True),
+        "maybe": ("flag", "Maybe", False, False, True),
+        "choice": ("text", "Choice", False, False, True),
+        "lines": ("lines", "Lines", False, False, False),
+        "pairs": ("pairs", "Pairs", False, False, False),
+        "metadata": ("object", "Metadata", False, False, False),
+        "anything": ("json", "Anything", False, False, False),
+        "part": ("object", "Part", False, False, False),
+        "several": ("json", "Several", False, False, False),
+        "agent_id": ("text", "Agent", False, False, True),
+        "api_key": ("text", "API key", False, True, False),
+    }
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("text", "Hello {{ data.from_number }}"), ("long", " two\nlines\n"), ("number", 5), ("number", -2.5), ("number", "{{ data.turns }}"),
-        ("flag", True), ("flag", False), ("flag", "{{ data.flag }}"), ("choice", "POST"), ("choice", "{{ data.method }}"),
-        ("lines", ["one", "two"]), ("lines", ["two\nlines", " and blanks "]), ("pairs", {"X-Name": "a: b"}), ("pairs", {"a:b": "c\nd"}),
-        ("pairs", {}), ("metadata", {"order": 17, "deep": {"list": [1, None, True]}}), ("anything", "a text"), ("anything", "17"),
-        ("anything", 17), ("anything", "[not JSON"), ("anything", {"a": "{{ data.body }}"}), ("anything", "{{ data.body }}"), ("anything", True),
-        ("anything", '{"a": 1}'), ("part", {"inner": 3}), ("several", [1, 2]), ("several", 3), ("agent_id", "1"),
+        ("text", "Hello {{ data.from_number }}"),
+        ("long", " two\nlines\n"),
+        ("number", 5),
+        ("number", -2.5),
+        ("number", "{{ data.turns }}"),
+        ("flag", True),
+        ("flag", False),
+        ("flag", "{{ data.flag }}"),
+        ("choice", "POST"),
+        ("choice", "{{ data.method }}"),
+        ("lines", ["one", "two"]),
+        ("lines", ["two\nlines", " and blanks "]),
+        ("pairs", {"X-Name": "a: b"}),
+        ("pairs", {"a:b": "c\nd"}),
+        ("pairs", {}),
+        ("metadata", {"order": 17, "deep": {"list": [1, None, True]}}),
+        ("anything", "a text"),
+        ("anything", "17"),
+        ("anything", 17),
+        ("anything", "[not JSON"),
+        ("anything", {"a": "{{ data.body }}"}),
+        ("anything", "{{ data.body }}"),
+        ("anything", True),
+        ("anything", '{"a": 1}'),
+        ("part", {"inner": 3}),
+        ("several", [1, 2]),
+        ("several", 3),
+        ("agent_id", "1"),
     ],
-)  # fmt: skip
+)
 def test_what_is_shown_is_read_as_what_it_was(name: str, value: JsonValue) -> None:
-    values, faults = read(FIELDS, shown(FIELDS, {name: value}), prefix="")
+    values, faults = read_form_values(FIELDS, values_to_form(FIELDS, {name: value}), prefix="")
     assert not faults
     assert values == ({name: value} if value != {} else {})
 
@@ -68,15 +97,15 @@ def test_what_is_shown_is_read_as_what_it_was(name: str, value: JsonValue) -> No
 @pytest.mark.parametrize(
     ("name", "typed", "told"),
     [
-        ("anything", '{"a": {{ data.body }}}', "Write templates in quotes."),
+        ("anything", '{"a": {{ data.body }}}', "Put templates in quotes."),
         ("metadata", "order 17", "write an object as JSON"),
-        ("pairs", "X-Name: a\nX-Other", "line 2: write a name, a colon and a value"),
-        ("pairs", "X-Name: a\nX-Name: b", "line 2: X-Name is listed twice"),
-        ("lines", '["a"', "is no valid JSON"),
+        ("pairs", "X-Name: a\nX-Other", "line 2: write name: value"),
+        ("pairs", "X-Name: a\nX-Name: b", "line 2: X-Name is a duplicate"),
+        ("lines", '["a"', "is not valid JSON"),
     ],
 )
 def test_what_cannot_be_meant_is_told_at_its_field(name: str, typed: str, told: str) -> None:
-    values, faults = read(FIELDS, {name: typed}, prefix="settings.")
+    values, faults = read_form_values(FIELDS, {name: typed}, prefix="settings.")
     assert values == {}
     (fault,) = faults
     assert fault["field"] == f"settings.{name}"
@@ -84,5 +113,5 @@ def test_what_cannot_be_meant_is_told_at_its_field(name: str, typed: str, told: 
 
 
 def test_an_empty_field_is_left_out_and_a_secret_is_never_shown() -> None:
-    assert read(FIELDS, {"text": "", "number": " ", "flag": ""}, prefix="") == ({}, [])
-    assert shown(FIELDS, {"api_key": "sk-secret"})["api_key"] == ""
+    assert read_form_values(FIELDS, {"text": "", "number": " ", "flag": ""}, prefix="") == ({}, [])
+    assert values_to_form(FIELDS, {"api_key": "sk-secret"})["api_key"] == ""

@@ -25,7 +25,7 @@ QUERIES = [
     {"direction": "inbound"},
     {"agent_id": AGENT},
     {"agent_id": AGENT, "status": "busy"},
-    {"agent_id": "nobody"},
+    {"agent_id": "no agent"},
     {"agent_id": AGENT, "status": "completed", "direction": "outbound"},
 ]
 
@@ -88,7 +88,7 @@ async def test_compacting_changes_no_sum_while_others_compact_and_write(caller: 
     async def compact() -> None:
         for _ in range(15):
             async with runtime.database.system() as session:
-                await row_counts.compact_row_counts(session, most=1)
+                await row_counts.merge_row_count_changes(session, most=1)
 
     await asyncio.gather(write(), compact(), write(), compact())
     await compact()

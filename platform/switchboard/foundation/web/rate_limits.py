@@ -1,6 +1,7 @@
-"""Rate limits: GCRA, decided in one Lua call on Redis; in this process alone while Redis is away.
+"""Rate limits: GCRA, decided in one Lua call on Redis; per process while Redis is unreachable.
 
-The same call learns whether the credential was revoked a moment ago, so that a cached credential is refused at once.
+The same call checks whether the credential was revoked a moment ago, so that a cached credential is refused
+immediately.
 """
 
 import time
@@ -28,12 +29,12 @@ return {1, math.floor((interval * burst - ahead) / interval), math.ceil(ahead)}
 """
 
 REVOKED_SECONDS = 60
-"""How long a revocation is told here; longer than any process caches a credential."""
+"""The time for which a revocation is announced; longer than any process caches a credential."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Whether a request may go on, how many more may follow at once, and in how many seconds the next may, or all may again."""
+class RateLimitDecision:
+    """Rate-limit decision: allowed, revoked, remaining burst, and seconds until reset."""
 
     allowed: bool
     revoked: bool
@@ -42,14 +43,14 @@ class Verdict:
 
 
 class RateLimiter:
-    """Decides for each endpoint and credential."""
+    """Rate limits by endpoint and credential."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
         self._script = redis.register_script(_GCRA)
         self._local: dict[str, float] = {}
 
-    async def check(self, endpoint: str, credential: str, limit: Limit) -> Verdict:
+    async def check(self, endpoint: str, credential: str, limit: Limit) -> RateLimitDecision:
         """Count one request."""
         key = f"limit:{endpoint}:{credential}"
         try:
@@ -59,29 +60,31 @@ class RateLimiter:
         except (RedisError, OSError) as error:
             logger.warning("rate limits are kept in this process: Redis is away", error=type(error).__name__)
             return self._check_here(key, limit)
-        return Verdict(allowed == 1, allowed == -1, int(remaining), wait / 1000)
+        return RateLimitDecision(allowed == 1, allowed == -1, int(remaining), wait / 1000)
 
-    async def tell_revoked(self, credential: str) -> None:
-        """Have every process refuse a credential from now on, whatever it has cached."""
+    async def announce_revocation(self, credential: str) -> None:
+        """Announce a revoked credential to every process, which may have it cached."""
         try:
             await self._redis.set(f"revoked:{credential}", b"1", ex=REVOKED_SECONDS)
         except (RedisError, OSError) as error:
             logger.warning("revocation takes a few seconds: Redis is away", error=type(error).__name__)
 
-    def _check_here(self, key: str, limit: Limit) -> Verdict:
+    def _check_here(self, key: str, limit: Limit) -> RateLimitDecision:
         interval, moment = 1 / limit.per_second, time.monotonic()
         if len(self._local) > 10_000:
             self._local = {name: arrival for name, arrival in self._local.items() if arrival > moment}
         arrival = max(self._local.get(key, 0.0), moment) + interval
         ahead = arrival - moment
         if ahead > interval * limit.burst:
-            return Verdict(False, False, 0, ahead - interval * limit.burst)
+            return RateLimitDecision(False, False, 0, ahead - interval * limit.burst)
         self._local[key] = arrival
-        return Verdict(True, False, int((interval * limit.burst - ahead) / interval), ahead)
+        return RateLimitDecision(True, False, int((interval * limit.burst - ahead) / interval), ahead)
 
 
-def headers(limit: Limit, verdict: Verdict) -> dict[str, str]:
-    """`RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers), and `Retry-After` where the request was refused."""
+def build_rate_limit_headers(limit: Limit, verdict: RateLimitDecision) -> dict[str, str]:
+    """Return `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers), and `Retry-After` for a refused
+    request.
+    """
     window = max(1, round(limit.burst / limit.per_second))
     answer = {
         "RateLimit-Policy": f'"default";q={limit.burst};w={window}',

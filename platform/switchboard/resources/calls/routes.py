@@ -8,13 +8,13 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, InvalidState, ProviderFailed
-from switchboard.foundation.web.paging import page
+from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import Page
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.after import recordings
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.schemas import CallCreate, CallOut, CallQuery, TranscriptEntryOut
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime, current_runtime
 
 blueprint = ApiBlueprint("calls", __name__, tags={"calls": "Calls, transcripts, and recordings."})
 
@@ -27,7 +27,7 @@ def _out(call: Call) -> CallOut:
 @endpoint(scope="calls:read", query=CallQuery, answer=Page[CallOut])
 async def list_calls(session: TenantSession, query: CallQuery) -> Page[CallOut]:
     """List calls."""
-    return await page(session, calls.list_calls(session, query), _out, query)
+    return await paginate(session, calls.list_calls(session, query), _out, query)
 
 
 @blueprint.post("/v1/calls")
@@ -59,10 +59,10 @@ async def get_call_transcript(session: TenantSession, call_id: UUID) -> list[Tra
 
 @blueprint.get("/v1/calls/<call_id>/recording")
 @endpoint(scope="calls:read", answer=None, media_type="audio/wav", errors=[ProviderFailed])
-async def get_call_recording(session: TenantSession, call_id: UUID) -> Response:
+async def get_call_recording(session: TenantSession, call_id: UUID, runtime: Runtime) -> Response:
     """Stream a call's recording.
 
     Stereo WAV with the caller left and the agent right, or a carrier's own recording in the carrier's format.
     `Range` requests get status 206.
     """
-    return await recordings.respond_with_recording(current_runtime(), await calls.get_call(session, call_id))
+    return await recordings.respond_with_recording(runtime, await calls.get_call(session, call_id))

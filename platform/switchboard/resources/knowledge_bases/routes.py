@@ -7,7 +7,7 @@ from quart import Blueprint, request
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, ProviderFailed
-from switchboard.foundation.web.paging import page
+from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.plugin_sdk import ProviderError
@@ -23,7 +23,7 @@ from switchboard.resources.knowledge_bases.schemas import (
     PassagesOut,
 )
 from switchboard.resources.knowledge_bases.search import search_passages
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime
 
 blueprint = Blueprint("knowledge_bases", __name__)
 
@@ -32,7 +32,7 @@ blueprint = Blueprint("knowledge_bases", __name__)
 @endpoint(scope="agents:read", query=PageQuery, answer=Page[KnowledgeBaseOut])
 async def list_knowledge_bases(session: TenantSession, query: PageQuery) -> Page[KnowledgeBaseOut]:
     """List knowledge bases."""
-    return await page(session, knowledge.list_knowledge_bases(session), KnowledgeBaseOut.of, query)
+    return await paginate(session, knowledge.list_knowledge_bases(session), KnowledgeBaseOut.of, query)
 
 
 @blueprint.post("/v1/knowledge-bases")
@@ -44,14 +44,14 @@ async def create_knowledge_base(session: TenantSession, data: KnowledgeBaseCreat
 
 @blueprint.post("/v1/knowledge-bases/search")
 @endpoint(scope="agents:read", body=KnowledgeSearch, answer=PassagesOut, errors=[InsufficientBalance, ProviderFailed])
-async def search_knowledge_bases(principal: Principal, data: KnowledgeSearch) -> PassagesOut:
+async def search_knowledge_bases(principal: Principal, data: KnowledgeSearch, runtime: Runtime) -> PassagesOut:
     """Search knowledge bases.
 
     The search combines meaning and words: it finds paraphrases as well as names and numbers.
     """
     try:
         found = await search_passages(
-            current_runtime(),
+            runtime,
             principal.organization_id,
             data.query,
             knowledge_base_ids=data.knowledge_base_ids,
@@ -84,12 +84,12 @@ async def delete_knowledge_base(session: TenantSession, kb_id: UUID) -> None:
 async def list_documents(session: TenantSession, kb_id: UUID, query: PageQuery) -> Page[DocumentOut]:
     """List a knowledge base's documents."""
     base = await knowledge.get_knowledge_base(session, kb_id)
-    return await page(session, knowledge.list_documents(session, base.id), DocumentOut.of, query)
+    return await paginate(session, knowledge.list_documents(session, base.id), DocumentOut.of, query)
 
 
 @blueprint.post("/v1/knowledge-bases/<uuid:kb_id>/documents")
 @endpoint(scope="agents:write", body=DocumentCreate, answer=DocumentOut, status=201, errors=[InsufficientBalance])
-async def create_document(principal: Principal, kb_id: UUID, data: DocumentCreate) -> DocumentOut:
+async def create_document(principal: Principal, kb_id: UUID, data: DocumentCreate, runtime: Runtime) -> DocumentOut:
     """Add a document.
 
     The document is chunked and embedded before the response, so a large one takes seconds. If the embedding model or
@@ -97,7 +97,7 @@ async def create_document(principal: Principal, kb_id: UUID, data: DocumentCreat
     """
     key = request.headers.get("Idempotency-Key")
     document = await ingestion.add_document(
-        current_runtime(), principal.organization_id, kb_id, data, idempotency_key=key, actor=principal.actor
+        runtime, principal.organization_id, kb_id, data, idempotency_key=key, actor=principal.actor
     )
     return DocumentOut.of(document)
 

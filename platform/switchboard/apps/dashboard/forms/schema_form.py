@@ -1,7 +1,8 @@
-"""Forms made from a pydantic model that this package does not know: a provider's settings, an action's parameters.
+"""Forms generated from the pydantic model of a plugin: a provider's settings, an action's parameters.
 
-A form holds texts and a model's JSON holds more, so each field says how it is shown and how what was typed is read; what was shown and not
-touched is read as what it was. A text that would be read as something else is shown in quotes, as JSON writes it.
+A form holds strings and a model's JSON holds more types, so each field defines how a value is shown and how typed text
+is read. A value that is shown and not edited is read as the same value: a string that would be read as another type is
+shown in quotes, as in JSON.
 """
 
 import json
@@ -20,13 +21,22 @@ Options: TypeAlias = Sequence[tuple[str, str]]
 LONG_TEXT: Final = 1000
 YES_OR_NO: Final = (("true", "Yes"), ("false", "No"))
 WORDS: Final = {
-    "api": "API", "url": "URL", "uri": "URI", "sid": "SID", "sms": "SMS", "ms": "(ms)", "ios": "iOS", "http": "HTTP",
-}  # fmt: skip
+    "api": "API",
+    "url": "URL",
+    "uri": "URI",
+    "sid": "SID",
+    "sms": "SMS",
+    "ms": "(ms)",
+    "ios": "iOS",
+    "http": "HTTP",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaField:
-    """A field of such a form. One with `options` is chosen; a `secret` is never shown; `blank` is what holds where nothing is given."""
+    """A field of a form made from a model: `options` are its choices, a `secret` is never shown, and `blank` is its
+    default.
+    """
 
     name: str
     label: str
@@ -37,14 +47,14 @@ class SchemaField:
     blank: str = ""
     options: tuple[tuple[str, str], ...] = ()
 
-    def shown(self, value: JsonValue) -> JsonValue:
-        """A kept value as the form shows it."""
+    def show(self, value: JsonValue) -> JsonValue:
+        """Return a stored value as the form shows it."""
         if self.secret or value is None:
             return ""
         return next((text for text in self._plainly(value) if self._reads_as(text, value)), _as_json(value))
 
     def read(self, text: str) -> JsonValue:
-        """What was typed. Raises `ValueError` for what cannot be meant."""
+        """Read typed text. Raises `ValueError` for text that the field cannot hold."""
         if self.kind == "lines":
             return (
                 _json_list(text)
@@ -56,8 +66,10 @@ class SchemaField:
         if self.kind == "object":
             return _json_object(text)
         if self.kind in ("number", "flag"):
-            return number_or_text(text) if self.kind == "number" else {"true": True, "false": False}.get(text, text)
-        return json_or_text(text) if self.kind == "json" else text
+            return (
+                parse_number_or_text(text) if self.kind == "number" else {"true": True, "false": False}.get(text, text)
+            )
+        return parse_json_or_text(text) if self.kind == "json" else text
 
     def _plainly(self, value: JsonValue) -> list[str]:
         if isinstance(value, str):
@@ -75,8 +87,8 @@ class SchemaField:
             return False
 
 
-def fields_of(model: type[BaseModel], *, choices: Mapping[str, Options] | None = None) -> list[SchemaField]:
-    """A model's fields. `choices` are what may be chosen for the fields of some names: ids, by what they are the ids of."""
+def list_schema_fields(model: type[BaseModel], *, choices: Mapping[str, Options] | None = None) -> list[SchemaField]:
+    """Return a model's fields. `choices` holds options by field name, for fields that are ids."""
     schema = model.model_json_schema()
     known = choices or {}
     required = set(schema.get("required", ()))
@@ -86,15 +98,17 @@ def fields_of(model: type[BaseModel], *, choices: Mapping[str, Options] | None =
     ]
 
 
-def shown(fields: Sequence[SchemaField], values: Mapping[str, JsonValue]) -> JsonObject:
-    """Kept values as the form shows them."""
-    return {field.name: field.shown(values.get(field.name)) for field in fields}
+def values_to_form(fields: Sequence[SchemaField], values: Mapping[str, JsonValue]) -> JsonObject:
+    """Return stored values as the form shows them."""
+    return {field.name: field.show(values.get(field.name)) for field in fields}
 
 
-def read(
+def read_form_values(
     fields: Sequence[SchemaField], texts: Mapping[str, JsonValue], *, prefix: str
 ) -> tuple[JsonObject, list[FieldError]]:
-    """What was typed, as the model's JSON, and what of it cannot be read. An empty field is left out, so that its default holds."""
+    """Read typed text as the model's JSON; return it with the errors. An empty field is left out, so that its default
+    applies.
+    """
     values: JsonObject = {}
     faults: list[FieldError] = []
     for field in fields:
@@ -109,8 +123,8 @@ def read(
     return values, faults
 
 
-def at_fields(faults: Sequence[tuple[str, str]], prefix: str) -> list[FieldError]:
-    """Faults within a field (`headers.X-Name`) as faults of that field, which say where in it; one for each field."""
+def merge_errors_by_field(faults: Sequence[tuple[str, str]], prefix: str) -> list[FieldError]:
+    """Merge errors within a field, such as `headers.X-Name`, into one error of that field."""
     told: dict[str, list[str]] = {}
     for place, message in faults:
         name, _, within = place.partition(".")
@@ -118,24 +132,26 @@ def at_fields(faults: Sequence[tuple[str, str]], prefix: str) -> list[FieldError
     return [{"field": prefix + name, "message": "; ".join(messages)} for name, messages in told.items()]
 
 
-def label_of(name: str) -> str:
-    """A field's name in words."""
+def make_label(name: str) -> str:
+    """Return a field's name as a label."""
     words = " ".join(WORDS.get(word, word) for word in name.split("_"))
     return words if words.startswith("iOS") else words[:1].upper() + words[1:]
 
 
-def json_or_text(text: str) -> JsonValue:
-    """JSON where it is some, else the text itself. Raises `ValueError` for what begins like JSON and is none."""
+def parse_json_or_text(text: str) -> JsonValue:
+    """Parse JSON if the text is JSON, else return the text. Raises `ValueError` for text that starts like JSON and is
+    not.
+    """
     try:
         return cast("JsonValue", json.loads(text, parse_constant=_no_constant))
     except ValueError as error:
         if _is_braced(text) or text.startswith("["):
-            raise ValueError(f"is no valid JSON: {error}. Write templates in quotes.") from None
+            raise ValueError(f"is not valid JSON: {error}. Put templates in quotes.") from None
         return text
 
 
-def number_or_text(text: str) -> JsonValue:
-    """A number where it is one, else the text: a template, or what the model refuses."""
+def parse_number_or_text(text: str) -> JsonValue:
+    """Parse a number if the text is one, else return the text: a template, or a value that the model refuses."""
     try:
         value = json.loads(text, parse_constant=_no_constant)
     except ValueError:
@@ -147,11 +163,11 @@ def _field(
     name: str, part: JsonObject, definitions: Mapping[str, JsonObject], required: bool, options: Options | None
 ) -> SchemaField:
     schema = {
-        **_resolved(part, definitions),
+        **_resolve_schema(part, definitions),
         **{key: value for key, value in part.items() if key not in ("anyOf", "$ref")},
     }
     kind, enum, inner = _kind(schema), schema.get("enum"), schema.get("additionalProperties")
-    label = label_of(name if options is None else name.removesuffix("_id"))
+    label = make_label(name if options is None else name.removesuffix("_id"))
     if options is None and isinstance(enum, list):
         options = [(str(value), str(value)) for value in enum]
     return SchemaField(
@@ -195,8 +211,8 @@ def _kind(schema: Mapping[str, JsonValue]) -> Kind:
             return "json"
 
 
-def _resolved(part: JsonObject, definitions: Mapping[str, JsonObject]) -> JsonObject:
-    """A field's schema without null and references; one that may be of several types is any JSON."""
+def _resolve_schema(part: JsonObject, definitions: Mapping[str, JsonObject]) -> JsonObject:
+    """Return a field's schema without null and references. A field of several types accepts any JSON."""
     variants = part.get("anyOf")
     found = (
         [item for item in variants if _is_object(item) and item.get("type") != "null"]
@@ -213,21 +229,21 @@ def _is_object(value: JsonValue) -> TypeGuard[JsonObject]:
 
 
 def _is_braced(text: str) -> bool:
-    """Whether a text begins as a JSON object does; a template does not."""
+    """Return whether the text starts like a JSON object and not like a template."""
     return text.startswith("{") and not text.startswith(("{{", "{%", "{#"))
 
 
 def _json_object(text: str) -> JsonValue:
-    value = json_or_text(text) if _is_braced(text) else text
+    value = parse_json_or_text(text) if _is_braced(text) else text
     if not isinstance(value, dict):
         raise ValueError('write an object as JSON: {"name": "value"}')
     return value
 
 
 def _json_list(text: str) -> JsonValue:
-    value = json_or_text(text)
+    value = parse_json_or_text(text)
     if not isinstance(value, list):
-        raise ValueError("write one a line")
+        raise ValueError("write one per line")
     return value
 
 
@@ -238,9 +254,9 @@ def _pairs(text: str) -> JsonValue:
         if not line.strip():
             continue
         if not colon or not name.strip():
-            raise ValueError(f"line {number}: write a name, a colon and a value")
+            raise ValueError(f"line {number}: write name: value")
         if name.strip() in pairs:
-            raise ValueError(f"line {number}: {name.strip()} stands here twice")
+            raise ValueError(f"line {number}: {name.strip()} is a duplicate")
         pairs[name.strip()] = value.strip()
     return pairs
 

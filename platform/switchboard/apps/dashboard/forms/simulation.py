@@ -1,4 +1,4 @@
-"""A simulation's form as the API's body, and back: a line a line, and an assertion a row of type and value."""
+"""Convert a simulation between the form, with one line per turn and one row per assertion, and the API's body."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -6,20 +6,25 @@ from contextlib import contextmanager
 
 from pydantic import JsonValue
 
-from switchboard.apps.dashboard.forms.rows import Row, kept_rows, parse_all, relocated
+from switchboard.apps.dashboard.forms.rows import Row, list_filled_rows, parse_with_errors, rename_error_fields
 from switchboard.foundation.web.errors import FieldError
 from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.schemas import SimulationCreate
 
 VALUES = {
-    "said": "text", "never_said": "text", "tool_called": "tool", "ended_by": "by", "latency_under_ms": "milliseconds", "judge": "question",
-}  # fmt: skip
-"""The field of each type that a row's value is."""
+    "said": "text",
+    "never_said": "text",
+    "tool_called": "tool",
+    "ended_by": "by",
+    "latency_under_ms": "milliseconds",
+    "judge": "question",
+}
+"""The assertion's field that a row's value fills, by assertion type."""
 FRESH: dict[str, JsonValue] = {"mode": "text", "max_turns": 20, "assertions": [{"type": "said"}]}
 
 
-def shown(simulation: Simulation) -> dict[str, JsonValue]:
-    """What the form shows of a simulation that is to be run again."""
+def simulation_to_form(simulation: Simulation) -> dict[str, JsonValue]:
+    """Return the form's values of an existing simulation."""
     return {
         "name": simulation.name,
         "mode": simulation.mode,
@@ -43,20 +48,22 @@ def _row(assertion: Mapping[str, JsonValue]) -> JsonValue:
 
 
 @contextmanager
-def read(values: Mapping[str, JsonValue]) -> Iterator[SimulationCreate]:
-    """A new simulation. Raises `ValidationFailed` with the form's own names, and gives them to what is raised within."""
+def read_simulation_form(values: Mapping[str, JsonValue]) -> Iterator[SimulationCreate]:
+    """Read a simulation from the form. Raises `ValidationFailed` with the form's field names, and renames errors raised
+    within.
+    """
     assertions: list[JsonValue] = []
     faults: list[FieldError] = []
     places = {"lines.*": "lines"}
-    for number, row in kept_rows(values.get("assertions"), "value", "name", "arguments"):
+    for number, row in list_filled_rows(values.get("assertions"), "value", "name", "arguments"):
         kind = str(row.get("type"))
         places[f"assertions.{len(assertions)}"] = f"assertions.{number}"
         for field, own in ((VALUES.get(kind, ""), "value"), ("name", "name"), ("arguments", "arguments")):
             places[f"assertions.{len(assertions)}.{kind}.{field}"] = f"assertions.{number}.{own}"
         assertions.append(_assertion(kind, row, number, faults))
     lines: list[JsonValue] = [line.strip() for line in str(values.get("lines") or "").splitlines() if line.strip()]
-    data = parse_all(SimulationCreate, {**values, "lines": lines, "assertions": assertions}, places, faults)
-    with relocated(places):
+    data = parse_with_errors(SimulationCreate, {**values, "lines": lines, "assertions": assertions}, places, faults)
+    with rename_error_fields(places):
         yield data
 
 

@@ -1,4 +1,4 @@
-"""Automations: what is done by itself when something happens; the builder, and the runs with what came of each action."""
+"""Automations: list, builder, and runs with the result of each action."""
 
 import json
 from typing import Literal
@@ -10,10 +10,10 @@ from quart import Response, request, url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms import automation as forms
-from switchboard.apps.dashboard.forms.form import Form, nested
-from switchboard.apps.dashboard.pages.campaigns import choices as campaign_choices
-from switchboard.apps.dashboard.ui.live_parts import live
-from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
+from switchboard.apps.dashboard.forms.form import Form, nest_fields
+from switchboard.apps.dashboard.pages.campaigns import list_campaign_choices as campaign_choices
+from switchboard.apps.dashboard.ui.live_parts import stream_part
+from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer, check_form
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.catalog import CATALOG
@@ -22,7 +22,7 @@ from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.automations import service as automations
 from switchboard.resources.automations.schemas import AutomationCreate, AutomationUpdate
 from switchboard.resources.campaigns import service as campaigns
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime, current_runtime
 
 TRIGGERS = [(name, f"{name}: {(kind.__doc__ or '').rstrip('.')}") for name, kind in CATALOG.items()]
 BEGINNING: dict[str, JsonValue] = {
@@ -35,19 +35,19 @@ BEGINNING: dict[str, JsonValue] = {
 
 
 class RunsQuery(PageQuery):
-    """Filters of the page of runs."""
+    """Filters of the list of runs."""
 
     status: Literal["running", "completed", "failed", "skipped"] | None = None
 
 
 @dashboard.get("/dashboard/automations")
 @page(query=PageQuery)
-async def automations_page(session: TenantSession, query: PageQuery) -> str:
-    """Every automation, with a switch."""
-    titles = {kind.name: kind.title for kind in current_runtime().registry.actions}
+async def automations_page(session: TenantSession, query: PageQuery, runtime: Runtime) -> str:
+    """List the automations."""
+    titles = {kind.name: kind.title for kind in runtime.registry.actions}
     return await render(
         "dashboard/automations/list.html",
-        automations=await rows(session, automations.list_automations(session), query),
+        automations=await load_list(session, automations.list_automations(session), query),
         titles=titles,
     )
 
@@ -55,42 +55,44 @@ async def automations_page(session: TenantSession, query: PageQuery) -> str:
 @dashboard.get("/dashboard/automations/new")
 @page()
 async def new_automation_page(session: TenantSession, form: Form) -> str:
-    """The builder of a new automation."""
+    """Show the builder of a new automation."""
     return await _builder(session, _again(form) if form.was_sent else form.starting_with(BEGINNING), None)
 
 
 @dashboard.get("/dashboard/automations/<automation_id>")
 @page()
 async def automation_page(session: TenantSession, automation_id: UUID, form: Form) -> str:
-    """The builder of one automation."""
+    """Show the builder of an automation."""
     automation = await automations.get_automation(session, automation_id)
-    kept = forms.shown(automation, await _kinds(session))
+    kept = forms.automation_to_form(automation, await _kinds(session))
     return await _builder(session, _again(form) if form.was_sent else form.starting_with(kept), automation_id)
 
 
 def _again(form: Form) -> Form:
-    """A form that was refused, without its empty rows: the faults are counted without them."""
+    """Return a refused form without its empty rows, because the errors are numbered without them."""
     lists: dict[str, JsonValue] = {name: form.value(name, []) for name in forms.LISTS}
     plain = {name: form.value(name) for name in ("name", "description", "enabled", "trigger_type")}
-    errors = forms.placed([{"field": field, "message": message} for field, message in form.errors.items()], ())
-    return Form(forms.rows_of({**plain, **lists}), errors=errors, message=form.message)
+    errors = forms.move_errors_to_fields(
+        [{"field": field, "message": message} for field, message in form.errors.items()], ()
+    )
+    return Form(forms.drop_empty_rows({**plain, **lists}), errors=errors, message=form.message)
 
 
 @dashboard.post("/dashboard/automations/new/draft")
 @page()
 async def draft_new_automation(session: TenantSession, viewer: Viewer) -> str:
-    """The builder after one of its rows was added, moved or taken away. Nothing is kept."""
+    """Show the builder after a row was added, moved, or removed. Nothing is saved."""
     await check_form(viewer)
-    return await _builder(session, Form(forms.changed(nested(await request.form))), None)
+    return await _builder(session, Form(forms.apply_row_change(nest_fields(await request.form))), None)
 
 
 @dashboard.post("/dashboard/automations/<automation_id>/draft")
 @page()
 async def draft_automation(session: TenantSession, viewer: Viewer, automation_id: UUID) -> str:
-    """The same for an automation that there is."""
+    """Show the builder of an existing automation after a change of its rows. Nothing is saved."""
     await check_form(viewer)
     await automations.get_automation(session, automation_id)
-    return await _builder(session, Form(forms.changed(nested(await request.form))), automation_id)
+    return await _builder(session, Form(forms.apply_row_change(nest_fields(await request.form))), automation_id)
 
 
 async def _builder(session: TenantSession, form: Form, automation_id: UUID | None) -> str:
@@ -100,13 +102,13 @@ async def _builder(session: TenantSession, form: Form, automation_id: UUID | Non
         form=form,
         automation=automation,
         triggers=TRIGGERS,
-        fields=forms.event_fields(str(form.value("trigger_type"))),
+        fields=forms.list_event_fields(str(form.value("trigger_type"))),
         operators=forms.OPERATORS,
         kinds=await _kinds(session),
     )
 
 
-async def _kinds(session: TenantSession) -> forms.Kinds:
+async def _kinds(session: TenantSession) -> forms.ActionTypes:
     found = await campaign_choices(session)
     own_numbers = [(str(value), text) for value, text in found["numbers"]]
     named = {
@@ -115,23 +117,23 @@ async def _kinds(session: TenantSession) -> forms.Kinds:
         "phone_number_id": own_numbers,
         "campaign_id": [(str(campaign.id), campaign.name) for campaign in await campaigns.list_open_campaigns(session)],
     }
-    return forms.Kinds(current_runtime().registry, named)
+    return forms.ActionTypes(current_runtime().registry, named)
 
 
 @dashboard.post("/dashboard/automations/new")
 @action(invalid=new_automation_page)
-async def add_automation(session: TenantSession) -> Next:
-    """Make an automation."""
-    runtime, data = current_runtime(), await _read(session)
+async def add_automation(session: TenantSession, runtime: Runtime) -> Next:
+    """Create an automation."""
+    data = await _read(session)
     made = await automations.create_automation(session, data, registry=runtime.registry, outbound=runtime.outbound)
-    return Next(url_for("dashboard.automations_page"), f"{made.name} was made.")
+    return Next(url_for("dashboard.automations_page"), f"{made.name} was created.")
 
 
 @dashboard.post("/dashboard/automations/<automation_id>")
 @action(invalid=automation_page)
-async def save_automation(session: TenantSession, automation_id: UUID) -> Next:
-    """Change an automation; runs that have begun go on as they were."""
-    runtime, data = current_runtime(), await _read(session)
+async def save_automation(session: TenantSession, automation_id: UUID, runtime: Runtime) -> Next:
+    """Update an automation. Runs that have started continue unchanged."""
+    data = await _read(session)
     whole = AutomationUpdate.model_validate(data.model_dump(mode="json"))
     await automations.update_automation(
         session, automation_id, whole, registry=runtime.registry, outbound=runtime.outbound
@@ -140,68 +142,71 @@ async def save_automation(session: TenantSession, automation_id: UUID) -> Next:
 
 
 async def _read(session: TenantSession) -> AutomationCreate:
-    return forms.read(forms.rows_of(nested(await request.form)), await _kinds(session))
+    return forms.read_automation_form(forms.drop_empty_rows(nest_fields(await request.form)), await _kinds(session))
 
 
 @dashboard.post("/dashboard/automations/<automation_id>/enabled")
 @action(form=AutomationUpdate)
-async def switch_automation(session: TenantSession, automation_id: UUID, data: AutomationUpdate) -> Next:
-    """Switch an automation on or off."""
+async def switch_automation(
+    session: TenantSession, automation_id: UUID, data: AutomationUpdate, runtime: Runtime
+) -> Next:
+    """Enable or disable an automation."""
     if data.model_fields_set != {"enabled"}:
-        raise ValidationFailed("Only the switch can be changed here.")
-    runtime = current_runtime()
+        raise ValidationFailed("Only `enabled` can be changed here.")
     changed = await automations.update_automation(
         session, automation_id, data, registry=runtime.registry, outbound=runtime.outbound
     )
-    return Next(url_for("dashboard.automations_page"), f"{changed.name} is {'on' if changed.enabled else 'off'}.")
+    return Next(
+        url_for("dashboard.automations_page"), f"{changed.name} is {'enabled' if changed.enabled else 'disabled'}."
+    )
 
 
 @dashboard.post("/dashboard/automations/<automation_id>/delete")
 @action()
 async def delete_automation(session: TenantSession, automation_id: UUID) -> Next:
-    """Delete an automation with its runs."""
+    """Delete an automation and its runs."""
     await automations.delete_automation(session, automation_id)
-    return Next(url_for("dashboard.automations_page"), "The automation was deleted.")
+    return Next(url_for("dashboard.automations_page"), "Automation deleted.")
 
 
 @dashboard.get("/dashboard/automations/<automation_id>/runs")
 @page(query=RunsQuery)
 async def automation_runs_page(session: TenantSession, automation_id: UUID, query: RunsQuery) -> str:
-    """What events have made an automation do."""
+    """List the runs of an automation."""
     automation = await automations.get_automation(session, automation_id)
-    found = await rows(session, await automations.list_runs(session, automation_id, status=query.status), query)
+    found = await load_list(session, await automations.list_runs(session, automation_id, status=query.status), query)
     return await render("dashboard/automations/runs.html", automation=automation, runs=found, query=query)
 
 
 @dashboard.get("/dashboard/automations/<automation_id>/runs/<run_id>")
 @page()
 async def automation_run_page(session: TenantSession, automation_id: UUID, run_id: UUID) -> str:
-    """One run: the event, and each action with what came of it, as it happens."""
+    """Show a run: the event, and the result of each action."""
     return await render("dashboard/automations/run.html", **await _run(session, automation_id, run_id))
 
 
 @dashboard.post("/dashboard/automations/<automation_id>/runs/<run_id>/retry")
 @action()
 async def retry_automation_run(session: TenantSession, automation_id: UUID, run_id: UUID) -> Next:
-    """Take a failed run up again where it failed."""
+    """Retry a failed run from the failed action."""
     await automations.retry_run(session, automation_id, run_id)
     return Next(
         url_for("dashboard.automation_run_page", automation_id=automation_id, run_id=run_id),
-        "It goes on where it failed.",
+        "The run continues from the failed action.",
     )
 
 
 @dashboard.get("/dashboard/automations/<automation_id>/runs/<run_id>/live")
 @page()
-async def automation_run_live(viewer: Viewer, automation_id: UUID, run_id: UUID) -> Response:
-    """How a run gets on."""
-    async with current_runtime().database.tenant(viewer.organization_id) as session:
+async def automation_run_live(viewer: Viewer, automation_id: UUID, run_id: UUID, runtime: Runtime) -> Response:
+    """Stream a run's progress."""
+    async with runtime.database.tenant(viewer.organization_id) as session:
         await automations.get_run(session, automation_id, run_id)
 
     async def show(session: TenantSession) -> str:
         return await render_part("dashboard/automations/actions.html", **await _run(session, automation_id, run_id))
 
-    return await live(viewer, show)
+    return await stream_part(viewer, show)
 
 
 async def _run(session: TenantSession, automation_id: UUID, run_id: UUID) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Connected applications: which act for whom in the organization, and ending it. Owners see everybody's, members their own."""
+"""Connected applications: list and disconnect. Owners see those of all users, members their own."""
 
 from uuid import UUID
 
@@ -7,26 +7,28 @@ from quart import url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.viewer import Forbidden, Viewer
+from switchboard.apps.dashboard.viewer import PageForbidden, Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.resources.oauth import connections
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime
 
 
 @dashboard.get("/dashboard/connected-apps")
 @page()
 async def connected_apps_page(session: TenantSession, viewer: Viewer) -> str:
-    """The applications, the latest first."""
-    whose = None if viewer.may("owner") else viewer.user.id
+    """List the applications, newest first."""
+    whose = None if viewer.has_role("owner") else viewer.user.id
     found = await connections.list_connections(session, user_id=whose)
     return await render("dashboard/connected_apps.html", connections=found)
 
 
 @dashboard.post("/dashboard/connected-apps/<application_id>/<user_id>/disconnect")
 @action()
-async def disconnect_app(session: TenantSession, viewer: Viewer, application_id: UUID, user_id: UUID) -> Next:
-    """Have an application refused from now on, where it acts for this user."""
-    if user_id != viewer.user.id and not viewer.may("owner"):
-        raise Forbidden
-    await connections.disconnect(session, current_runtime().limiter, application=application_id, user_id=user_id)
-    return Next(url_for("dashboard.connected_apps_page"), "The application is disconnected.")
+async def disconnect_app(
+    session: TenantSession, viewer: Viewer, application_id: UUID, user_id: UUID, runtime: Runtime
+) -> Next:
+    """Revoke an application's access for one user."""
+    if user_id != viewer.user.id and not viewer.has_role("owner"):
+        raise PageForbidden
+    await connections.disconnect(session, runtime.limiter, application=application_id, user_id=user_id)
+    return Next(url_for("dashboard.connected_apps_page"), "Application disconnected.")

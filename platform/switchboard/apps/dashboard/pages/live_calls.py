@@ -1,4 +1,4 @@
-"""Calls that go on: which there are, and one to listen to, whisper to its agent, take over and hand back (docs/live-calls.md)."""
+"""Live calls: list, listen, whisper, take over, and hand back (docs/live-calls.md)."""
 
 import json
 from uuid import UUID
@@ -7,8 +7,8 @@ from quart import Response, url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import action, page
-from switchboard.apps.dashboard.pages.calls import said
-from switchboard.apps.dashboard.ui.live_parts import Last, live
+from switchboard.apps.dashboard.pages.calls import list_transcript_lines
+from switchboard.apps.dashboard.ui.live_parts import FinalPart, stream_part
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.call import Supervisor
@@ -19,31 +19,31 @@ from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.live import tickets
 from switchboard.resources.calls.models import Call
 from switchboard.resources.contacts import service as contacts
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime
 
 
 @dashboard.get("/dashboard/live")
 @page()
 async def live_page(session: TenantSession) -> str:
-    """The calls that go on now."""
+    """List the calls in progress."""
     return await render("dashboard/live/list.html", **await _ongoing(session))
 
 
 @dashboard.get("/dashboard/live/calls")
 @page()
 async def live_calls(viewer: Viewer) -> Response:
-    """The calls that go on, as they come and go."""
+    """Stream the list of calls in progress."""
 
     async def show(session: TenantSession) -> str:
         return await render_part("dashboard/live/calls.html", **await _ongoing(session))
 
-    return await live(viewer, show)
+    return await stream_part(viewer, show)
 
 
 @dashboard.get("/dashboard/live/<call_id>")
 @page()
 async def live_call_page(session: TenantSession, call_id: UUID) -> str | Response:
-    """One call that goes on; one that does not is shown among the others."""
+    """Show a call in progress; redirect to the details of a call that has ended."""
     call = await calls.get_call(session, call_id)
     if not _is_on_the_line(call):
         return Response("", 303, {"Location": url_for("dashboard.call_page", call_id=call_id)})
@@ -54,7 +54,7 @@ async def live_call_page(session: TenantSession, call_id: UUID) -> str | Respons
         other=other,
         contact=await contacts.find_contact_by_number(session, other),
         agent=await agents.find_agent(session, call.agent_id) if call.agent_id else None,
-        lines=await said(session, call_id),
+        lines=await list_transcript_lines(session, call_id),
         is_live=True,
     )
 
@@ -62,29 +62,31 @@ async def live_call_page(session: TenantSession, call_id: UUID) -> str | Respons
 @dashboard.get("/dashboard/live/<call_id>/said")
 @page()
 async def live_call_said(viewer: Viewer, session: TenantSession, call_id: UUID) -> Response:
-    """What is said in a call, until it is over."""
+    """Stream the transcript of a call until it ends."""
     await calls.get_call(session, call_id)
 
     async def show(session: TenantSession) -> str:
         call = await calls.get_call(session, call_id)
         is_over = not _is_on_the_line(call)
         shown = await render_part(
-            "dashboard/live/said.html", call=call, lines=await said(session, call_id), is_live=True, is_over=is_over
+            "dashboard/live/said.html",
+            call=call,
+            lines=await list_transcript_lines(session, call_id),
+            is_live=True,
+            is_over=is_over,
         )
-        return Last(shown) if is_over else shown
+        return FinalPart(shown) if is_over else shown
 
-    return await live(viewer, show)
+    return await stream_part(viewer, show)
 
 
 @dashboard.post("/dashboard/live/<call_id>/ticket")
 @action()
-async def follow_call(viewer: Viewer, session: TenantSession, call_id: UUID) -> Response:
-    """A ticket to the call's socket, for the page's script: `{"url": …}`, or why there is none, as text."""
+async def follow_call(viewer: Viewer, session: TenantSession, call_id: UUID, runtime: Runtime) -> Response:
+    """Return a ticket for the call's socket as `{"url": …}`, or the reason for refusing one as text."""
     person = Supervisor(viewer.user.id, viewer.user.email)
     try:
-        ticket = await tickets.mint_ticket(
-            current_runtime(), session, call_id, person, "control", browser=viewer.session.id
-        )
+        ticket = await tickets.mint_ticket(runtime, session, call_id, person, "control", browser=viewer.session.id)
     except (InvalidState, Unavailable) as error:
         return Response(error.detail, error.status, content_type="text/plain; charset=utf-8")
     return Response(json.dumps({"url": ticket.url}), content_type="application/json")

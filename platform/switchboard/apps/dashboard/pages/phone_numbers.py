@@ -1,4 +1,4 @@
-"""Numbers: the list, finding and buying one, one number with its agent and opening hours, giving it up."""
+"""Phone numbers: list, search, buy, configure, and release."""
 
 from uuid import UUID
 
@@ -7,10 +7,10 @@ from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
-from switchboard.apps.dashboard.forms.form import Form, parse
+from switchboard.apps.dashboard.forms.form import Form, parse_form
 from switchboard.apps.dashboard.ui.labels import COUNTRIES, OUTSIDE
-from switchboard.apps.dashboard.ui.opening_hours import HOURS, Opening, slots_of, timezones, without_blanks
-from switchboard.apps.dashboard.ui.rendering import day, phone, render, rows
+from switchboard.apps.dashboard.ui.opening_hours import HOURS, Opening, drop_blank_rows, list_slots, list_timezones
+from switchboard.apps.dashboard.ui.rendering import day, load_list, phone, render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.web.errors import ApiError
@@ -21,36 +21,36 @@ from switchboard.resources.phone_numbers import purchases, rent
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schemas import NumberSearch, PhoneNumberBuy, PhoneNumberUpdate
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime, current_runtime
 
 
 class SearchQuery(Query):
-    """Where a number should be; nothing is searched before a country is chosen."""
+    """The location to search in. Nothing is searched without a country."""
 
     country: str = Field("", max_length=2)
     area_code: str = Field("", max_length=6)
 
 
 class OrderQuery(Query):
-    """The number that is about to be bought."""
+    """The phone number to buy."""
 
     phone_number: str = Field(max_length=20)
 
 
 class NumberForm(PhoneNumberUpdate):
-    """As the API's body; rows of opening hours and holidays that were left empty are left out."""
+    """The API's body, without empty rows of opening hours and holidays."""
 
     @field_validator(*HOURS, mode="before")
     @classmethod
     def _without_blanks(cls, value: JsonValue) -> JsonValue:
-        return without_blanks(value)
+        return drop_blank_rows(value)
 
 
 @dashboard.get("/dashboard/numbers")
 @page(query=PageQuery)
 async def numbers_page(session: TenantSession, query: PageQuery) -> str:
-    """The organization's numbers."""
-    found = await rows(session, numbers.list_phone_numbers(session), query)
+    """List the organization's phone numbers."""
+    found = await load_list(session, numbers.list_phone_numbers(session), query)
     moment = now()
     openings = {number.id: Opening.of(number.schedule, moment) for number in found.items}
     return await render(
@@ -61,7 +61,7 @@ async def numbers_page(session: TenantSession, query: PageQuery) -> str:
 @dashboard.get("/dashboard/numbers/buy")
 @page(role="owner", query=SearchQuery)
 async def search_numbers_page(viewer: Viewer, session: TenantSession, query: SearchQuery) -> str:
-    """Numbers that can be bought."""
+    """Search phone numbers to buy."""
     form, found = Form(query.model_dump()), None
     if query.country:
         form, found = await _search(viewer, query)
@@ -77,7 +77,7 @@ async def search_numbers_page(viewer: Viewer, session: TenantSession, query: Sea
 async def _search(viewer: Viewer, query: SearchQuery) -> tuple[Form, list[AvailableNumber] | None]:
     values = query.model_dump()
     try:
-        wanted = parse(NumberSearch, values)
+        wanted = parse_form(NumberSearch, values)
         return Form(values), list(
             await purchases.search_available_numbers(current_runtime(), viewer.organization_id, wanted)
         )
@@ -88,7 +88,7 @@ async def _search(viewer: Viewer, query: SearchQuery) -> tuple[Form, list[Availa
 @dashboard.get("/dashboard/numbers/order")
 @page(role="owner", query=OrderQuery)
 async def order_page(session: TenantSession, query: OrderQuery, form: Form) -> str:
-    """The last question before a number is bought."""
+    """Show the form that buys a phone number."""
     return await render(
         "dashboard/numbers/order.html",
         form=form.starting_with({"phone_number": query.phone_number}),
@@ -100,16 +100,16 @@ async def order_page(session: TenantSession, query: OrderQuery, form: Form) -> s
 
 @dashboard.post("/dashboard/numbers/order")
 @action(role="owner", form=PhoneNumberBuy, invalid=order_page)
-async def buy_number(viewer: Viewer, data: PhoneNumberBuy) -> Next:
-    """Buy a number."""
-    number = await purchases.buy_number(current_runtime(), viewer.organization_id, data, actor=viewer.principal.actor)
-    return Next(url_for("dashboard.number_page", number_id=number.id), f"{phone(number.phone_number)} is yours.")
+async def buy_number(viewer: Viewer, data: PhoneNumberBuy, runtime: Runtime) -> Next:
+    """Buy a phone number."""
+    number = await purchases.buy_number(runtime, viewer.organization_id, data, actor=viewer.principal.actor)
+    return Next(url_for("dashboard.number_page", number_id=number.id), f"{phone(number.phone_number)} was bought.")
 
 
 @dashboard.get("/dashboard/numbers/<number_id>")
 @page()
 async def number_page(viewer: Viewer, session: TenantSession, number_id: UUID, form: Form) -> str:
-    """One number: who answers, when, and what happens otherwise."""
+    """Show a phone number: its agent, opening hours, and webhook."""
     return await _number_page(viewer, session, await numbers.get_phone_number(session, number_id), form)
 
 
@@ -118,7 +118,8 @@ async def _number_page(
 ) -> str:
     moment = now()
     forms = {
-        name: form if form.was_sent and form.value(name) is not None else Form(_kept(viewer, number)) for name in _FORMS
+        name: form if form.was_sent and form.value(name) is not None else Form(_list_stored_values(viewer, number))
+        for name in _FORMS
     }
     return await render(
         "dashboard/numbers/number.html",
@@ -127,17 +128,17 @@ async def _number_page(
         secret=secret,
         agents=await agents.get_agent_names(session),
         openings={name: Opening.of(getattr(number, name), moment) for name in HOURS},
-        slots={name: slots_of(forms[name].value(name)) for name in HOURS},
-        zones=[(zone, zone.replace("_", " ")) for zone in timezones()],
+        slots={name: list_slots(forms[name].value(name)) for name in HOURS},
+        zones=[(zone, zone.replace("_", " ")) for zone in list_timezones()],
         outside=OUTSIDE,
     )
 
 
 _FORMS = ("friendly_name", *HOURS, "forward_webhook_url")
-"""A field that each of the page's forms always brings."""
+"""A field that each of the page's forms always sends."""
 
 
-def _kept(viewer: Viewer, number: PhoneNumber) -> dict[str, JsonValue]:
+def _list_stored_values(viewer: Viewer, number: PhoneNumber) -> dict[str, JsonValue]:
     fresh: dict[str, JsonValue] = {
         "enabled": False,
         "timezone": viewer.organization.timezone if viewer.organization else "UTC",
@@ -150,10 +151,9 @@ def _kept(viewer: Viewer, number: PhoneNumber) -> dict[str, JsonValue]:
 
 @dashboard.post("/dashboard/numbers/<number_id>")
 @action(form=NumberForm, invalid=number_page)
-async def save_number(session: TenantSession, number_id: UUID, data: NumberForm) -> Next:
-    """Change a number's name, agent or opening hours."""
-    runtime = current_runtime()
-    # A new webhook has a new secret, which `save_number_webhook` shows.
+async def save_number(session: TenantSession, number_id: UUID, data: NumberForm, runtime: Runtime) -> Next:
+    """Update a phone number's name, agent, or opening hours."""
+    # A new webhook URL creates a secret, which only `save_number_webhook` shows.
     data.model_fields_set.discard("forward_webhook_url")
     await numbers.update_phone_number(session, number_id, data, keyring=runtime.keyring, outbound=runtime.outbound)
     return Next(url_for("dashboard.number_page", number_id=number_id), "Saved.")
@@ -161,23 +161,24 @@ async def save_number(session: TenantSession, number_id: UUID, data: NumberForm)
 
 @dashboard.post("/dashboard/numbers/<number_id>/webhook")
 @action(role="owner", form=NumberForm, invalid=number_page)
-async def save_number_webhook(viewer: Viewer, session: TenantSession, number_id: UUID, data: NumberForm) -> Next | str:
-    """Set the webhook that is asked outside opening hours, and show the secret that signs its requests."""
-    runtime = current_runtime()
+async def save_number_webhook(
+    viewer: Viewer, session: TenantSession, number_id: UUID, data: NumberForm, runtime: Runtime
+) -> Next | str:
+    """Set the webhook for calls outside opening hours, and show its signing secret."""
     number, secret = await numbers.update_phone_number(
         session, number_id, data, keyring=runtime.keyring, outbound=runtime.outbound
     )
     if secret is None:
-        return Next(url_for("dashboard.number_page", number_id=number_id), "Nothing is asked any more.")
+        return Next(url_for("dashboard.number_page", number_id=number_id), "Webhook disabled.")
     return await _number_page(viewer, session, number, Form(), secret=secret)
 
 
 @dashboard.post("/dashboard/numbers/<number_id>/release")
 @action(role="owner")
 async def release_number(session: TenantSession, number_id: UUID) -> Next:
-    """Give a number up at the end of the month that is paid for."""
+    """Release a phone number at the end of the paid month."""
     number = await numbers.schedule_release(session, number_id)
     return Next(
         url_for("dashboard.numbers_page"),
-        f"{phone(number.phone_number)} works until {day(number.release_at)} and is then given back.",
+        f"{phone(number.phone_number)} works until {day(number.release_at)} and is then released.",
     )

@@ -1,4 +1,4 @@
-"""Webhooks: who is told of what, what became of each telling, and a test."""
+"""Webhooks: endpoints, deliveries, and test events."""
 
 import json
 from uuid import UUID
@@ -9,8 +9,8 @@ from quart import Response, url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.ui.live_parts import live
-from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
+from switchboard.apps.dashboard.ui.live_parts import stream_part
+from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.catalog import CATALOG
@@ -19,20 +19,20 @@ from switchboard.foundation.web.schemas import PageQuery, RequestBody
 from switchboard.resources.webhooks import deliveries
 from switchboard.resources.webhooks import service as endpoints
 from switchboard.resources.webhooks.schemas import AllDeliveriesQuery, EndpointCreate, EndpointUpdate
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime
 
 RECENT = 10
 EVENTS = [(name, f"{name}: {(kind.__doc__ or '').rstrip('.')}") for name, kind in CATALOG.items()]
 
 
 class DeliveriesQuery(AllDeliveriesQuery):
-    """Filters of the page of deliveries."""
+    """Filters of the list of deliveries."""
 
     endpoint_id: UUID | None = None
 
 
 class Rotation(RequestBody):
-    """How a secret is rotated."""
+    """The rotation of a secret: with `grace`, the current secret stays valid for a while."""
 
     grace: bool = False
 
@@ -40,7 +40,7 @@ class Rotation(RequestBody):
 @dashboard.get("/dashboard/webhooks")
 @page()
 async def webhooks_page(session: TenantSession) -> str:
-    """The endpoints."""
+    """List the endpoints."""
     return await render(
         "dashboard/webhooks/list.html",
         endpoints=await endpoints.get_all_endpoints(session),
@@ -51,15 +51,14 @@ async def webhooks_page(session: TenantSession) -> str:
 @dashboard.get("/dashboard/webhooks/new")
 @page(role="owner")
 async def new_webhook_page(form: Form) -> str:
-    """The form of a new endpoint."""
+    """Show the form of a new endpoint."""
     return await render("dashboard/webhooks/new.html", form=form, events=EVENTS)
 
 
 @dashboard.post("/dashboard/webhooks/new")
 @action(role="owner", form=EndpointCreate, invalid=new_webhook_page)
-async def add_webhook(session: TenantSession, data: EndpointCreate) -> str:
-    """Make an endpoint and show its secret, this once."""
-    runtime = current_runtime()
+async def add_webhook(session: TenantSession, data: EndpointCreate, runtime: Runtime) -> str:
+    """Create an endpoint and show its secret once."""
     endpoint, secret = await endpoints.create_endpoint(
         session, data, keyring=runtime.keyring, outbound=runtime.outbound
     )
@@ -69,14 +68,16 @@ async def add_webhook(session: TenantSession, data: EndpointCreate) -> str:
 @dashboard.get("/dashboard/webhooks/<endpoint_id>")
 @page()
 async def webhook_page(session: TenantSession, endpoint_id: UUID, form: Form, viewer: Viewer) -> str:
-    """One endpoint: its settings, its latest deliveries."""
+    """Show an endpoint with its settings and latest deliveries."""
     endpoint = await endpoints.get_endpoint(session, endpoint_id)
     kept: dict[str, JsonValue] = {
         "url": endpoint.url,
         "description": endpoint.description,
         "events": [*endpoint.events],
     }
-    latest = await rows(session, deliveries.list_deliveries(session, target_id=endpoint_id), PageQuery(limit=RECENT))
+    latest = await load_list(
+        session, deliveries.list_deliveries(session, target_id=endpoint_id), PageQuery(limit=RECENT)
+    )
     return await render(
         "dashboard/webhooks/endpoint.html",
         form=form.starting_with(kept),
@@ -84,35 +85,37 @@ async def webhook_page(session: TenantSession, endpoint_id: UUID, form: Form, vi
         events=EVENTS,
         latest=latest,
         urls={endpoint.id: endpoint.url},
-        may_change=viewer.may("owner"),
+        may_change=viewer.has_role("owner"),
     )
 
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>")
 @action(role="owner", form=EndpointUpdate, invalid=webhook_page)
-async def save_webhook(session: TenantSession, endpoint_id: UUID, data: EndpointUpdate) -> Next:
-    """Change an endpoint."""
-    await endpoints.update_endpoint(session, endpoint_id, data, outbound=current_runtime().outbound)
+async def save_webhook(session: TenantSession, endpoint_id: UUID, data: EndpointUpdate, runtime: Runtime) -> Next:
+    """Update an endpoint."""
+    await endpoints.update_endpoint(session, endpoint_id, data, outbound=runtime.outbound)
     return Next(url_for("dashboard.webhook_page", endpoint_id=endpoint_id), "Saved.")
 
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/enabled")
 @action(role="owner", form=EndpointUpdate)
-async def switch_webhook(session: TenantSession, endpoint_id: UUID, data: EndpointUpdate) -> Next:
+async def switch_webhook(session: TenantSession, endpoint_id: UUID, data: EndpointUpdate, runtime: Runtime) -> Next:
     """Enable or disable an endpoint."""
-    endpoint = await endpoints.update_endpoint(session, endpoint_id, data, outbound=current_runtime().outbound)
+    endpoint = await endpoints.update_endpoint(session, endpoint_id, data, outbound=runtime.outbound)
     told = (
-        "Enabled. What was waiting goes on." if endpoint.enabled else "Disabled. What is pending waits for seven days."
+        "Endpoint enabled. Pending deliveries continue."
+        if endpoint.enabled
+        else "Endpoint disabled. Pending deliveries wait for seven days."
     )
     return Next(url_for("dashboard.webhook_page", endpoint_id=endpoint_id), told)
 
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/rotate")
 @action(role="owner", form=Rotation)
-async def rotate_webhook_secret(session: TenantSession, endpoint_id: UUID, data: Rotation) -> str:
-    """Make a new secret and show it, this once."""
+async def rotate_webhook_secret(session: TenantSession, endpoint_id: UUID, data: Rotation, runtime: Runtime) -> str:
+    """Rotate the secret and show the new one once."""
     endpoint, secret = await endpoints.rotate_endpoint_secret(
-        session, endpoint_id, grace=data.grace, keyring=current_runtime().keyring
+        session, endpoint_id, grace=data.grace, keyring=runtime.keyring
     )
     return await render("dashboard/webhooks/secret.html", endpoint=endpoint, secret_text=secret, is_new=False)
 
@@ -120,24 +123,24 @@ async def rotate_webhook_secret(session: TenantSession, endpoint_id: UUID, data:
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/delete")
 @action(role="owner")
 async def delete_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
-    """Delete an endpoint; what was on its way to it is not delivered any more."""
+    """Delete an endpoint. Its pending deliveries fail."""
     await endpoints.delete_endpoint(session, endpoint_id)
-    return Next(url_for("dashboard.webhooks_page"), "The endpoint was deleted.")
+    return Next(url_for("dashboard.webhooks_page"), "Endpoint deleted.")
 
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/test")
 @action()
 async def test_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
-    """Send a made-up `call.completed` to this endpoint, as any other event is sent."""
+    """Send a sample `call.completed` event to this endpoint."""
     delivery = await deliveries.send_test_event(session, endpoint_id)
-    return Next(url_for("dashboard.delivery_page", delivery_id=delivery.id), "A test event is on its way.")
+    return Next(url_for("dashboard.delivery_page", delivery_id=delivery.id), "Test event sent.")
 
 
 @dashboard.get("/dashboard/webhooks/deliveries")
 @page(query=DeliveriesQuery)
 async def deliveries_page(session: TenantSession, query: DeliveriesQuery) -> str:
-    """Every delivery, filtered."""
-    found = await rows(session, deliveries.list_deliveries(session, query, target_id=query.endpoint_id), query)
+    """List the deliveries."""
+    found = await load_list(session, deliveries.list_deliveries(session, query, target_id=query.endpoint_id), query)
     known = await endpoints.get_all_endpoints(session)
     return await render(
         "dashboard/webhooks/deliveries.html", deliveries=found, query=query, endpoints=known, urls=_urls(known)
@@ -151,21 +154,21 @@ def _urls(known: list[EventTarget]) -> dict[UUID, str | None]:
 @dashboard.get("/dashboard/webhooks/deliveries/<delivery_id>")
 @page()
 async def delivery_page(session: TenantSession, delivery_id: UUID) -> str:
-    """One delivery: its attempts as they are made, the body as it is sent."""
+    """Show a delivery with its attempts and body."""
     return await render("dashboard/webhooks/delivery.html", **await _delivery(session, delivery_id))
 
 
 @dashboard.get("/dashboard/webhooks/deliveries/<delivery_id>/live")
 @page()
-async def delivery_live(viewer: Viewer, delivery_id: UUID) -> Response:
-    """How a delivery gets on."""
-    async with current_runtime().database.tenant(viewer.organization_id) as session:
+async def delivery_live(viewer: Viewer, delivery_id: UUID, runtime: Runtime) -> Response:
+    """Stream a delivery's attempts."""
+    async with runtime.database.tenant(viewer.organization_id) as session:
         await deliveries.get_delivery(session, delivery_id)
 
     async def show(session: TenantSession) -> str:
         return await render_part("dashboard/webhooks/attempts.html", **await _delivery(session, delivery_id))
 
-    return await live(viewer, show)
+    return await stream_part(viewer, show)
 
 
 async def _delivery(session: TenantSession, delivery_id: UUID) -> dict[str, object]:
@@ -183,6 +186,6 @@ async def _delivery(session: TenantSession, delivery_id: UUID) -> dict[str, obje
 @dashboard.post("/dashboard/webhooks/deliveries/<delivery_id>/replay")
 @action()
 async def replay_delivery(session: TenantSession, delivery_id: UUID) -> Next:
-    """Send the same body again, under an id of its own."""
+    """Replay a delivery: send the same body with a new id."""
     again = await deliveries.replay_delivery(session, delivery_id)
-    return Next(url_for("dashboard.delivery_page", delivery_id=again.id), "Sent again, under a new id.")
+    return Next(url_for("dashboard.delivery_page", delivery_id=again.id), "Delivery replayed with a new ID.")

@@ -1,4 +1,4 @@
-"""What differs between two versions of an agent, field by field; long texts line by line, changed lines word by word."""
+"""Differences between two versions of an agent by field; long texts by line, changed lines by word."""
 
 import json
 import re
@@ -10,27 +10,47 @@ from typing import Final, Literal, TypeAlias
 from pydantic import JsonValue
 
 NAMES: Final = {
-    "name": "Name", "greeting_message": "Greeting", "system_prompt": "Prompt", "status": "Status",
-    "llm_provider": "Model provider", "llm_model": "Model", "llm_temperature": "Temperature",
-    "tts_provider": "Voice provider", "tts_voice_id": "Voice", "tts_model": "Voice model", "voice_speed": "Speed", "pronunciations": "Pronunciations",
-    "stt_provider": "Listening provider", "stt_model": "Listening model", "stt_language": "Language", "vad_confidence": "Confidence",
-    "vad_start_secs": "Seconds of voice", "vad_min_volume": "Volume", "allow_interruptions": "Callers may interrupt",
-    "interruption_min_words": "Words that interrupt", "end_call_silence_seconds": "Seconds of silence", "max_call_duration_seconds": "Longest call",
-    "timezone": "Time zone", "knowledge_base_ids": "Knowledge", "tools": "Tools", "extraction_schema": "After the call", "webhook_url": "Webhook",
-}  # fmt: skip
+    "name": "Name",
+    "greeting_message": "Greeting",
+    "system_prompt": "Prompt",
+    "status": "Status",
+    "llm_provider": "Model provider",
+    "llm_model": "Model",
+    "llm_temperature": "Temperature",
+    "tts_provider": "Voice provider",
+    "tts_voice_id": "Voice",
+    "tts_model": "Voice model",
+    "voice_speed": "Speed",
+    "pronunciations": "Pronunciations",
+    "stt_provider": "Transcription provider",
+    "stt_model": "Transcription model",
+    "stt_language": "Language",
+    "vad_confidence": "Confidence",
+    "vad_start_secs": "Speech duration",
+    "vad_min_volume": "Volume",
+    "allow_interruptions": "Callers can interrupt",
+    "interruption_min_words": "Words needed to interrupt",
+    "end_call_silence_seconds": "Seconds of silence",
+    "max_call_duration_seconds": "Maximum duration",
+    "timezone": "Time zone",
+    "knowledge_base_ids": "Knowledge",
+    "tools": "Tools",
+    "extraction_schema": "After the call",
+    "webhook_url": "Webhook",
+}
 """The fields in the order of the form."""
 AROUND: Final = 2
 MOST_LINES: Final = 3000
-"""Of more than that each line is shown as gone or new: comparing takes time in proportion to their product."""
+"""Longer texts are shown as removed and added lines: comparing takes time in proportion to their product."""
 SHORT: Final = 80
 
 Word: TypeAlias = tuple[str, bool]
-"""A piece of a line, and whether it is what changed."""
+"""A piece of a line, and whether it changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a text that changed; `gap` stands for lines that are the same."""
+    """A line of a changed text; `gap` stands for unchanged lines."""
 
     kind: Literal["same", "gone", "new", "gap"]
     words: tuple[Word, ...]
@@ -38,7 +58,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A field that differs: `old` and `new` where they are short, `lines` where they are not."""
+    """A changed field: `old` and `new` for short values, `lines` for long ones."""
 
     name: str
     old: str = ""
@@ -46,23 +66,25 @@ class Change:
     lines: tuple[Line, ...] = ()
 
 
-def changed_names(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue]) -> list[str]:
-    """The names of the fields that differ; one that a version does not know yet differs in nothing."""
+def list_changed_fields(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue]) -> list[str]:
+    """Return the names of the changed fields. A field that one version lacks is not changed."""
     return [name for field, name in NAMES.items() if field in old and field in new and old[field] != new[field]]
 
 
-def differences(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue], bases: Mapping[str, str]) -> list[Change]:
-    """Each field that differs. `bases` are the names of knowledge bases by their ids."""
+def compare_settings(
+    old: Mapping[str, JsonValue], new: Mapping[str, JsonValue], bases: Mapping[str, str]
+) -> list[Change]:
+    """Return the changed fields. `bases` holds the names of knowledge bases by id."""
     found = []
     for field, name in NAMES.items():
         if field in old and field in new and old[field] != new[field]:
-            before, after = _written(field, old[field], bases), _written(field, new[field], bases)
+            before, after = _format_value(field, old[field], bases), _format_value(field, new[field], bases)
             is_short = max(len(before), len(after)) <= SHORT and "\n" not in before + after
             found.append(Change(name, before, after) if is_short else Change(name, lines=tuple(_lines(before, after))))
     return found
 
 
-def _written(field: str, value: JsonValue, bases: Mapping[str, str]) -> str:
+def _format_value(field: str, value: JsonValue, bases: Mapping[str, str]) -> str:
     if field == "knowledge_base_ids" and isinstance(value, list):
         return "\n".join(bases.get(str(base), f"deleted ({base})") for base in value)
     if isinstance(value, bool):
@@ -89,7 +111,7 @@ def _lines(before: str, after: str) -> Iterator[Line]:
             if tag == "equal":
                 yield from (_plain("same", line) for line in old[old_from:old_to])
             else:
-                yield from _replaced(old[old_from:old_to], new[new_from:new_to])
+                yield from _replace_lines(old[old_from:old_to], new[new_from:new_to])
     if end < len(old):
         yield Line("gap", ())
 
@@ -98,17 +120,17 @@ def _plain(kind: Literal["same", "gone", "new"], text: str) -> Line:
     return Line(kind, ((text, False),))
 
 
-def _replaced(old: Sequence[str], new: Sequence[str]) -> Iterator[Line]:
+def _replace_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[Line]:
     if len(old) != len(new):
         yield from (_plain("gone", line) for line in old)
         yield from (_plain("new", line) for line in new)
         return
-    pairs = [_marked(before, after) for before, after in zip(old, new, strict=True)]
+    pairs = [_mark_changes(before, after) for before, after in zip(old, new, strict=True)]
     yield from (Line("gone", words) for words, _ in pairs)
     yield from (Line("new", words) for _, words in pairs)
 
 
-def _marked(before: str, after: str) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
+def _mark_changes(before: str, after: str) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
     old, new = re.findall(r"\s+|\w+|[^\w\s]", before), re.findall(r"\s+|\w+|[^\w\s]", after)
     if len(old) + len(new) > MOST_LINES:
         return ((before, True),), ((after, True),)

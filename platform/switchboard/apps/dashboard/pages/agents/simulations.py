@@ -1,4 +1,4 @@
-"""Simulations of an agent: the list, a new one, one while it runs and once it is over."""
+"""Simulations of an agent: list, create, and follow."""
 
 import json
 from uuid import UUID
@@ -9,9 +9,9 @@ from quart import Response, request, url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms import simulation as forms
-from switchboard.apps.dashboard.forms.form import Form, nested
-from switchboard.apps.dashboard.ui.live_parts import live
-from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
+from switchboard.apps.dashboard.forms.form import Form, nest_fields
+from switchboard.apps.dashboard.ui.live_parts import stream_part
+from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import NotFound
@@ -21,11 +21,11 @@ from switchboard.resources.agents.schemas import BUILT_IN_TOOLS
 from switchboard.resources.simulations import service as simulations
 from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.schemas import SimulationCreate, SimulationOut
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime, current_runtime
 
 
 class FreshQuery(Query):
-    """Which simulation the form begins with."""
+    """The simulation that a new one copies."""
 
     like: str | None = Field(None, max_length=64)
 
@@ -33,46 +33,48 @@ class FreshQuery(Query):
 @dashboard.get("/dashboard/agents/<agent_id>/simulations")
 @page(query=PageQuery)
 async def simulations_page(session: TenantSession, agent_id: UUID, query: PageQuery) -> str:
-    """The agent's simulations with their results."""
+    """List the agent's simulations with their results."""
     agent = await agents.get_agent(session, agent_id)
-    listing = await rows(session, simulations.list_simulations(session, agent_id), query)
+    listing = await load_list(session, simulations.list_simulations(session, agent_id), query)
     return await render("dashboard/agents/simulations.html", agent=agent, simulations=listing, query=query)
 
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/rows")
 @page(query=PageQuery)
-async def live_simulations(viewer: Viewer, agent_id: UUID, query: PageQuery) -> Response:
-    """The list while simulations run."""
+async def live_simulations(viewer: Viewer, agent_id: UUID, query: PageQuery, runtime: Runtime) -> Response:
+    """Stream the list of simulations."""
 
     async def show(session: TenantSession) -> str:
         return await render_part(
             "dashboard/agents/simulation_rows.html",
             agent_id=agent_id,
-            simulations=await rows(session, simulations.list_simulations(session, agent_id), query),
+            simulations=await load_list(session, simulations.list_simulations(session, agent_id), query),
         )
 
-    async with current_runtime().database.tenant(viewer.organization_id) as session:
+    async with runtime.database.tenant(viewer.organization_id) as session:
         await agents.get_agent(session, agent_id)
-    return await live(viewer, show)
+    return await stream_part(viewer, show)
 
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/new")
 @page(query=FreshQuery)
-async def new_simulation_page(session: TenantSession, agent_id: UUID, query: FreshQuery, form: Form) -> str:
-    """The form of a new simulation, empty or with what another one was made of."""
+async def new_simulation_page(
+    session: TenantSession, agent_id: UUID, query: FreshQuery, form: Form, runtime: Runtime
+) -> str:
+    """Show the form of a new simulation, empty or copied from another."""
     agent = await agents.get_agent(session, agent_id)
     values = forms.FRESH
     if query.like is not None:
         like = parse_id(query.like)
         if like is None:
             raise NotFound
-        values = forms.shown(await simulations.get_simulation(session, agent_id, like))
-    can_ring = await simulations.find_simulated_number(session, current_runtime().registry, agent_id) is not None
+        values = forms.simulation_to_form(await simulations.get_simulation(session, agent_id, like))
+    can_ring = await simulations.find_simulated_number(session, runtime.registry, agent_id) is not None
     tools = sorted(
         {
             *BUILT_IN_TOOLS,
             *(tool["name"] for tool in agent.tools),
-            *(tool.name for tool in current_runtime().registry.tools),
+            *(tool.name for tool in runtime.registry.tools),
         }
     )
     return await render(
@@ -87,61 +89,61 @@ async def new_simulation_page(session: TenantSession, agent_id: UUID, query: Fre
 @dashboard.post("/dashboard/agents/<agent_id>/simulations/new")
 @action(invalid=new_simulation_page)
 async def run_new_simulation(session: TenantSession, agent_id: UUID) -> Next:
-    """Make a simulation; a worker runs it."""
-    with forms.read(nested(await request.form)) as data:
-        return await _started(session, agent_id, data)
+    """Create a simulation, which a worker runs."""
+    with forms.read_simulation_form(nest_fields(await request.form)) as data:
+        return await _start(session, agent_id, data)
 
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/<simulation_id>")
 @page()
 async def simulation_page(session: TenantSession, agent_id: UUID, simulation_id: UUID) -> str:
-    """One simulation."""
+    """Show a simulation."""
     agent = await agents.get_agent(session, agent_id)
     return await render(
         "dashboard/agents/simulation.html",
         agent=agent,
-        **_shown(await simulations.get_simulation(session, agent_id, simulation_id)),
+        **_build_context(await simulations.get_simulation(session, agent_id, simulation_id)),
     )
 
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/<simulation_id>/result")
 @page()
-async def live_simulation(viewer: Viewer, agent_id: UUID, simulation_id: UUID) -> Response:
-    """How far a simulation is, and how it went."""
+async def live_simulation(viewer: Viewer, agent_id: UUID, simulation_id: UUID, runtime: Runtime) -> Response:
+    """Stream a simulation's progress and result."""
 
     async def show(session: TenantSession) -> str:
         try:
             simulation = await simulations.get_simulation(session, agent_id, simulation_id)
         except NotFound:
-            return "It was deleted, with its agent."
-        return await render_part("dashboard/agents/simulation_result.html", **_shown(simulation))
+            return "The simulation was deleted with its agent."
+        return await render_part("dashboard/agents/simulation_result.html", **_build_context(simulation))
 
-    async with current_runtime().database.tenant(viewer.organization_id) as session:
+    async with runtime.database.tenant(viewer.organization_id) as session:
         await simulations.get_simulation(session, agent_id, simulation_id)
-    return await live(viewer, show)
+    return await stream_part(viewer, show)
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/simulations/<simulation_id>/again")
 @action()
 async def run_simulation_again(session: TenantSession, agent_id: UUID, simulation_id: UUID) -> Next:
-    """Run the same once more, with the agent as it is now."""
+    """Run the simulation again with the current version of the agent."""
     done = await simulations.get_simulation(session, agent_id, simulation_id)
-    return await _started(
+    return await _start(
         session, agent_id, SimulationCreate.model_validate(done.model_dump(include=set(SimulationCreate.model_fields)))
     )
 
 
-async def _started(session: TenantSession, agent_id: UUID, data: SimulationCreate) -> Next:
+async def _start(session: TenantSession, agent_id: UUID, data: SimulationCreate) -> Next:
     simulation = await simulations.create_simulation(session, current_runtime().registry, agent_id, data)
     return Next(url_for("dashboard.simulation_page", agent_id=agent_id, simulation_id=simulation.id))
 
 
-def _shown(simulation: Simulation) -> dict[str, object]:
+def _build_context(simulation: Simulation) -> dict[str, object]:
     return {"simulation": SimulationOut.of(simulation), "spoken": [_line(entry) for entry in simulation.transcript]}
 
 
 def _line(entry: dict[str, str]) -> dict[str, str]:
-    """An entry; a tool's name apart from what it was told and what it said."""
+    """Return a transcript entry; a tool's name is separate from its arguments and result."""
     if entry["role"] != "tool":
         return entry
     told: dict[str, JsonValue] = json.loads(entry["content"])

@@ -1,4 +1,6 @@
-"""Talking to an agent from the browser: `static/js/talk.js` dials it over the carrier's client SDK where that is there, else over our own socket."""
+"""Talking to an agent in the browser: `static/js/talk.js` dials over the carrier's client SDK if it is installed, else
+over this server's socket.
+"""
 
 from uuid import UUID
 
@@ -7,7 +9,7 @@ from quart import Response, jsonify
 
 from switchboard.apps.dashboard.blueprint import content_security_policy, dashboard
 from switchboard.apps.dashboard.decorators import HTML, action, page
-from switchboard.apps.dashboard.pages.agents.client_sdks import CLIENT_SDKS, present
+from switchboard.apps.dashboard.pages.agents.client_sdks import CLIENT_SDKS, list_installed_sdks
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.call import Supervisor
@@ -18,11 +20,11 @@ from switchboard.resources.browser_calls import service as browser_calls
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.browser import AGENT
 from switchboard.resources.calls.live import tickets
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime, current_runtime
 
 
 class Connected(BaseModel):
-    """The call that the page began: its carrier, and its id there."""
+    """The call that the page has started: the carrier, and the carrier's call id."""
 
     carrier: str = Field(min_length=1, max_length=255)
     carrier_call_id: str = Field(min_length=1, max_length=255)
@@ -31,7 +33,7 @@ class Connected(BaseModel):
 @dashboard.get("/dashboard/agents/<agent_id>/talk")
 @page()
 async def talk_page(session: TenantSession, agent_id: UUID) -> Response:
-    """The button, the levels, the transcript. Only this page may connect to a carrier, and only to the one whose client SDK it uses."""
+    """Show the page for talking. Only this page may connect to a carrier, and only to the carrier of its client SDK."""
     agent = await agents.get_agent(session, agent_id)
     carrier, missing = "", ""
     try:
@@ -50,18 +52,18 @@ async def talk_page(session: TenantSession, agent_id: UUID) -> Response:
 
 @dashboard.post("/dashboard/agents/<agent_id>/talk")
 @action()
-async def begin_talking(session: TenantSession, viewer: Viewer, agent_id: UUID) -> Response:
-    """What the page needs for one call."""
+async def begin_talking(session: TenantSession, viewer: Viewer, agent_id: UUID, runtime: Runtime) -> Response:
+    """Return the token and the connection for one call."""
     agent = await agents.get_agent(session, agent_id)
     try:
         if agent.status != "active":
-            raise InvalidState("The agent is paused: it takes and places no calls.")
+            raise InvalidState("The agent is paused: it does not take or place calls.")
         carrier = await _carrier(session)
         minted = await browser_calls.create_browser_token(
-            current_runtime(), session, carrier, f"user_{viewer.user.id.hex}", "web"
+            runtime, session, carrier, f"user_{viewer.user.id.hex}", "web"
         )
     except ApiError as refusal:
-        return _refused(refusal)
+        return _refuse(refusal)
     return jsonify(
         {
             "token": minted.token,
@@ -74,27 +76,27 @@ async def begin_talking(session: TenantSession, viewer: Viewer, agent_id: UUID) 
 
 @dashboard.post("/dashboard/agents/<agent_id>/talk/transcript")
 @action(form=Connected)
-async def follow_talk(session: TenantSession, viewer: Viewer, agent_id: UUID, data: Connected) -> Response:
-    """Where the page reads what is said, once its call was answered."""
+async def follow_talk(
+    session: TenantSession, viewer: Viewer, agent_id: UUID, data: Connected, runtime: Runtime
+) -> Response:
+    """Return the address of the live transcript, once the call is answered."""
     call = await calls.find_call_by_carrier_id(session, data.carrier, data.carrier_call_id)
     if call is None or call.agent_id != agent_id:
         raise NotFound
     person = Supervisor(viewer.user.id, viewer.user.email)
     try:
-        ticket = await tickets.mint_ticket(
-            current_runtime(), session, call.id, person, "transcript", browser=viewer.session.id
-        )
+        ticket = await tickets.mint_ticket(runtime, session, call.id, person, "transcript", browser=viewer.session.id)
     except ApiError as refusal:
-        return _refused(refusal)
+        return _refuse(refusal)
     return jsonify({"url": ticket.url, "call": f"/dashboard/calls/{call.id}"})
 
 
 async def _carrier(session: TenantSession) -> str:
     runtime = current_runtime()
-    return await browser_calls.find_talk_carrier(runtime, session, present(runtime.settings))
+    return await browser_calls.find_talk_carrier(runtime, session, list_installed_sdks(runtime.settings))
 
 
-def _refused(refusal: ApiError) -> Response:
+def _refuse(refusal: ApiError) -> Response:
     answer = jsonify({"fault": refusal.detail})
     answer.status_code = refusal.status
     return answer

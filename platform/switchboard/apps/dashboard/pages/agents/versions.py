@@ -1,4 +1,4 @@
-"""An agent's versions: who published what and when, what differs between two, restoring one."""
+"""An agent's versions: list, compare, and restore."""
 
 import asyncio
 from uuid import UUID
@@ -9,8 +9,8 @@ from quart import url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.ui.actors import get_actor_names
-from switchboard.apps.dashboard.ui.rendering import render, rows
-from switchboard.apps.dashboard.ui.version_diff import changed_names, differences
+from switchboard.apps.dashboard.ui.rendering import load_list, render
+from switchboard.apps.dashboard.ui.version_diff import compare_settings, list_changed_fields
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import NotFound
@@ -18,11 +18,11 @@ from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import AgentVersion
 from switchboard.resources.knowledge_bases import service as knowledge
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime
 
 
 class CompareQuery(Query):
-    """With which version; the one before it where none is named."""
+    """The version to compare with; by default the previous one."""
 
     to: int | None = Field(None, ge=1)
 
@@ -30,14 +30,14 @@ class CompareQuery(Query):
 @dashboard.get("/dashboard/agents/<agent_id>/versions")
 @page(query=PageQuery)
 async def versions_page(session: TenantSession, viewer: Viewer, agent_id: UUID, query: PageQuery) -> str:
-    """The versions, newest first, each with the fields that it changed."""
+    """List the versions, newest first, with the fields that each changed."""
     agent = await agents.get_agent(session, agent_id)
-    listing = await rows(session, agents.list_versions(session, agent_id), query)
+    listing = await load_list(session, agents.list_versions(session, agent_id), query)
     oldest = listing.items[-1].version if listing.items else 1
     before = await agents.get_version(session, agent_id, oldest - 1) if oldest > 1 else None
     earlier = [*listing.items[1:], before]
     changed = {
-        new.version: changed_names(old.settings, new.settings) if old else []
+        new.version: list_changed_fields(old.settings, new.settings) if old else []
         for new, old in zip(listing.items, earlier, strict=False)
     }
     return await render(
@@ -52,7 +52,7 @@ async def versions_page(session: TenantSession, viewer: Viewer, agent_id: UUID, 
 @dashboard.get("/dashboard/agents/<agent_id>/versions/<number>")
 @page(query=CompareQuery)
 async def version_page(session: TenantSession, viewer: Viewer, agent_id: UUID, number: str, query: CompareQuery) -> str:
-    """What one version changed, or what differs between it and another."""
+    """Show the differences between a version and the previous or another one."""
     agent = await agents.get_agent(session, agent_id)
     shown = await agents.get_version(session, agent_id, _number(number))
     other = await agents.get_version(session, agent_id, query.to if query.to is not None else max(shown.version - 1, 1))
@@ -64,29 +64,29 @@ async def version_page(session: TenantSession, viewer: Viewer, agent_id: UUID, n
         shown=shown,
         old=old,
         new=new,
-        changes=await asyncio.to_thread(differences, old.settings, new.settings, bases),
+        changes=await asyncio.to_thread(compare_settings, old.settings, new.settings, bases),
         makers=await _makers(session, [shown]),
     )
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/versions/<number>/restore")
 @action()
-async def restore_version(session: TenantSession, agent_id: UUID, number: str) -> Next:
-    """Publish an old version anew."""
-    runtime, old = current_runtime(), _number(number)
+async def restore_version(session: TenantSession, agent_id: UUID, number: str, runtime: Runtime) -> Next:
+    """Publish an old version again, as a new version."""
+    old = _number(number)
     agent = await agents.restore_version(
         session, agent_id, old, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
     )
     return Next(
-        url_for("dashboard.agent_page", agent_id=agent_id), f"Version {old} is back, as version {agent.version}."
+        url_for("dashboard.agent_page", agent_id=agent_id), f"Version {old} was restored as version {agent.version}."
     )
 
 
 async def _makers(session: TenantSession, versions: list[AgentVersion]) -> dict[int, str]:
-    """Who made each version, in words."""
+    """Return the name of the author of each version."""
     names = await get_actor_names(session)
     return {
-        version.version: names.get(version.made_by or "", "somebody who has left" if version.made_by else "–")
+        version.version: names.get(version.made_by or "", "a former member" if version.made_by else "–")
         for version in versions
     }
 

@@ -1,4 +1,4 @@
-// The desk of a live call: listen, whisper to the agent, take the call over, hand it back, hang up.
+// Supervision of a live call: listen, whisper to the agent, take over, hand back, and hang up.
 import { showLevel } from "./level.js";
 import { followCall } from "./monitor.js";
 
@@ -22,7 +22,7 @@ function complain(message) {
   part("fault").hidden = !message;
 }
 
-/** Show what can be done now; whoever was on a button that goes finds themselves on the one in its place. */
+/** Show the available actions. If the focused button disappears, focus its replacement. */
 function show(holder) {
   const following = monitor !== null;
   const had = desk.contains(document.activeElement) && document.activeElement;
@@ -33,7 +33,7 @@ function show(holder) {
   part("whisper").hidden = !following || holder !== null;
   listen.classList.toggle("primary", !following);
   listen.querySelector("span").textContent = following ? "Stop listening" : "Listen";
-  part("hint").textContent = mine ? "They hear you. The agent waits." : "You hear both sides; they do not hear you.";
+  part("hint").textContent = mine ? "They hear you. The agent is waiting." : "You hear both sides. They do not hear you.";
   part("our-side").textContent = mine ? "You" : holder?.name ?? "Agent";
   part("dot").className = `dot ${holder ? "busy" : "good"}`;
   if (had?.hidden) (mine ? part("hand-back") : part("take-over")).focus();
@@ -41,7 +41,7 @@ function show(holder) {
 
 function told({ holder, agent }) {
   lost = 0;
-  const doing = { listening: "listens", thinking: "thinks", speaking: "speaks", silent: "is silent" };
+  const doing = { listening: "is listening", thinking: "is thinking", speaking: "is speaking", silent: "is silent" };
   const state = holder === null ? `The agent ${doing[agent]}.` : holder.you ? "You have the call." : `${holder.name} has the call.`;
   if (part("state").textContent !== state) part("state").textContent = state;
   show(holder);
@@ -49,7 +49,7 @@ function told({ holder, agent }) {
 
 async function ticket() {
   const answer = await fetch(desk.dataset.ticket, { method: "POST", body: new URLSearchParams({ csrf_token: desk.dataset.token }) });
-  if (!answer.ok) throw new Error(answer.headers.get("Content-Type").startsWith("text/plain") ? await answer.text() : "The call cannot be followed.");
+  if (!answer.ok) throw new Error(answer.headers.get("Content-Type").startsWith("text/plain") ? await answer.text() : "The call cannot be monitored.");
   return (await answer.json()).url;
 }
 
@@ -72,14 +72,14 @@ function loud({ caller, agent }) {
   levels.agent(agent);
 }
 
-/** To the call that is over. The socket and the page's live part both say so; the one that comes later would break off what the first began. */
+/** Open the details of the ended call. Both the socket and the page's live part report the end; the second must not interrupt the navigation. */
 function leave() {
   if (gone) return;
   gone = true;
   location.assign(desk.dataset.after);
 }
 
-/** The call is over, or only the connection: then come back, and take what was ours again before the agent does. */
+/** Handle the end of the call or of the connection. After a lost connection, reconnect, and take the call over again before the agent does. */
 async function over(reason) {
   const had = mine;
   monitor = null;
