@@ -1,4 +1,4 @@
-"""How fast a search over one organization's 100 000 contacts is, through the API, the page's `total` included; beside
+"""Latency of a search over one organization's 100,000 contacts through the API, the page's `total` included; beside
 it the naive way, which looks for each word in each field with ILIKE, in the same transaction's role. The contacts of
 four other organizations are in the same tables.
 """

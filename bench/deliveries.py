@@ -1,4 +1,4 @@
-"""How many deliveries one worker core makes, everything durable, and how soon after their commit they arrive;
+"""Durable deliveries per second of one worker core, and their delay after the commit;
 PostgreSQL and the receiver share the other core. Beside it the same requests with nothing durable about them: the
 same client posting as fast as it can.
 """

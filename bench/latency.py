@@ -91,7 +91,7 @@ class Caller:
     async def _listen(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         async for message in socket:
             turn = self.vendors.turns[self.number]
-            if '"media"' in str(message.data) and turn.mouth_answered and not turn.heard:
+            if '"media"' in str(message.data) and turn.tts_answered and not turn.heard:
                 turn.note("heard")
                 self.turns.append(turn)
 

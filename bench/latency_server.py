@@ -37,9 +37,9 @@ async def main(port: int, core: int, vendors: str) -> None:
     model = next(kind for kind in MODELS if kind.name == "openai_compatible")(
         LiteLLMSettings(api_key=SECRET, base_url=f"{vendors}/v1")
     )
-    ears = DeepgramSpeechToText(DeepgramSettings(api_key=SECRET, base_url=HttpUrl(vendors)))
-    mouth = ElevenLabsTextToSpeech(ElevenLabsSettings(api_key=SECRET, base_url=HttpUrl(vendors)))
-    for provider in (model, ears, mouth):
+    stt = DeepgramSpeechToText(DeepgramSettings(api_key=SECRET, base_url=HttpUrl(vendors)))
+    tts = ElevenLabsTextToSpeech(ElevenLabsSettings(api_key=SECRET, base_url=HttpUrl(vendors)))
+    for provider in (model, stt, tts):
         await provider.open()
     await engine.start()
 
@@ -65,8 +65,8 @@ async def main(port: int, core: int, vendors: str) -> None:
             "+15550100001",
             "+15550100200",
             agent,
-            FailoverSpeechToText([ears], record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
-            FailoverTextToSpeech([mouth], record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
+            FailoverSpeechToText([stt], record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
+            FailoverTextToSpeech([tts], record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
             FailoverLLM([model], record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
             TwilioCodec("token"),
             nowhere,

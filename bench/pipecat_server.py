@@ -46,12 +46,12 @@ async def hold(socket: WebSocket, number: str, vendors: str, session: aiohttp.Cl
     transport = FastAPIWebsocketTransport(
         socket, FastAPIWebsocketParams(audio_in_enabled=True, audio_out_enabled=True, serializer=serializer)
     )
-    ears = DeepgramSTTService(
+    stt = DeepgramSTTService(
         api_key="x", base_url=vendors, settings=DeepgramSTTService.Settings(model=f"nova-3-{number}")
     )
     asked = OpenAILLMService.Settings(model="gpt-4o-mini", system_instruction=f"Be brief on call-{number}")
-    mind = OpenAILLMService(api_key="x", base_url=f"{vendors}/v1", settings=asked)
-    mouth = ElevenLabsHttpTTSService(
+    llm = OpenAILLMService(api_key="x", base_url=f"{vendors}/v1", settings=asked)
+    tts = ElevenLabsHttpTTSService(
         api_key="x", base_url=vendors, aiohttp_session=session,
         settings=ElevenLabsHttpTTSService.Settings(voice=f"voice-{number}", model="eleven_flash_v2_5"),
     )  # fmt: skip
@@ -60,7 +60,7 @@ async def hold(socket: WebSocket, number: str, vendors: str, session: aiohttp.Cl
         LLMContext(), user_params=LLMUserAggregatorParams(user_turn_strategies=strategies, vad_analyzer=analyzer())
     )
     worker = PipelineWorker(
-        Pipeline([transport.input(), ears, heard, mind, mouth, transport.output(), said]),
+        Pipeline([transport.input(), stt, heard, llm, tts, transport.output(), said]),
         params=PipelineParams(audio_in_sample_rate=RATE, audio_out_sample_rate=RATE),
     )
 

@@ -1,4 +1,4 @@
-"""What retrieval adds to a turn of a call: 10 thousand passages in 20 knowledge bases, all of them the agent's,
+"""Latency that retrieval adds to a turn of a call: 10 thousand passages in 20 knowledge bases, all of them the agent's,
 searched as a call searches them.
 
 `recall` is what the model waits for, including the offline embedding and the vector store;

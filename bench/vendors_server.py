@@ -1,4 +1,4 @@
-"""Vendors that answer after fixed times, and write down when they were asked and answered: Deepgram's ears, OpenAI's
+"""Vendors that answer after fixed times, and write down when they were asked and answered: Deepgram's stt, OpenAI's
 chat, ElevenLabs' voice.
 
 A call's number is the end of the transcriber's and the voice's names and of the model's prompt, so each request is
@@ -32,18 +32,16 @@ FIRST_BYTES: Final = 3200
 
 @dataclass(slots=True)
 class Turn:
-    """When, by the machine's clock: what the caller sends, what each vendor is asked and answers, and what the caller
-    hears.
-    """
+    """Times of one turn by the machine's clock: the caller's audio, each vendor's request and response, and the answer."""
 
     last_word: float = 0.0
     over: float = 0.0
-    ears_asked: float = 0.0
-    ears_answered: float = 0.0
-    mind_asked: float = 0.0
-    mind_answered: float = 0.0
-    mouth_asked: float = 0.0
-    mouth_answered: float = 0.0
+    stt_asked: float = 0.0
+    stt_answered: float = 0.0
+    llm_asked: float = 0.0
+    llm_answered: float = 0.0
+    tts_asked: float = 0.0
+    tts_answered: float = 0.0
     heard: float = 0.0
 
     def note(self, moment: str) -> None:
@@ -53,19 +51,19 @@ class Turn:
 
     @property
     def steps(self) -> tuple[float, float, float, float]:
-        """Milliseconds between the vendors: until the ears are asked, the mind, the mouth, and until the caller
+        """Milliseconds between the vendors: until the stt are asked, the llm, the tts, and until the caller
         hears.
         """
         return (
-            (self.ears_asked - self.over) * 1000,
-            (self.mind_asked - self.ears_answered) * 1000,
-            (self.mouth_asked - self.mind_answered) * 1000,
-            (self.heard - self.mouth_answered) * 1000,
+            (self.stt_asked - self.over) * 1000,
+            (self.llm_asked - self.stt_answered) * 1000,
+            (self.tts_asked - self.llm_answered) * 1000,
+            (self.heard - self.tts_answered) * 1000,
         )
 
     @property
     def own_ms(self) -> float:
-        """What the platform adds, once the silence that ends a turn has passed."""
+        """Latency of the platform after the silence that ends a turn has passed."""
         return sum(self.steps)
 
     @property
@@ -108,17 +106,17 @@ class Vendors:
                 heard += len(message.data)
             elif message.type is WSMsgType.TEXT and "Finalize" in message.data:
                 turn = self._turn(request.query["model"])
-                turn.note("ears_asked")
+                turn.note("stt_asked")
                 await asyncio.sleep(HEARING_SECONDS)
                 seconds = heard / width / 8000
                 await socket.send_json(_results(done, seconds - done))
                 done = seconds
-                turn.note("ears_answered")
+                turn.note("stt_answered")
         return socket
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         turn = self._turn((await request.json())["messages"][0]["content"])
-        turn.note("mind_asked")
+        turn.note("llm_asked")
         await asyncio.sleep(THINKING_SECONDS)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         usage = {"prompt_tokens": 100, "completion_tokens": 9, "total_tokens": 109}
@@ -128,7 +126,7 @@ class Vendors:
             await response.write(
                 _events(_delta(role="assistant", content=""), _delta(content=FIRST_WORDS), _delta(content=NEXT_WORD))
             )
-            turn.note("mind_answered")
+            turn.note("llm_answered")
             await asyncio.sleep(TOKEN_SECONDS)
             await response.write(_events(_delta(content=LAST_WORDS)))
             await asyncio.sleep(TOKEN_SECONDS)
@@ -137,7 +135,7 @@ class Vendors:
 
     async def _speak(self, request: web.Request) -> web.StreamResponse:
         turn, text = self._turn(request.match_info["voice"]), str((await request.json())["text"]).strip()
-        turn.note("mouth_asked")
+        turn.note("tts_asked")
         await asyncio.sleep(SPEAKING_SECONDS)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         audio = (
@@ -155,7 +153,7 @@ class Vendors:
         with suppress(ConnectionResetError):
             await response.prepare(request)
             await response.write(_line(first, alignment))
-            turn.note("mouth_answered")
+            turn.note("tts_answered")
             await response.write(_line(rest, None))
         return response
 

@@ -115,7 +115,7 @@ class Browser:
     """A page that calls: the messages and the audio that it received."""
 
     socket: aiohttp.ClientWebSocketResponse
-    told: list[Json] = field(default_factory=list)
+    received: list[Json] = field(default_factory=list)
     heard: bytearray = field(default_factory=bytearray)
 
     async def until(self, *, event: str = "", voiced: bool = False, silent: bool = False) -> None:
@@ -124,10 +124,10 @@ class Browser:
         """
         del self.heard[:]
         async with asyncio.timeout(20):
-            while not (event and self.told and self.told[-1]["event"] == event):
+            while not (event and self.received and self.received[-1]["event"] == event):
                 message = await self.socket.receive()
                 if message.type is aiohttp.WSMsgType.TEXT:
-                    self.told.append(json.loads(message.data))
+                    self.received.append(json.loads(message.data))
                     continue
                 assert message.type is aiohttp.WSMsgType.BINARY, message
                 self.heard += message.data
@@ -185,7 +185,7 @@ async def test_a_browser_talks_to_an_agent_over_the_loopback_carrier(live: LiveP
         await page.until(voiced=True)
         await page.socket.send_str('{"event":"hang_up"}')
         await page.until(event="ended")
-        assert page.told[-1]["message"] is None
+        assert page.received[-1]["message"] is None
     call = await the_call(live)
     assert (call["direction"], call["from_number"], call["to_number"]) == ("inbound", live.number, live.number)
     assert call["ended_reason"] == "caller_hung_up"
@@ -205,7 +205,7 @@ async def test_a_browser_dials_anybody_with_one_of_our_numbers(live: LivePlatfor
     for to_number, from_number in (("+15550100001", ""), ("+15550100020", live.number), ("nobody", live.number)):
         async with browser(live, to_number, from_number=from_number) as page:
             await page.until(event="ended")
-            assert page.told[-1]["message"]
+            assert page.received[-1]["message"]
 
 
 async def test_an_agent_without_a_number_is_talked_to_and_hangs_up(live: LivePlatform) -> None:
@@ -228,7 +228,7 @@ async def test_an_agent_without_a_number_is_talked_to_and_hangs_up(live: LivePla
     for nobody in (f"agent:{UNKNOWN_ID}", "agent:x"):
         async with browser(live, nobody) as page:
             await page.until(event="ended")
-            assert page.told[-1]["message"] == "rejected"
+            assert page.received[-1]["message"] == "rejected"
 
 
 async def test_a_call_without_a_good_token_is_refused(live: LivePlatform, stranger: Caller) -> None:

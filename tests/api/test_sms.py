@@ -57,7 +57,7 @@ async def until(live: LivePlatform, good: Callable[[list[Json]], object]) -> lis
     return await eventually(lambda: messages(live), good)
 
 
-def told(found: list[Json]) -> list[tuple[JsonValue, JsonValue]]:
+def summarize(found: list[Json]) -> list[tuple[JsonValue, JsonValue]]:
     return [(message["author"], message["body"]) for message in reversed(found)]
 
 

@@ -10,7 +10,7 @@ from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.database import Database
 from switchboard.migrations import MigrationError, upgrade
 from switchboard.migrations.row_counters import create_row_counter
-from switchboard.migrations.tenancy import protect
+from switchboard.migrations.tenancy import protect_table
 from switchboard.resources.identity.service import create_organization
 
 
@@ -49,7 +49,7 @@ def count_berries(connection: Connection) -> None:
         text("create table berry as select gen_random_uuid() as organization_id from generate_series(1, 3)")
     )
     with Operations.context(MigrationContext.configure(connection)):
-        protect("berry")
+        protect_table("berry")
         create_row_counter("berry")
         assert connection.execute(text("select sum(rows) from row_count where list = 'berry'")).scalar() == 3
         assert (

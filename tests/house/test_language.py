@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from switchboard.plugin_sdk.hooks import Hooks
+
 from tests.fixtures.servers import REPOSITORY
 
 MAX_LINE_LENGTH = 120
@@ -68,8 +70,8 @@ IRREGULAR_PARTICIPLES = (
 ENTRY_POINTS = re.compile(
     r"/routes\.py$|/apps/dashboard/pages/|/apps/cli/|/migrations/versions/|/parser_process\.py$|/launch\.py$"
 )
-# Names that a framework looks for in several modules.
-SHARED_NAMES = {"main", "embedding", "language_model", "speech_to_text", "telephony", "text_to_speech", "vector_store"}
+# Names that a framework looks for in several modules: pluggy its hooks, the shell its entry points.
+SHARED_NAMES = {"main", *(name for name in vars(Hooks) if not name.startswith("_"))}
 
 
 def python_files(*roots: str) -> Iterator[tuple[Path, str]]:

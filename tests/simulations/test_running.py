@@ -58,7 +58,7 @@ class Bench:
                 if str(agent) == self.agent_id
             ]
 
-    async def told(self) -> int:
+    async def count_completed_events(self) -> int:
         async with self.runtime.database.tenant(self.caller.organization_id) as session:
             return len((await session.exec(select(Event).where(col(Event.name) == "simulation.completed"))).all())
 
@@ -87,14 +87,14 @@ async def test_a_lost_wake_up_and_a_lost_worker_are_found_and_the_result_is_told
     assert await bench.due() == [simulation_id]
     assert (await bench.run(simulation_id))["status"] == "passed"
     assert (await bench.run(simulation_id))["status"] == "passed"
-    assert (await bench.due(), await bench.told(), len(bench.model.asked)) == ([], 1, 1)
+    assert (await bench.due(), await bench.count_completed_events(), len(bench.model.asked)) == ([], 1, 1)
 
 
 async def test_one_that_loses_its_worker_each_time_is_given_up(bench: Bench) -> None:
     simulation_id = await bench.make()
     await bench.set(simulation_id, status="running", attempts=runner.MAX_ATTEMPTS, due_at=now() - timedelta(seconds=1))
     found = await bench.run(simulation_id)
-    assert (found["status"], found["error_message"], await bench.told()) == ("error", runner.LOST, 1)
+    assert (found["status"], found["error_message"], await bench.count_completed_events()) == ("error", runner.LOST, 1)
 
 
 async def test_a_worker_whose_claim_has_passed_on_writes_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +106,7 @@ async def test_a_worker_whose_claim_has_passed_on_writes_nothing(bench: Bench, m
         return await judge(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(runner, "evaluate_assertions", overtaken)
-    assert ((await bench.run(simulation_id))["status"], await bench.told()) == ("running", 0)
+    assert ((await bench.run(simulation_id))["status"], await bench.count_completed_events()) == ("running", 0)
 
 
 async def test_what_was_said_so_far_is_shown_while_it_runs(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

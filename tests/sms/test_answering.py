@@ -78,7 +78,7 @@ class Line:
             )
             return [message.body for message in (await session.exec(rows)).all()]
 
-    def told(self, request: int = -1) -> list[tuple[str, str]]:
+    def get_model_messages(self, request: int = -1) -> list[tuple[str, str]]:
         """Return the messages of a model request without the system's."""
         return [
             (message.role, message.content)
@@ -112,14 +112,14 @@ async def test_the_model_is_asked_as_in_a_call_with_the_conversation_so_far(line
         "Be kind.",
         auto_reply.INSTRUCTION,
     ]
-    assert line.told() == [("user", "One"), ("assistant", "First answer."), ("user", "Two")]
+    assert line.get_model_messages() == [("user", "One"), ("assistant", "First answer."), ("user", "Two")]
 
 
 async def test_texts_in_quick_succession_get_one_answer_that_sees_all(line: Line) -> None:
     for body in ("One", "Two", "Three"):
         await line.text(body)
     await line.answer()
-    assert line.told() == [("user", "One\nTwo\nThree")]
+    assert line.get_model_messages() == [("user", "One\nTwo\nThree")]
     await line.answer()
     assert await line.sent() == ["Yes."]
 
@@ -141,7 +141,7 @@ async def test_a_text_that_comes_while_the_agent_thinks_is_thought_about_first(
     await line.text("One")
     await line.answer()
     assert await line.sent() == ["To both."]
-    assert line.told() == [("user", "One\nTwo")]
+    assert line.get_model_messages() == [("user", "One\nTwo")]
     assert (await line.conversation()).reply_due_at is None
 
 
@@ -226,7 +226,7 @@ async def test_tools_of_plugins_are_offered_and_told_which_conversation_it_is(
             conversation_id=conversation.id,
         )
     ]
-    assert line.told()[-1] == ("tool", '{"free": 3}')
+    assert line.get_model_messages()[-1] == ("tool", '{"free": 3}')
     assert await line.sent() == ["Three tables are free."]
 
 
@@ -277,4 +277,4 @@ async def test_keywords_are_not_for_the_agent(line: Line) -> None:
     assert (await line.conversation()).reply_due_at is None
     await line.text("Hello")
     await line.answer()
-    assert line.told() == [("user", "Hello")]
+    assert line.get_model_messages() == [("user", "Hello")]

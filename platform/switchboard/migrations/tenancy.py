@@ -5,7 +5,7 @@ from alembic import op
 CURRENT = "nullif(current_setting('app.organization_id', true), '')::uuid"
 
 
-def protect(
+def protect_table(
     table: str, *, system: str = "", column: str = "organization_id", tenant: str = "select, insert, update, delete"
 ) -> None:
     """Show an organization only its own rows, and grant the system role the given privileges across organizations.

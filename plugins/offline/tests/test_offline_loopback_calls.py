@@ -55,7 +55,7 @@ class Platform:
 
     def __init__(self, carrier: LoopbackTelephony) -> None:
         self.carrier = carrier
-        self.told: list[CarrierEvent] = []
+        self.count_completed_events: list[CarrierEvent] = []
         self.media: list[MediaEvent] = []
         self.audio = b""
         self.greeting = VOICE * 5
@@ -74,7 +74,7 @@ class Platform:
         callback = CarrierRequest("POST", str(request.url), request.match_info["path"], headers, body)
         self.requests.append(callback)
         received = await self.carrier.receive(callback)
-        await self._note(self.told, received.events[0])
+        await self._note(self.count_completed_events, received.events[0])
         event = received.events[0]
         if isinstance(event, IncomingCall):
             reply = await self.carrier.instruct(event, self.instruction or ConnectMedia(self.media_url), self.callbacks)
@@ -120,13 +120,13 @@ class Platform:
             await self._arrived.wait_for(true)
 
     async def ended(self) -> CallEnded:
-        await self.until(lambda: any(isinstance(event, CallEnded) for event in self.told))
-        return next(event for event in self.told if isinstance(event, CallEnded))
+        await self.until(lambda: any(isinstance(event, CallEnded) for event in self.count_completed_events))
+        return next(event for event in self.count_completed_events if isinstance(event, CallEnded))
 
     async def call(self, to_number: str, **order: int) -> list[type[CarrierEvent]]:
         await self.carrier.place_call(self.order(to_number, **order))  # type: ignore[arg-type]
         await self.ended()
-        return [type(event) for event in self.told]
+        return [type(event) for event in self.count_completed_events]
 
     async def rung(self, *lines: str, progress: Callable[[CallProgress], None] | None = None) -> SimulatedCall:
         spoken = [SpokenLine(text) for text in lines]
@@ -161,11 +161,11 @@ async def test_a_person_answers_speaks_and_hangs_up(platform: Platform) -> None:
     platform.greeting = b""
     await platform.carrier.place_call(platform.order("+15550100001"))
     await platform.until(lambda: bool(platform.media))
-    await platform.until(lambda: bool(platform.told))
+    await platform.until(lambda: bool(platform.count_completed_events))
     a_word_every_second = (VOICE * 2 + b"\xff" * 8000) * 15
     await platform.send(platform.carrier.create_media_codec("").encode(a_word_every_second))
     ended = await platform.ended()
-    assert [type(event) for event in platform.told] == [CalleeRinging, CallAnswered, CallEnded]
+    assert [type(event) for event in platform.count_completed_events] == [CalleeRinging, CallAnswered, CallEnded]
     assert ended.outcome == "completed"
     await platform.until(lambda: platform.media[-1] == MediaStopped())
 
@@ -181,15 +181,18 @@ async def test_unanswered_calls_say_why(platform: Platform, number: str, outcome
 async def test_a_refused_destination_is_an_error_at_once(platform: Platform) -> None:
     with pytest.raises(ProviderError):
         await platform.carrier.place_call(platform.order("+15550100024"))
-    assert platform.told == []
+    assert platform.count_completed_events == []
 
 
 async def test_a_voicemail_is_told_at_the_answer_and_at_the_beep(platform: Platform) -> None:
     call_id = await platform.carrier.place_call(platform.order("+15550100030"))
-    await platform.until(lambda: any(isinstance(event, MachineDetected) for event in platform.told))
+    await platform.until(lambda: any(isinstance(event, MachineDetected) for event in platform.count_completed_events))
     await platform.carrier.hang_up(call_id)
     await platform.ended()
-    assert platform.told[1:3] == [CallAnswered(call_id, "machine"), MachineDetected(call_id, beep=True)]
+    assert platform.count_completed_events[1:3] == [
+        CallAnswered(call_id, "machine"),
+        MachineDetected(call_id, beep=True),
+    ]
 
 
 async def test_a_person_who_leaves_ends_the_call(platform: Platform) -> None:
@@ -247,7 +250,7 @@ async def test_a_transfer_leaves_our_socket_and_goes_on(platform: Platform) -> N
     await platform.until(lambda: bool(platform.media))
     await platform.carrier.transfer(call_id, to_number="+15550100070", caller_id=OURS, callbacks=platform.callbacks)
     await platform.until(lambda: MediaStopped() in platform.media)
-    assert not any(isinstance(event, CallEnded) for event in platform.told)
+    assert not any(isinstance(event, CallEnded) for event in platform.count_completed_events)
     await platform.carrier.hang_up(call_id)
     assert (await platform.ended()).outcome == "completed"
 
@@ -319,7 +322,7 @@ async def test_a_failing_platform_is_asked_again(platform: Platform) -> None:
     await platform.carrier.simulate_text_message(
         from_number="+15550100001", to_number=OURS, body="Hi", callbacks=platform.callbacks
     )
-    assert [type(event) for event in platform.told] == [TextMessageReceived]
+    assert [type(event) for event in platform.count_completed_events] == [TextMessageReceived]
 
 
 async def test_a_refusing_platform_ends_the_call(platform: Platform) -> None:
@@ -350,17 +353,20 @@ async def test_texts_get_on_and_some_people_reply(platform: Platform) -> None:
     text_id = await platform.carrier.send_text_message(
         OutboundTextMessage("ours", OURS, "+15550100081", "Shall I?", platform.callbacks)
     )
-    await platform.until(lambda: len(platform.told) == 3)
-    assert platform.told[:2] == [TextMessageStatus(text_id, "sent"), TextMessageStatus(text_id, "delivered")]
-    assert isinstance(platform.told[2], TextMessageReceived)
+    await platform.until(lambda: len(platform.count_completed_events) == 3)
+    assert platform.count_completed_events[:2] == [
+        TextMessageStatus(text_id, "sent"),
+        TextMessageStatus(text_id, "delivered"),
+    ]
+    assert isinstance(platform.count_completed_events[2], TextMessageReceived)
 
 
 async def test_a_text_that_does_not_arrive_says_why(platform: Platform) -> None:
     await platform.carrier.send_text_message(
         OutboundTextMessage("ours", OURS, "+15550100080", "Shall I?", platform.callbacks)
     )
-    await platform.until(lambda: len(platform.told) == 2)
-    last = platform.told[-1]
+    await platform.until(lambda: len(platform.count_completed_events) == 2)
+    last = platform.count_completed_events[-1]
     assert isinstance(last, TextMessageStatus)
     assert (last.status, last.error_code) == ("undelivered", "30003")
 
@@ -396,4 +402,4 @@ async def test_closing_ends_live_calls_and_tells_it(platform: Platform) -> None:
     await platform.carrier.place_call(platform.order("+15550100070"))
     await platform.until(lambda: bool(platform.media))
     await platform.carrier.close()
-    assert isinstance(platform.told[-1], CallEnded)
+    assert isinstance(platform.count_completed_events[-1], CallEnded)

@@ -6,7 +6,7 @@ from switchboard.foundation.events import system_queries
 from switchboard.foundation.web import row_counts
 from switchboard.foundation.web.idempotency import delete_old_records
 from switchboard.resources.identity.system_queries import delete_expired_sessions
-from switchboard.resources.oauth.system_queries import delete_expired_grants as delete_grants
+from switchboard.resources.oauth.system_queries import delete_unusable_grants as delete_grants
 from switchboard.runtime import Runtime
 
 EVENTS_KEPT = timedelta(days=30)

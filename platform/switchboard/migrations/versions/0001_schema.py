@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 from switchboard.migrations.row_counters import create_row_counter
-from switchboard.migrations.tenancy import CURRENT, protect
+from switchboard.migrations.tenancy import CURRENT, protect_table
 
 revision = "0001"
 down_revision = None
@@ -1246,61 +1246,61 @@ def upgrade() -> None:
 
 def _protect_tables() -> None:
     op.execute("grant usage on schema public to switchboard_tenant, switchboard_system")
-    protect("account")
-    protect("agent")
-    protect("agent_version")
-    protect("api_key", system="select, update")
-    protect("audit_entry", tenant="select, insert", system="select, insert")
-    protect("automation")
-    protect("automation_run", system="select, delete")
-    protect("call", system="select, update")
-    protect("campaign", system="select, update")
-    protect("campaign_contact")
-    protect("contact")
-    protect("contact_search")
+    protect_table("account")
+    protect_table("agent")
+    protect_table("agent_version")
+    protect_table("api_key", system="select, update")
+    protect_table("audit_entry", tenant="select, insert", system="select, insert")
+    protect_table("automation")
+    protect_table("automation_run", system="select, delete")
+    protect_table("call", system="select, update")
+    protect_table("campaign", system="select, update")
+    protect_table("campaign_contact")
+    protect_table("contact")
+    protect_table("contact_search")
     # In the policy: row-level security does not let a query's own condition into the index
     # (docs/decisions/0012-contact-search.md).
     visible = f"organization_id = (select {CURRENT}) and {ROW_GRAMS} @> (select {SEARCHED_GRAMS})"
     op.execute(f"alter policy tenant on contact_search using ({visible})")
-    protect("delivery", tenant="select, insert, update", system="select, update, delete")
-    protect("delivery_attempt", tenant="select", system="select, insert")
-    protect("do_not_call_entry")
-    protect("event", tenant="select, insert", system="select, update, delete")
+    protect_table("delivery", tenant="select, insert, update", system="select, update, delete")
+    protect_table("delivery_attempt", tenant="select", system="select, insert")
+    protect_table("do_not_call_entry")
+    protect_table("event", tenant="select, insert", system="select, update, delete")
     op.execute("grant update (trigger_due_at) on event to switchboard_tenant")
-    protect("event_target", system="select, update")
-    protect("event_trigger")
-    protect("idempotency_record", system="select, delete")
-    protect("integration")
-    protect("invitation", system="select, update, delete")
-    protect("knowledge_base")
-    protect("knowledge_document", system="select")
-    protect("knowledge_text")
-    protect("ledger_entry", tenant="select, insert")
-    protect("ledger_hold")
-    protect("membership", system="select, insert, update")
-    protect("oauth_client", tenant="", system="select, insert, update, delete")
+    protect_table("event_target", system="select, update")
+    protect_table("event_trigger")
+    protect_table("idempotency_record", system="select, delete")
+    protect_table("integration")
+    protect_table("invitation", system="select, update, delete")
+    protect_table("knowledge_base")
+    protect_table("knowledge_document", system="select")
+    protect_table("knowledge_text")
+    protect_table("ledger_entry", tenant="select, insert")
+    protect_table("ledger_hold")
+    protect_table("membership", system="select, insert, update")
+    protect_table("oauth_client", tenant="", system="select, insert, update, delete")
     # Applications belong to no organization; every organization may see their names.
     op.execute("grant select (id, client_id, name) on oauth_client to switchboard_tenant")
     op.execute("create policy tenant on oauth_client for select to switchboard_tenant using (true)")
-    protect("oauth_grant", tenant="select", system="select, insert, update, delete")
+    protect_table("oauth_grant", tenant="select", system="select, insert, update, delete")
     op.execute("grant update (revoked_at) on oauth_grant to switchboard_tenant")
-    protect("oauth_token", tenant="select", system="select, insert, update, delete")
-    protect("organization", column="id", tenant="select", system="select, insert, update, delete")
-    protect("phone_number", system="select")
-    protect("provider_configuration")
-    protect("simulation", system="select, update")
-    protect("sms_conversation", system="select")
-    protect("sms_message", system="select")
-    protect("transcript_line")
-    protect("user_account", tenant="", system="select, insert, update, delete")
+    protect_table("oauth_token", tenant="select", system="select, insert, update, delete")
+    protect_table("organization", column="id", tenant="select", system="select, insert, update, delete")
+    protect_table("phone_number", system="select")
+    protect_table("provider_configuration")
+    protect_table("simulation", system="select, update")
+    protect_table("sms_conversation", system="select")
+    protect_table("sms_message", system="select")
+    protect_table("transcript_line")
+    protect_table("user_account", tenant="", system="select, insert, update, delete")
     # An organization sees the e-mail addresses of its members and of nobody else: the subquery runs under the policy of
     # membership.
     members = "exists (select from membership where membership.user_id = user_account.id)"
     op.execute("grant select (id, email) on user_account to switchboard_tenant")
     op.execute(f"create policy tenant on user_account for select to switchboard_tenant using ({members})")
-    protect("user_session", tenant="", system="select, insert, update, delete")
-    protect("vector_deletion", system="select")
-    protect("vector_upkeep", system="select")
+    protect_table("user_session", tenant="", system="select, insert, update, delete")
+    protect_table("vector_deletion", system="select")
+    protect_table("vector_upkeep", system="select")
 
 
 def _count_rows() -> None:
@@ -1323,5 +1323,5 @@ def _count_rows() -> None:
     create_row_counter("simulation", "agent_id")
     create_row_counter("sms_conversation")
     create_row_counter("sms_message", "conversation_id")
-    protect("row_count", tenant="select", system="select, insert, delete")
+    protect_table("row_count", tenant="select", system="select, insert, delete")
     op.execute("create policy owner on row_count to current_user using (true) with check (true)")

@@ -81,7 +81,7 @@ async def get_account_balance(session: TenantSession) -> tuple[Decimal, datetime
     return (account.balance, account.updated_at) if account else (Decimal(0), None)
 
 
-def list_entries(session: TenantSession) -> SelectOfScalar[LedgerEntry]:
+def list_ledger_entries(session: TenantSession) -> SelectOfScalar[LedgerEntry]:
     """Select the organization's ledger entries."""
     return session.select(LedgerEntry)
 

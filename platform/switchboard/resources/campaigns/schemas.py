@@ -35,7 +35,7 @@ class ContactToCall(BaseModel):
 
 
 class Retry(RequestBody):
-    """When to dial a contact again; an addition to the specification."""
+    """Retries of a contact; an addition to the specification."""
 
     attempts: int = Field(ge=1, le=10, description="Number of retries after the first call.")
     delay_seconds: int = Field(3600, ge=1, le=604_800, description="Seconds between a call and the next one.")

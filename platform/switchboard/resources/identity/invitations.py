@@ -18,7 +18,7 @@ from switchboard.resources.identity.service import IdentityError, hash_new_passw
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What an invitation offers to the user who opens its link; `has_account` is true for a known e-mail address."""
+    """The offer of an invitation to the user who opens its link; `has_account` is true for a known e-mail address."""
 
     organization: Organization
     email: str

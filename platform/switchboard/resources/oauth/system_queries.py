@@ -52,7 +52,7 @@ async def find_access_token(database: Database, token_hash: bytes) -> Principal 
         )
 
 
-async def delete_expired_grants(session: SystemSession) -> None:
+async def delete_unusable_grants(session: SystemSession) -> None:
     """Delete the grants that can no longer be used, and refresh tokens so old that a replay would be refused anyway."""
     await session.exec(delete(OAuthToken).where(col(OAuthToken.expires_at) < now()))
     await session.exec(delete(OAuthGrant).where(col(OAuthGrant.expires_at) < now()))

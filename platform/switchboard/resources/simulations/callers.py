@@ -25,7 +25,7 @@ class SimulatedCaller(Protocol):
         """Return the caller's reply; None if the caller has nothing more to say. Raises `ProviderError`."""
 
 
-class ScriptedCaller:
+class FixedLinesCaller:
     """Says each line in order, whatever the agent says."""
 
     def __init__(self, lines: Sequence[str]) -> None:

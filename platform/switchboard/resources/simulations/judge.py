@@ -30,7 +30,7 @@ INSTRUCTION = (
 SHOWN_CHARACTERS = 200
 
 
-class Verdict(BaseModel):
+class JudgeVerdict(BaseModel):
     """A judge's verdict."""
 
     passed: bool
@@ -75,41 +75,43 @@ def contains_phrase(text: str, phrase: str) -> bool:
 def _evaluate(
     assertion: Said | NeverSaid | ToolCalled | Ended | LatencyUnder,
     played: SimulatedConversation,
-) -> Verdict:
+) -> JudgeVerdict:
     match assertion:
         case Said() | NeverSaid():
             hit = next((said for said in played.agent_said if contains_phrase(said, assertion.text)), None)
             passed = (hit is not None) == isinstance(assertion, Said)
-            return Verdict(
+            return JudgeVerdict(
                 passed=passed,
                 explanation="The agent did not say it." if hit is None else f"The agent said: {hit[:SHOWN_CHARACTERS]}",
             )
         case ToolCalled():
             return _evaluate_tool_call(assertion, played)
         case Ended():
-            return Verdict(passed=played.ended_by == assertion.by, explanation=f"It was ended by: {played.ended_by}.")
+            return JudgeVerdict(
+                passed=played.ended_by == assertion.by, explanation=f"It was ended by: {played.ended_by}."
+            )
         case LatencyUnder():
             slowest = max(played.latencies, default=None)
             if slowest is None:
-                return Verdict(passed=False, explanation="No answer of the agent was heard.")
-            return Verdict(
+                return JudgeVerdict(passed=False, explanation="No answer of the agent was heard.")
+            return JudgeVerdict(
                 passed=slowest < assertion.milliseconds, explanation=f"The slowest answer started after {slowest} ms."
             )
         case _:
             assert_never(assertion)
 
 
-def _evaluate_tool_call(assertion: ToolCalled, played: SimulatedConversation) -> Verdict:
+def _evaluate_tool_call(assertion: ToolCalled, played: SimulatedConversation) -> JudgeVerdict:
     calls = [tool.arguments for tool in played.tools if tool.name == assertion.tool]
     if any(_has(arguments, assertion.arguments) for arguments in calls):
-        return Verdict(passed=True, explanation=f"The agent called {assertion.tool}.")
+        return JudgeVerdict(passed=True, explanation=f"The agent called {assertion.tool}.")
     if calls:
-        return Verdict(
+        return JudgeVerdict(
             passed=False,
             explanation=f"The agent called it with {json.dumps(calls, ensure_ascii=False)[:SHOWN_CHARACTERS]}.",
         )
     names = ", ".join(tool.name for tool in played.tools) or "no tool"
-    return Verdict(passed=False, explanation=f"The agent called {names}.")
+    return JudgeVerdict(passed=False, explanation=f"The agent called {names}.")
 
 
 def _has(given: JsonValue, wanted: JsonValue) -> bool:
@@ -120,20 +122,20 @@ def _has(given: JsonValue, wanted: JsonValue) -> bool:
     return given == wanted and isinstance(given, bool) == isinstance(wanted, bool)
 
 
-async def _ask_model(runtime: Runtime, agent: Agent, assertion: Judged, played: SimulatedConversation) -> Verdict:
+async def _ask_model(runtime: Runtime, agent: Agent, assertion: Judged, played: SimulatedConversation) -> JudgeVerdict:
     transcript = "\n".join(f"{entry.role}: {entry.content}" for entry in played.spoken)
     request = ChatRequest(
         messages=(Message("system", INSTRUCTION.format(question=assertion.question)), Message("user", transcript)),
         model=agent.llm_model,
         temperature=0.0,
-        response_schema=Verdict.model_json_schema(),
+        response_schema=JudgeVerdict.model_json_schema(),
     )
     async with open_agent_model(runtime.database, runtime.providers, agent.organization_id, agent) as model:
         events = [event async for event in model.chat(request)]
     text = "".join(event.text for event in events if isinstance(event, TextDelta))
     played.models.extend(event for event in events if isinstance(event, ModelUsage))
     try:
-        verdict = Verdict.model_validate_json(text)
+        verdict = JudgeVerdict.model_validate_json(text)
     except ValidationError:
         raise SimulationError(f"the model returned no verdict on: {assertion.question}") from None
     if not verdict.explanation:

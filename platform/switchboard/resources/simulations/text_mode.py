@@ -9,7 +9,7 @@ from switchboard.plugin_sdk import LLMProvider, Message, ProviderSettings, ToolC
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.tools import build_declared_tools
 from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
-from switchboard.resources.simulations.callers import PersonaCaller, ScriptedCaller, SimulatedCaller
+from switchboard.resources.simulations.callers import FixedLinesCaller, PersonaCaller, SimulatedCaller
 from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.recorded_tools import RecordedTools
 from switchboard.resources.simulations.result import SimulatedConversation
@@ -29,7 +29,7 @@ async def run_text_conversation(
     tools = RecordedTools(played, context, knowledge, others)
     async with open_agent_model(runtime.database, runtime.providers, simulation.organization_id, agent) as llm:
         caller = (
-            ScriptedCaller(simulation.lines)
+            FixedLinesCaller(simulation.lines)
             if simulation.lines
             else PersonaCaller(llm, agent, simulation, context, played.models)
         )

@@ -26,5 +26,5 @@ async def usage_page(session: TenantSession, viewer: Viewer, query: PageQuery) -
         balance=balance,
         policy=await get_policy(session, viewer.organization_id),
         costs=charts.build_shares([(month(one.period), float(one.cost), "accent") for one in months], dollars),
-        entries=await load_list(session, ledger.list_entries(session), query),
+        entries=await load_list(session, ledger.list_ledger_entries(session), query),
     )
