@@ -1,4 +1,6 @@
-"""The pictures of docs/screenshots, made anew: `make screenshots`. A platform of its own, the demo organization, made-up calls, Chromium."""
+"""The pictures of docs/screenshots, made anew: `make screenshots`. A platform of its own, the demo organization,
+made-up calls, Chromium.
+"""
 
 import asyncio
 import random
@@ -47,11 +49,20 @@ ENDINGS = (
     ("busy", None),
 )
 PAGES = {
-    "overview": "/dashboard", "agent": "/dashboard/agents", "knowledge": "/dashboard/knowledge/search?query=Which+cake+has+no+flour",
-    "calls": "/dashboard/calls", "call": "/dashboard/calls?direction=inbound", "texts": "/dashboard/texts", "contacts": "/dashboard/contacts",
-    "campaign": "/dashboard/campaigns", "numbers": "/dashboard/numbers", "automation": "/dashboard/automations", "webhooks": "/dashboard/webhooks",
-    "providers": "/dashboard/providers", "usage": "/dashboard/usage",
-}  # fmt: skip
+    "overview": "/dashboard",
+    "agent": "/dashboard/agents",
+    "knowledge": "/dashboard/knowledge/search?query=Which+cake+has+no+flour",
+    "calls": "/dashboard/calls",
+    "call": "/dashboard/calls?direction=inbound",
+    "texts": "/dashboard/texts",
+    "contacts": "/dashboard/contacts",
+    "campaign": "/dashboard/campaigns",
+    "numbers": "/dashboard/numbers",
+    "automation": "/dashboard/automations",
+    "webhooks": "/dashboard/webhooks",
+    "providers": "/dashboard/providers",
+    "usage": "/dashboard/usage",
+}
 OPENED = {"agent", "call", "campaign", "automation", "texts", "numbers"}
 """Whose first row is opened."""
 LINES = ("What are your opening hours?", "How much is a loaf?", "Where are you?", "Goodbye")

@@ -13,14 +13,24 @@ from tests.fixtures.json_access import Json, at
 
 Fields = dict[str, str | list[str]]
 FORM: Fields = {
-    "name": "Front desk", "system_prompt": "You answer.", "greeting_message": "Hello {{customer}}", "llm_provider": "scripted",
-    "tts_provider": "espeak", "stt_provider": "pocketsphinx", "allow_interruptions": "true", "knowledge_base_ids[]": [""],
-    "pronunciations": "Siobhan = Shivawn\n\nCaius = Keys", "webhook_secret": "",
-}  # fmt: skip
+    "name": "Front desk",
+    "system_prompt": "You answer.",
+    "greeting_message": "Hello {{customer}}",
+    "llm_provider": "scripted",
+    "tts_provider": "espeak",
+    "stt_provider": "pocketsphinx",
+    "allow_interruptions": "true",
+    "knowledge_base_ids[]": [""],
+    "pronunciations": "Siobhan = Shivawn\n\nCaius = Keys",
+    "webhook_secret": "",
+}
 TOOL: Fields = {
-    "tools.0.name": "find_order", "tools.0.description": "Look up an order.", "tools.0.url": "https://example.com/find",
-    "tools.0.parameters": '{"type": "object", "properties": {"number": {"type": "string"}}}', "tools.0.time_limit_seconds": "",
-}  # fmt: skip
+    "tools.0.name": "find_order",
+    "tools.0.description": "Look up an order.",
+    "tools.0.url": "https://example.com/find",
+    "tools.0.parameters": '{"type": "object", "properties": {"number": {"type": "string"}}}',
+    "tools.0.time_limit_seconds": "",
+}
 
 
 @pytest.fixture
@@ -45,7 +55,7 @@ async def test_an_agent_is_made_set_up_and_brought_back_to_an_earlier_version(wi
     await page.get_by_role("textbox", name="Name", exact=True).fill("Front desk")
     await page.get_by_label("Prompt").fill("You answer the phone of a bakery.\nBe friendly.\nBe brief.")
     await page.get_by_role("button", name="Create agent").click()
-    await page.get_by_text("Front desk is ready.").wait_for()
+    await page.get_by_text("Front desk was created.").wait_for()
     await window.check_accessibility()
     await page.get_by_label("Prompt").fill("You answer the phone of a pastry shop.\nBe friendly.\nBe brief.")
     await page.get_by_role("button", name="Add a field").click()
@@ -66,16 +76,22 @@ async def test_an_agent_is_made_set_up_and_brought_back_to_an_earlier_version(wi
     await page.go_back()
     page.once("dialog", lambda dialog: dialog.accept())
     await page.get_by_role("button", name="Restore").click()
-    await page.get_by_text("Version 1 is back, as version 3.").wait_for()
+    await page.get_by_text("Version 1 was restored as version 3.").wait_for()
     assert "bakery" in await page.get_by_label("Prompt").input_value()
 
 
 async def test_every_field_is_kept_and_what_is_cleared_is_empty(member: Person, caller: Caller) -> None:
     base = str((await caller.post("/v1/knowledge-bases", {"name": "Bakery"})).json["id"])
     asked: Fields = {
-        "extraction.0.name": "size", "extraction.0.type": "string", "extraction.0.enum": "small, large", "extraction.0.required": "true",
-        "knowledge_base_ids[]": ["", base], "webhook_url": "https://example.com/hook", "webhook_secret": "shh", "voice_speed": "1.2",
-    }  # fmt: skip
+        "extraction.0.name": "size",
+        "extraction.0.type": "string",
+        "extraction.0.enum": "small, large",
+        "extraction.0.required": "true",
+        "knowledge_base_ids[]": ["", base],
+        "webhook_url": "https://example.com/hook",
+        "webhook_secret": "shh",
+        "voice_speed": "1.2",
+    }
     answer = await member.post("/dashboard/agents/new", {**FORM, **TOOL, **asked})
     assert answer.status == 303, answer.html
     agent = await kept(caller, answer.location)
@@ -99,17 +115,33 @@ async def test_every_field_is_kept_and_what_is_cleared_is_empty(member: Person, 
 
 
 WRONG: list[tuple[Fields, str, str]] = [
-    ({"tools.3.name": "x", "tools.3.url": "https://example.com", "tools.3.parameters": "{"}, "tools.1.parameters", "This is not JSON: line 1"),
-    ({"tools.1.name": "no spaces", "tools.1.description": "d", "tools.1.url": "https://example.com"}, "tools.1.name", "should match pattern"),
+    (
+        {"tools.3.name": "x", "tools.3.url": "https://example.com", "tools.3.parameters": "{"},
+        "tools.1.parameters",
+        "This is not JSON: line 1",
+    ),
+    (
+        {"tools.1.name": "no spaces", "tools.1.description": "d", "tools.1.url": "https://example.com"},
+        "tools.1.name",
+        "should match pattern",
+    ),
     ({"tools.1.name": "x", "tools.1.description": "d", "tools.1.url": "http://127.0.0.1/"}, "tools.1.url", ""),
-    ({"extraction.0.name": "", "extraction.1.name": "9", "extraction.1.type": "string"}, "extraction.1.name", "should match pattern"),
-    ({"extraction.0.description": "No name", "extraction.0.type": "string"}, "extraction.0.name", "should match pattern"),
-    ({"pronunciations": "a = b\nc"}, "pronunciations", "Line 2: write a word, =, and how it is read."),
+    (
+        {"extraction.0.name": "", "extraction.1.name": "9", "extraction.1.type": "string"},
+        "extraction.1.name",
+        "should match pattern",
+    ),
+    (
+        {"extraction.0.description": "No name", "extraction.0.type": "string"},
+        "extraction.0.name",
+        "should match pattern",
+    ),
+    ({"pronunciations": "a = b\nc"}, "pronunciations", "Line 2: write word = pronunciation."),
     ({"llm_provider": "openai"}, "llm_provider", "openai is not configured"),
     ({"tts_voice_id": "nobody"}, "tts_voice_id", "espeak has no voice nobody"),
-    ({"name": " "}, "name", "must be filled in"),
+    ({"name": " "}, "name", "is required"),
     ({"knowledge_base_ids[]": ["", "unknown"]}, "knowledge_base_ids", "there is no knowledge base unknown"),
-]  # fmt: skip
+]
 
 
 async def test_what_is_wrong_stands_at_its_field_and_nothing_typed_is_lost(member: Person, caller: Caller) -> None:
@@ -136,7 +168,7 @@ async def test_what_somebody_else_saved_meanwhile_is_not_overwritten_unseen(memb
     assert 'name="seen_version" value="1"' in (await member.get(page)).html
     await caller.send("PUT", page.replace("/dashboard", "/v1"), {"greeting_message": "Two"})
     refused = await member.post(page, {**FORM, "greeting_message": "Three", "seen_version": "1"})
-    assert (refused.status, "Version 2 was published since" in refused.html, "Three" in refused.html) == (
+    assert (refused.status, "Version 2 was published after" in refused.html, "Three" in refused.html) == (
         409,
         True,
         True,
@@ -200,7 +232,7 @@ async def test_voices_and_models_are_offered_by_their_provider(
 async def test_a_telephone_is_called(people: People, caller: Caller, runtime: Runtime) -> None:
     member = await people.join(caller.organization_id, role="member")
     empty = await member.get(f"{await made(caller)}/try")
-    assert "You need a number first" in empty.html
+    assert "You need a phone number first" in empty.html
     shop = await bakery(runtime, caller, fresh_number())
     page = f"/dashboard/agents/{shop.agent_id}"
     assert "metadata.customer" in (await member.get(f"{page}/try")).html

@@ -75,18 +75,18 @@ async def test_an_automation_is_built_and_its_run_is_seen(window: Window, live: 
     await window.open("/dashboard/automations")
     await page.get_by_role("link", name="New automation").first.click()
     await page.get_by_label("Name").fill("Refunds")
-    await page.get_by_label("This happens").select_option("sms.received")
+    await page.get_by_label("Event").select_option("sms.received")
     await page.locator('#event-fields option[value="data.body"]').wait_for(state="attached")
     assert await page.get_by_label("Name").input_value() == "Refunds", "nothing is lost when the builder changes"
     await page.get_by_role("button", name="Add a condition").click()
     await page.get_by_label("Field", exact=True).fill("data.body")
     await page.get_by_label("Comparison").select_option("contains")
     await page.get_by_label("Value").fill("refund")
-    await page.get_by_label("First").select_option("wait")
-    await page.get_by_role("button", name="Add the action").click()
+    await page.get_by_label("First action").select_option("wait")
+    await page.get_by_role("button", name="Add action").click()
     await page.get_by_label("Seconds").fill("1")
-    await page.get_by_label("And then").select_option("tag_contact")
-    await page.get_by_role("button", name="Add the action").click()
+    await page.get_by_label("Next action").select_option("tag_contact")
+    await page.get_by_role("button", name="Add action").click()
     await page.get_by_label("Tag").fill("refund")
     await page.get_by_label("Phone number").fill("{{ data.from_number }}")
     await window.check_accessibility()
@@ -95,8 +95,8 @@ async def test_an_automation_is_built_and_its_run_is_seen(window: Window, live: 
     assert await page.evaluate("document.activeElement.value") == "down:actions:0", (
         "the keyboard stays with the row that moved"
     )
-    await page.get_by_role("button", name="Make the automation").click()
-    await page.get_by_text("Refunds was made.").wait_for()
+    await page.get_by_role("button", name="Create automation").click()
+    await page.get_by_text("Refunds was created.").wait_for()
     await window.check_accessibility()
     await publish_text(live.runtime, live.caller, "I want a refund")
     made = await only_automation(live.caller)
@@ -149,13 +149,27 @@ async def test_the_builder_works_without_scripts(owner: Person, caller: Caller) 
 
 async def test_faults_stand_at_their_rows_also_where_empty_rows_were_left_out(owner: Person) -> None:
     wrong: Fields = {
-        **BASE, **TAGGING, "name": "", "filters.0.field": "", "filters.0.value": "", "filters.1.field": "body", "filters.1.value": "x",
-        "conditions.0.field": "", "conditions.0.operator": "eq", "conditions.0.value": "",
-        "conditions.1.field": "data.body", "conditions.1.operator": "contains", "conditions.1.value": "",
-        "actions.0.params.tag": "one, two", "actions.1.type": "http_request", "actions.1.params.url": "https://example.com",
-        "actions.1.params.headers": "Host: example.com", "actions.1.params.body": '{"a": {{ data.body }}}',
-        "actions.2.type": "hoot", "actions.2.params.times": "99",
-    }  # fmt: skip
+        **BASE,
+        **TAGGING,
+        "name": "",
+        "filters.0.field": "",
+        "filters.0.value": "",
+        "filters.1.field": "body",
+        "filters.1.value": "x",
+        "conditions.0.field": "",
+        "conditions.0.operator": "eq",
+        "conditions.0.value": "",
+        "conditions.1.field": "data.body",
+        "conditions.1.operator": "contains",
+        "conditions.1.value": "",
+        "actions.0.params.tag": "one, two",
+        "actions.1.type": "http_request",
+        "actions.1.params.url": "https://example.com",
+        "actions.1.params.headers": "Host: example.com",
+        "actions.1.params.body": '{"a": {{ data.body }}}',
+        "actions.2.type": "hoot",
+        "actions.2.params.times": "99",
+    }
     refused = await owner.post("/dashboard/automations/new", wrong)
     assert refused.status == 422
     for field in ("name", "filters.0.field", "conditions.0.value", "actions.1.params.body"):
@@ -197,21 +211,36 @@ async def test_ids_are_chosen_from_what_there_is_and_a_template_in_their_place_s
 
 
 AUTOMATION: dict[str, Any] = {
-    "name": "Everything", "description": "All of it", "enabled": False, "trigger_type": "simulation.completed",
-    "trigger_filters": {"data.status": "failed", "data.turns": 3, "data.criteria.1.passed": False, "data.name": "17", "data.error_message": None},
+    "name": "Everything",
+    "description": "All of it",
+    "enabled": False,
+    "trigger_type": "simulation.completed",
+    "trigger_filters": {
+        "data.status": "failed",
+        "data.turns": 3,
+        "data.criteria.1.passed": False,
+        "data.name": "17",
+        "data.error_message": None,
+    },
     "conditions": [
         {"field": "data.name", "operator": "in", "value": ["a", "b, c", "null", "5"]},
         {"field": "data.turns", "operator": "in", "value": [1, "1", None]},
-        {"field": "data.score", "operator": "gte", "value": 0.5}, {"field": "data.name", "operator": "contains", "value": "[urgent]"},
-        {"field": "data.name", "operator": "exists", "value": None}, {"field": "data.turns", "operator": "eq", "value": "true"},
-        {"field": "data.name", "operator": "not_in", "value": []}, {"field": "data.criteria", "operator": "eq", "value": [{"passed": True}]},
+        {"field": "data.score", "operator": "gte", "value": 0.5},
+        {"field": "data.name", "operator": "contains", "value": "[urgent]"},
+        {"field": "data.name", "operator": "exists", "value": None},
+        {"field": "data.turns", "operator": "eq", "value": "true"},
+        {"field": "data.name", "operator": "not_in", "value": []},
+        {"field": "data.criteria", "operator": "eq", "value": [{"passed": True}]},
     ],
     "actions": [
         {"type": "hoot", "params": {"times": "{{ data.turns }}", "loud": True}},
-        {"type": "http_request", "params": {"url": "https://example.com", "headers": {"X-A": "1"}, "body": "17", "method": "PUT"}},
+        {
+            "type": "http_request",
+            "params": {"url": "https://example.com", "headers": {"X-A": "1"}, "body": "17", "method": "PUT"},
+        },
         {"type": "http_request", "params": {"url": "https://example.com", "body": {"a": ["{{ data.name }}", 1, None]}}},
     ],
-}  # fmt: skip
+}
 
 
 def test_what_is_shown_and_left_alone_is_saved_as_it_was(registry: Registry) -> None:
@@ -254,7 +283,7 @@ async def test_an_automation_is_changed_switched_and_deleted(owner: Person, call
     )
     await owner.post(f"{path}/enabled", {"enabled": "false"})
     assert (await automation_now(caller, automation))["enabled"] is False
-    assert "Switch on" in (await owner.get("/dashboard/automations")).html
+    assert ">Enable<" in (await owner.get("/dashboard/automations")).html
     await owner.post(f"{path}/enabled", {"enabled": "true", "name": "Smuggled"})
     assert (await automation_now(caller, automation))["name"] == "New"
     assert (await owner.post(f"{path}/delete")).status == 303
@@ -280,7 +309,7 @@ async def test_runs_are_filtered_and_each_says_what_failed(owner: Person, caller
     assert page.count('<span class="badge ') == 4
     page = (await owner.get(f"{path}/{skipped['id']}")).html
     assert "conditions.0" in page
-    assert "Try again" not in page
+    assert "Retry from" not in page
 
 
 async def test_a_failed_run_is_tried_again(owner: Person, caller: Caller, runtime: Runtime) -> None:
@@ -292,10 +321,10 @@ async def test_a_failed_run_is_tried_again(owner: Person, caller: Caller, runtim
     path = f"/dashboard/automations/{automation['id']}/runs/{run['id']}"
     again = await owner.post(f"{path}/retry")
     assert (again.status, again.location) == (303, path)
-    assert "It goes on where it failed." in (await owner.get(path)).html
+    assert "The run continues from the failed action." in (await owner.get(path)).html
     assert [found["status"] for found in await runs_of(caller, automation)] == ["running"]
     await work_through(runtime, caller)
-    assert "Try again from where it failed" in (await owner.get(path)).html
+    assert "Retry from the failed action" in (await owner.get(path)).html
 
 
 async def test_nobody_reaches_another_organizations_automations(

@@ -27,17 +27,22 @@ async def spoken_call(runtime: Runtime, caller: Caller, **fields: object) -> Cal
         for position, (role, content, begins, ends) in enumerate(said):
             session.add(
                 TranscriptLine(
-                    organization_id=call.organization_id, call_id=call.id, position=position, role=role, content=content, timestamp_ms=begins,
+                    organization_id=call.organization_id,
+                    call_id=call.id,
+                    position=position,
+                    role=role,
+                    content=content,
+                    timestamp_ms=begins,
                     ended_ms=ends,
                 )
-            )  # fmt: skip
+            )
     return call
 
 
 async def test_somebody_is_called_and_what_was_said_is_heard_again(window: Window, live: LivePlatform) -> None:
     page = window.page
     await window.open("/dashboard/calls")
-    await page.get_by_role("link", name="Call somebody").click()
+    await page.get_by_role("link", name="Place a call").click()
     # Who hangs up a second into what the agent says.
     await page.get_by_label("Number to call").fill("+15550100040")
     await window.check_accessibility()
@@ -45,7 +50,7 @@ async def test_somebody_is_called_and_what_was_said_is_heard_again(window: Windo
     await page.get_by_text("Hello , this is").or_(page.get_by_text("Hello")).first.wait_for()
     slider = page.get_by_role("slider", name="Position in the recording")
     await slider.wait_for()
-    await page.get_by_text("The other side hung up").wait_for()
+    await page.get_by_text("The other party hung up").wait_for()
     await slider.press("End")
     await slider.press("Home")
     await expect(slider).to_have_attribute("aria-valuenow", "0")
@@ -56,7 +61,7 @@ async def test_somebody_is_called_and_what_was_said_is_heard_again(window: Windo
     await window.check_accessibility()
     await window.open("/dashboard/calls")
     await page.get_by_label("Direction").select_option("inbound")
-    await page.get_by_text("No calls like these").wait_for()
+    await page.get_by_text("No matching calls").wait_for()
     await page.get_by_label("Direction").select_option("outbound")
     await page.get_by_role("link", name="+1 555-010-0040").wait_for()
     await window.check_accessibility()
@@ -64,16 +69,38 @@ async def test_somebody_is_called_and_what_was_said_is_heard_again(window: Windo
 
 async def test_a_call_shows_what_was_said_found_out_and_paid(people: People, caller: Caller, runtime: Runtime) -> None:
     call = await spoken_call(
-        runtime, caller, call_summary="They asked for the hours.", call_successful=True, user_sentiment="positive", extracted_data={"wants": "bread"},
-        call_metadata={"customer": "Ada"}, cost_parts={"carriage": 0.01}, ended_reason="caller_hung_up", error_message="Half a failure.",
-        served_by={"llm": "scripted"}, latencies=[{"turn": 1, "endpoint_ms": 300, "transcript_ms": 350, "first_frame_ms": 700}],
-    )  # fmt: skip
+        runtime,
+        caller,
+        call_summary="They asked for the hours.",
+        call_successful=True,
+        user_sentiment="positive",
+        extracted_data={"wants": "bread"},
+        call_metadata={"customer": "Ada"},
+        cost_parts={"carriage": 0.01},
+        ended_reason="caller_hung_up",
+        error_message="Half a failure.",
+        served_by={"llm": "scripted"},
+        latencies=[{"turn": 1, "endpoint_ms": 300, "transcript_ms": 350, "first_frame_ms": 700}],
+    )
     owner = await people.join(caller.organization_id)
     html = (await owner.get(f"/dashboard/calls/{call.id}")).html
     for shown in (
-        "They asked for the hours.", "positive", "success", "bread", "Ada", "$0.0100", "The other side hung up", "Half a failure.", "scripted",
-        "700 ms", "making speech", "Are you open &lt;now&gt;?", "used look up", "&#34;open&#34;: true", "data-player",
-    ):  # fmt: skip
+        "They asked for the hours.",
+        "positive",
+        "successful",
+        "bread",
+        "Ada",
+        "$0.0100",
+        "The other party hung up",
+        "Half a failure.",
+        "scripted",
+        "700 ms",
+        "First audio",
+        "Are you open &lt;now&gt;?",
+        "Used look up",
+        "&#34;open&#34;: true",
+        "data-player",
+    ):
         assert shown in html, shown
     assert "data-live" not in html
 
@@ -87,7 +114,7 @@ async def test_an_ended_calls_stream_shows_the_last_word_and_ends(
     assert talk.headers["Content-Type"].startswith("text/event-stream")
     assert "We are." in talk.html
     assert talk.html.rstrip().endswith("event: over\ndata:")
-    assert "Why it ended" not in (await owner.get(f"/dashboard/calls/{call.id}/about")).html
+    assert "Reason for ending" not in (await owner.get(f"/dashboard/calls/{call.id}/about")).html
 
 
 async def test_the_waveform_has_the_caller_above_and_the_agent_below(
@@ -174,4 +201,4 @@ async def test_the_calls_with_a_number_are_found_in_both_directions(
     assert [str(call.id) in page for call in (one, other, third)] == [True, True, False]
     outbound = (await owner.get("/dashboard/calls?number=%2B15550100001&direction=outbound")).html
     assert [str(call.id) in outbound for call in (one, other, third)] == [False, True, False]
-    assert "No calls like these" in (await owner.get("/dashboard/calls?number=nobody")).html
+    assert "No matching calls" in (await owner.get("/dashboard/calls?number=nobody")).html

@@ -20,9 +20,15 @@ async def means(runtime: Runtime, caller: Caller) -> Fields:
     """A form's fields of a campaign that can dial."""
     made = await bakery(runtime, caller, fresh_number())
     return {
-        "name": "Reminders", "agent_id": made.agent_id, "phone_number_id": made.number_id, "max_concurrent": "3", "scheduled_at": "",
-        "retry.attempts": "0", "retry.delay_seconds": "3600", "retry.on[]": ["busy", "no-answer"],
-    }  # fmt: skip
+        "name": "Reminders",
+        "agent_id": made.agent_id,
+        "phone_number_id": made.number_id,
+        "max_concurrent": "3",
+        "scheduled_at": "",
+        "retry.attempts": "0",
+        "retry.delay_seconds": "3600",
+        "retry.on[]": ["busy", "no-answer"],
+    }
 
 
 @pytest.fixture
@@ -67,12 +73,12 @@ async def test_a_campaign_is_made_of_pasted_lines_started_and_seen_to_reach_its_
     await page.get_by_label("Lines", exact=True).fill(
         "+15550100020, Ada\n555 010 0022, Bob\n12, Nobody\n+15550100040, Eve"
     )
-    await page.get_by_role("button", name="Look through the list").click()
+    await page.get_by_role("button", name="Preview the list").click()
     await page.get_by_text("1 line cannot be used.").wait_for()
     await window.check_accessibility()
-    await page.get_by_label("Leave these lines out").check()
-    await page.get_by_role("button", name="Make the campaign").click()
-    await page.get_by_text("Nobody is called before you start it.").wait_for()
+    await page.get_by_label("Skip these lines").check()
+    await page.get_by_role("button", name="Create campaign").click()
+    await page.get_by_text("Campaign created.").wait_for()
     await window.check_accessibility()
     page.once("dialog", lambda dialog: dialog.accept())
     await page.get_by_role("button", name="Start").click()
@@ -93,7 +99,7 @@ async def test_a_preview_keeps_nothing_and_a_campaign_is_made_only_of_what_was_a
     seen = (await owner.post("/dashboard/campaigns/new/preview", {**means, **lines})).html
     assert "No campaigns yet" in (await owner.get("/dashboard/campaigns")).html
     for told in (
-        "3 people, 1 of them more than once",
+        "3 people, 1 duplicate removed",
         "77 is not a phone number",
         "<td>4</td>",
         '<option value="0" selected>Phone</option>',
@@ -154,7 +160,7 @@ async def test_settings_are_refused_at_their_fields(owner: Person, means: Fields
     wrong: Fields = {"name": "", "agent_id": UNKNOWN_ID, "max_concurrent": "0", "scheduled_at": "soon", "people": ""}
     refused = await owner.post("/dashboard/campaigns/new", {**means, "people": ""})
     assert refused.status == 422
-    assert "has nobody in it yet" in refused.html
+    assert "is empty" in refused.html
     refused = await owner.post("/dashboard/campaigns/new", {**means, **wrong, "people": "+15550100001"})
     for field in ("name", "max_concurrent", "scheduled_at"):
         assert f'id="fault-{field}"' in refused.html, field
@@ -200,7 +206,7 @@ async def test_a_campaign_is_steered_and_what_does_not_fit_its_state_is_told(
     assert (await only_campaign(caller))["status"] == "canceled"
     assert (await owner.get(f"{path}/people")).status == 409
     assert "+1 555-010-0001" in (await owner.get(f"{path}?status=canceled")).html
-    assert "Nobody is pending." in (await owner.get(f"{path}?status=pending")).html
+    assert "No contact is pending." in (await owner.get(f"{path}?status=pending")).html
     assert (await owner.post(f"{path}/delete")).status == 303
     assert "No campaigns yet" in (await owner.get("/dashboard/campaigns")).html
 

@@ -1,4 +1,6 @@
-"""Talking to an agent over a carrier's client SDK. The SDKs' files here are ours and speak the interface that the vendors document."""
+"""Talking to an agent over a carrier's client SDK. The SDKs' files here are ours and speak the interface that the
+vendors document.
+"""
 
 import asyncio
 import shutil
@@ -70,8 +72,8 @@ async def talk(window: Window, live: LivePlatform, calls: dict[str, Any], ring: 
     await page.get_by_role("button", name="Mute").click()
     await window.check_accessibility()
     await page.get_by_role("button", name="Hang up").click()
-    await page.get_by_text("The call is over.").wait_for()
-    address = await page.get_by_role("link", name="The call with its recording").get_attribute("href")
+    await page.get_by_text("Call ended.").wait_for()
+    address = await page.get_by_role("link", name="Open the call and its recording").get_attribute("href")
     assert address
     await page.evaluate("globalThis.fault = 'The token has expired.'")
     await page.get_by_role("button", name="Talk again").click()
@@ -94,7 +96,7 @@ async def test_the_page_talks_over_twilios_sdk(runtime: Runtime, organizations: 
             return await twilio.call_from_browser("user_1", params["To"], application, ["Goodbye"])
 
         assert await talk(window, line.live, twilio.legs, ring) == ["muted: True", "hung up"]
-        await window.page.get_by_text("It goes over Twilio").wait_for()
+        await window.page.get_by_text("The call goes through Twilio").wait_for()
 
 
 async def test_the_page_talks_over_telnyxs_sdk(runtime: Runtime, organizations: Organizations) -> None:
@@ -108,7 +110,7 @@ async def test_the_page_talks_over_telnyxs_sdk(runtime: Runtime, organizations: 
             )
 
         assert await talk(window, line.live, telnyx.legs, ring) == ["muted: True", "hung up"]
-        await window.page.get_by_text("It goes over Telnyx").wait_for()
+        await window.page.get_by_text("The call goes through Telnyx").wait_for()
 
 
 async def test_only_the_talk_page_may_connect_to_the_carrier_and_only_where_its_file_is_there(
@@ -127,7 +129,7 @@ async def test_only_the_talk_page_may_connect_to_the_carrier_and_only_where_its_
     (sdks / "twilio.min.js").unlink()
     without = await member.get(page)
     assert "data-sdk" not in without.html
-    assert "straight to this server" in without.html
+    assert "directly to this server" in without.html
     assert without.headers["Content-Security-Policy"] == other.headers["Content-Security-Policy"]
     assert '"sdk":"switchboard-loopback"' in (await member.post(page)).html.replace(" ", "")
 
@@ -141,7 +143,7 @@ async def test_a_carrier_that_is_not_set_up_for_browsers_is_not_used(
         await configure_providers(session, runtime.registry, runtime.keyring, wanted)
     member = await people.join(caller.organization_id, role="member")
     page = f"/dashboard/agents/{(await caller.post('/v1/agents', {'name': 'Front desk'})).json['id']}/talk"
-    assert "straight to this server" in (await member.get(page)).html
+    assert "directly to this server" in (await member.get(page)).html
     assert (await member.post(page)).status == 200
 
 

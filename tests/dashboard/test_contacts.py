@@ -8,11 +8,11 @@ from tests.fixtures.webhooks import items
 async def test_a_contact_is_added_found_changed_and_deleted(window: Window) -> None:
     page = window.page
     await window.open("/dashboard/contacts")
-    await page.get_by_role("link", name="Add a contact").click()
+    await page.get_by_role("link", name="Add contact").click()
     await page.get_by_label("Phone number").fill("+15550100077")
     await page.get_by_label("Name").fill("Ada Lovelace")
     await page.get_by_role("button", name="Save").click()
-    await page.get_by_text("Ada Lovelace was added.").wait_for()
+    await page.get_by_text("Ada Lovelace was created.").wait_for()
     await page.get_by_label("Search").fill("lovel")
     await page.get_by_label("Search").press("Enter")
     await window.check_accessibility()
@@ -24,7 +24,7 @@ async def test_a_contact_is_added_found_changed_and_deleted(window: Window) -> N
     await window.check_accessibility()
     page.once("dialog", lambda dialog: dialog.accept())
     await page.get_by_role("button", name="Delete").click()
-    await page.get_by_text("The contact was deleted.").wait_for()
+    await page.get_by_text("Contact deleted.").wait_for()
     await page.get_by_text("No contacts yet").wait_for()
 
 
@@ -65,14 +65,14 @@ async def test_whom_nobody_calls_is_listed_found_and_allowed_again(window: Windo
     await window.open(f"/dashboard/contacts/{contact.json['id']}")
     page.on("dialog", lambda dialog: dialog.accept())
     await page.get_by_role("button", name="Do not call").click()
-    await page.get_by_text("+1 555-010-0078 is not called any more.").wait_for()
+    await page.get_by_text("+1 555-010-0078 was added to the do-not-call list.").wait_for()
     await page.get_by_text("Grace Hopper").wait_for()
     await window.check_accessibility()
     await window.open(f"/dashboard/contacts/{contact.json['id']}")
     assert await page.get_by_role("link", name="Call", exact=True).count() == 0
     await page.get_by_role("link", name="Not called").click()
-    await page.get_by_role("button", name="Allow again").click()
-    await page.get_by_text("Everybody may be called").wait_for()
+    await page.get_by_role("button", name="Remove from list").click()
+    await page.get_by_text("The list is empty").wait_for()
     assert (await caller.get("/v1/do-not-call")).json["total"] == 0
 
 

@@ -37,7 +37,7 @@ def test_what_is_wrong_is_said_as_one_says_it_to_people() -> None:
         )
     told = {error["field"]: error["message"] for error in refusal.value.errors}
     assert told == {
-        "name": "must be filled in",
+        "name": "is required",
         "voice_speed": "must be a number",
         "llm_temperature": "must be at most 2",
         "max_call_duration_seconds": "must be a whole number",

@@ -1,5 +1,6 @@
-"""Isolation, generated from the dashboard's routes: an id of another organization is answered like one that nobody has, by every page and action, and
-nothing of the other organization changes. A new page is covered as it is."""
+"""Isolation, generated from the dashboard's routes: an id of another organization is answered like one that nobody has,
+by every page and action, and nothing of the other organization changes. A new page is covered as it is.
+"""
 
 import json
 import re
@@ -17,8 +18,16 @@ from tests.fixtures.isolation import populate, quiet, rows
 
 # Placeholders that are no ids of an organization's things, or are a superadmin's, which tests of their own cover.
 NO_IDS = {"nowhere", "filename", "token", "capability", "name", "organization_id", "client_id", "application_id"}
-NOUNS = {"number": "phone_number", "base": "knowledge_base", "document": "knowledge_document", "endpoint": "event_target", "run": "automation_run",
-         "key": "api_key", "conversation": "sms_conversation", "entry": "do_not_call_entry"}  # fmt: skip
+NOUNS = {
+    "number": "phone_number",
+    "base": "knowledge_base",
+    "document": "knowledge_document",
+    "endpoint": "event_target",
+    "run": "automation_run",
+    "key": "api_key",
+    "conversation": "sms_conversation",
+    "entry": "do_not_call_entry",
+}
 
 
 def pages() -> list[tuple[str, Rule]]:
@@ -39,7 +48,9 @@ def path_of(rule: Rule, ids: dict[str, str]) -> str:
 
 
 async def ask(person: Person, method: str, rule: Rule, ids: dict[str, str]) -> tuple[int, str, str]:
-    """Status, page, and what is said about it afterwards; without the ids that were asked for, and what is another each time."""
+    """Status, page, and what is said about it afterwards; without the ids that were asked for, and what is another each
+    time.
+    """
     path = path_of(rule, ids)
     seen = await (person.get(path) if method == "GET" else person.post(path))
     html = re.sub(r"Request [\w-]+|[0-9a-f]{64}", "", seen.html)

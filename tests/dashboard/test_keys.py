@@ -83,11 +83,11 @@ async def test_keys_in_the_browser(window: Window) -> None:
     await page.get_by_label("Name").fill("Reports")
     await page.get_by_label("calls:read").check()
     assert not await page.evaluate(PRESS_TWICE), "the second time is stopped"
-    await page.get_by_text("shown only this once").wait_for()
+    await page.get_by_text("shown only once").wait_for()
     await window.check_accessibility()
     await page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     await page.get_by_role("button", name="Copy").click()
-    await page.get_by_text("Selected: now copy it").wait_for()
+    await page.get_by_text("Selected. Press Ctrl+C to copy.").wait_for()
     assert (await page.evaluate("getSelection().toString()")).startswith("svc_live_"), "as over plain http"
     await window.open("/dashboard/keys")
     await page.get_by_text("Reports").wait_for()

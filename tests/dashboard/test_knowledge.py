@@ -50,20 +50,20 @@ async def test_documents_are_dropped_pasted_embedded_and_found(window: Window, t
     await page.get_by_role("link", name="New knowledge base").first.click()
     await page.get_by_label("Name").fill("Bakery")
     await page.get_by_role("button", name="Create").click()
-    await page.get_by_text("Bakery is ready for its first document.").wait_for()
+    await page.get_by_text("Bakery was created.").wait_for()
     good, bad = tmp_path / "hours.md", tmp_path / "photo.jpg"
     good.write_text(HOURS)
     bad.write_bytes(b"\xff\xd8")
-    await page.get_by_label("Drop files here, or choose them").set_input_files([bad, good])
-    await page.get_by_text("photo.jpg is of a kind that is not read").wait_for()
+    await page.get_by_label("Drop files here, or choose files").set_input_files([bad, good])
+    await page.get_by_text("photo.jpg has an unsupported file type").wait_for()
     await page.get_by_text("hours.md was added.").wait_for()
     await page.locator(".badge", has_text="ready").wait_for()
     await window.check_accessibility()
-    await page.get_by_text("Paste a text instead").click()
+    await page.get_by_text("Paste text instead").click()
     await page.get_by_label("Name").fill("Parking")
     await page.get_by_role("textbox", name="Text", exact=True).fill("You can park behind the house.")
-    await page.get_by_role("button", name="Add this text").click()
-    await page.get_by_text("Parking is being read.").wait_for()
+    await page.get_by_role("button", name="Add text").click()
+    await page.get_by_text("Parking is being processed.").wait_for()
     await page.locator(".badge", has_text="ready").nth(1).wait_for()
     await page.get_by_label("Question").fill("when can I come by")
     await page.get_by_role("button", name="Search").click()
@@ -103,7 +103,7 @@ async def test_a_refused_text_loses_nothing(member: Person) -> None:
     base = await made(member)
     refused = await member.post(f"{base}/paste", {"filename": "prices.json", "content": "{not <json>"})
     assert refused.status == 422
-    assert "is not JSON" in refused.html
+    assert "is not readable JSON" in refused.html
     assert "{not &lt;json&gt;" in refused.html
 
 
@@ -129,7 +129,7 @@ async def test_a_document_that_failed_is_tried_again(
     await member.post(f"{document}/retry")
     await becomes(member, document, "ready")
     await member.post(f"{document}/retry")
-    assert "only one that failed is tried again" in (await member.get("/dashboard")).html
+    assert "Only a failed document can be retried" in (await member.get("/dashboard")).html
     assert (await member.get(f"{document}/text")).html.startswith("# Opening hours")
 
 

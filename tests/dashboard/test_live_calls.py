@@ -46,14 +46,18 @@ def envelope(samples: Samples) -> npt.NDArray[np.float64]:
 
 
 def rhythm_of(wanted: Samples, heard: Samples) -> float:
-    """How much like a voice the most similar part of what was heard is, out of 1. Browsers change a voice's samples, not its rhythm."""
+    """How much like a voice the most similar part of what was heard is, out of 1. Browsers change a voice's samples,
+    not its rhythm.
+    """
     pattern = envelope(wanted)
     parts = [envelope(heard)[at : at + len(pattern)] for at in range(len(heard) // PIECE - len(pattern) + 1)]
     return max((float(np.corrcoef(pattern, part)[0, 1]) for part in parts if part.any()), default=0.0)
 
 
 async def heard(caller: Telephone, text: str, *, since: int) -> None:
-    """Wait until the caller has heard it since then. A browser on a busy machine leaves gaps in what it sends, and says it again."""
+    """Wait until the caller has heard it since then. A browser on a busy machine leaves gaps in what it sends, and says
+    it again.
+    """
     async with asyncio.timeout(20):
         while await asyncio.to_thread(rhythm_of, voice(text), caller.heard()[since:]) < ALIKE:
             await caller.phone.wait(0.3)
@@ -70,7 +74,7 @@ async def test_a_person_listens_takes_over_speaks_and_hands_back(live: LivePlatf
         await window.check_accessibility()
         await page.get_by_role("link", name="Listen to").click()
         await page.get_by_role("button", name="Listen").click()
-        await expect(page.locator("[data-state]")).to_have_text("The agent listens.")
+        await expect(page.locator("[data-state]")).to_have_text("The agent is listening.")
         await page.get_by_label("Whisper to the agent").fill("Be brief.")
         await page.get_by_role("button", name="Whisper").click()
         await page.locator(".said.system").filter(has_text="Be brief.").wait_for()
@@ -118,7 +122,7 @@ async def test_who_has_the_call_keeps_it_when_the_connection_breaks_and_hangs_up
         page.once("dialog", lambda dialog: dialog.accept())
         await page.get_by_role("button", name="Hang up").click()
         await page.wait_for_url(f"**/dashboard/calls/{caller.call_id}")
-        await page.get_by_text("A person had taken it over").wait_for()
+        await page.get_by_text("A person took over the call").wait_for()
         assert await page.get_by_text("A person took the call over.").count() == 1
 
 
@@ -129,7 +133,7 @@ async def test_a_call_that_is_not_on_the_line_is_shown_as_any(people: People, ca
     refused = await owner.post(f"/dashboard/live/{call.id}/ticket")
     assert refused.status == 409
     assert refused.html.startswith("The call is not live")
-    assert "Nobody is on the line" in (await owner.get("/dashboard/live")).html
+    assert "No live calls" in (await owner.get("/dashboard/live")).html
 
 
 async def test_nobody_follows_another_organizations_call(

@@ -60,7 +60,7 @@ async def test_a_user_signs_in_allows_and_the_application_gets_its_tokens(
     back = (await person.sign_in(after=after[1].replace("&amp;", "&"))).location
     page = await person.get(back)
     assert page.status == 200
-    for shown in ("Calendar sync asks for access", "app.example.com", "list and view agents", "send SMS", person.email):
+    for shown in ("Calendar sync requests access", "app.example.com", "list and view agents", "send SMS", person.email):
         assert shown in page.html
     assert "contacts" not in page.html
     sent = await person.post(back, {"decision": "approve", "organization_id": str(caller.organization_id)})
@@ -164,7 +164,7 @@ async def test_an_organization_of_others_cannot_be_chosen(consent: Consent, stra
 async def test_a_user_without_an_organization_can_only_cancel(application: Application, people: People) -> None:
     consent = Consent(application, await people.join(None))
     page = await consent.person.get(consent.path())
-    assert "You belong to no organization yet" in page.html
+    assert "You do not belong to an organization yet" in page.html
     assert 'value="approve"' not in page.html
     assert (await consent.allow()).status == 400
 

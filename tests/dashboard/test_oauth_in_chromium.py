@@ -1,4 +1,6 @@
-"""A user connects an application in Chromium. The application is a server of its own and speaks through a client library that is not ours."""
+"""A user connects an application in Chromium. The application is a server of its own and speaks through a client
+library that is not ours.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -100,10 +102,10 @@ async def test_a_user_connects_an_application_and_disconnects_it(
         window = Window(page, live.runtime.settings.base_url)
         await page.goto(sync.url)
         await sign_in(page, stranger.email)
-        await page.get_by_text("You belong to no organization yet").wait_for()
+        await page.get_by_text("You do not belong to an organization yet").wait_for()
         await page.get_by_role("button", name="Sign out").click()
         await sign_in(page, owner.email)
-        await page.get_by_role("heading", name="Calendar sync asks for access").wait_for()
+        await page.get_by_role("heading", name="Calendar sync requests access").wait_for()
         await window.check_accessibility()
         await page.get_by_role("button", name="Allow").click()
         await page.wait_for_url(f"{sync.url}/done")
@@ -112,7 +114,7 @@ async def test_a_user_connects_an_application_and_disconnects_it(
         await window.check_accessibility()
         page.on("dialog", lambda dialog: dialog.accept())
         await page.get_by_role("button", name="Disconnect").click()
-        await page.get_by_text("No application is connected").wait_for()
+        await page.get_by_text("No connected applications").wait_for()
         assert_quiet([told for told in window.complaints if urlsplit(sync.url).netloc not in told])
 
 

@@ -11,12 +11,19 @@ from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform, bakery, fresh_n
 from tests.fixtures.dashboard import People, Window
 
 OFFICE: dict[str, str | list[str]] = {
-    "schedule.enabled": "true", "schedule.timezone": "Europe/Berlin", "schedule.outside_action": "voicemail",
+    "schedule.enabled": "true",
+    "schedule.timezone": "Europe/Berlin",
+    "schedule.outside_action": "voicemail",
     "schedule.holidays[]": ["2026-12-25", ""],
-    "schedule.slots.0.days[]": ["mon", "tue"], "schedule.slots.0.start": "09:00", "schedule.slots.0.end": "17:00",
-    "schedule.slots.3.days[]": ["sat"], "schedule.slots.3.start": "22:00", "schedule.slots.3.end": "02:00",
-    "schedule.slots.4.start": "", "schedule.slots.4.end": "",
-}  # fmt: skip
+    "schedule.slots.0.days[]": ["mon", "tue"],
+    "schedule.slots.0.start": "09:00",
+    "schedule.slots.0.end": "17:00",
+    "schedule.slots.3.days[]": ["sat"],
+    "schedule.slots.3.start": "22:00",
+    "schedule.slots.3.end": "02:00",
+    "schedule.slots.4.start": "",
+    "schedule.slots.4.end": "",
+}
 
 
 async def kept(caller: Caller) -> dict[str, object]:
@@ -32,7 +39,7 @@ async def test_a_number_is_found_bought_and_given_its_hours(window: Window, live
     page = window.page
     await window.open("/dashboard/numbers")
     await window.check_accessibility()
-    await page.get_by_role("link", name="Buy a number").click()
+    await page.get_by_role("link", name="Buy a phone number").click()
     await page.get_by_label("Country").select_option("Germany")
     await page.get_by_label("Area code").fill("30")
     await page.get_by_role("button", name="Search").click()
@@ -41,10 +48,10 @@ async def test_a_number_is_found_bought_and_given_its_hours(window: Window, live
     # What a search finds another test may have bought.
     await window.open(f"/dashboard/numbers/order?phone_number=%2B{live.number[1:-2]}01")
     await page.get_by_label("Name").fill("Night desk")
-    await page.get_by_label("Answered by").select_option("Agent")
+    await page.get_by_label("Agent").select_option("Agent")
     await window.check_accessibility()
     await page.get_by_role("button", name="Buy").click()
-    await page.get_by_text("is yours.").wait_for()
+    await page.get_by_text("was bought.").wait_for()
     await page.get_by_label("Answer only during opening hours").check()
     calls = page.locator("form", has=page.get_by_label("Answer only during opening hours"))
     assert await calls.locator(".slot").count() == 1
@@ -59,7 +66,7 @@ async def test_a_number_is_found_bought_and_given_its_hours(window: Window, live
     await calls.get_by_role("button", name="Remove these hours").last.click()
     await calls.get_by_role("button", name="Add a holiday").click()
     await calls.get_by_label("Holiday", exact=True).fill("2026-12-25")
-    await calls.get_by_label("Outside opening hours").select_option("Let them leave a message")
+    await calls.get_by_label("Outside opening hours").select_option("Take a voicemail message")
     await window.check_accessibility()
     await calls.get_by_role("button", name="Save").click()
     await page.get_by_text("Saved.").wait_for()
@@ -118,9 +125,9 @@ async def test_hours_that_lead_nowhere_say_so(people: People, caller: Caller, ru
     owner = await people.join(caller.organization_id)
     address = f"/dashboard/numbers/{platform.number_id}"
     await owner.post(address, {**OFFICE, "schedule.outside_action": "forward"})
-    assert "there is no number to forward them to" in (await owner.get(address)).html
+    assert "the phone number to forward to is missing" in (await owner.get(address)).html
     await owner.post(address, {**OFFICE, "schedule.outside_action": "forward", "forward_number": "+15550100001"})
-    assert "there is no number to forward them to" not in (await owner.get(address)).html
+    assert "the phone number to forward to is missing" not in (await owner.get(address)).html
     await owner.post(address, {**OFFICE, "schedule.outside_action": "webhook"})
     assert "there is no webhook to ask" in (await owner.get(address)).html
 
@@ -159,7 +166,7 @@ async def test_owners_give_numbers_up_and_members_neither_buy_nor_give_up(
     assert (await member.post(release)).status == 403
     assert (await owner.post(release)).status == 303
     assert (await kept(caller))["status"] == "pending_release"
-    assert "given back on" in (await owner.get("/dashboard/numbers")).html
+    assert "released on" in (await owner.get("/dashboard/numbers")).html
 
 
 async def test_what_the_carrier_refuses_is_told(people: People, caller: Caller) -> None:
@@ -172,7 +179,7 @@ async def test_what_the_carrier_refuses_is_told(people: People, caller: Caller) 
     assert "is taken" in taken.html
     assert 'value="Mine"' in taken.html
     assert "1 to 6 digits" in (await owner.get("/dashboard/numbers/buy?country=US&area_code=x")).html
-    assert "no such numbers" in (await owner.get("/dashboard/numbers/buy?country=TR")).html
+    assert "No phone numbers found" in (await owner.get("/dashboard/numbers/buy?country=TR")).html
 
 
 async def test_nobody_sees_or_changes_another_organizations_number(

@@ -98,7 +98,7 @@ async def test_a_provider_is_added_checked_and_moved_up(window: Window) -> None:
     await page.get_by_text("Night owl was saved.").wait_for()
     await part.get_by_role("button", name="Check").nth(1).click()
     await page.get_by_text("Night owl works.").wait_for()
-    await part.get_by_role("button", name="Try earlier").click()
+    await part.get_by_role("button", name="Move up").click()
     await part.get_by_role("listitem").first.get_by_text("Night owl").wait_for()
 
 
@@ -112,7 +112,7 @@ async def test_a_secret_is_encrypted_never_shown_and_kept_where_its_field_is_lef
     ).status == 303
     shown = (await owner.get(OWL)).html
     assert "hoot-hoot-hoot" not in shown
-    assert "Leave it empty to keep it" in shown
+    assert "Leave empty to keep it" in shown
     assert 'value="tawny"' in shown
     assert (
         await owner.post(OWL, {"settings.api_key": "", "settings.model": "", "settings.retries": "4"})
@@ -186,7 +186,7 @@ async def test_only_whoever_runs_the_installation_says_where_requests_go(
     ):
         path = f"/dashboard/providers/{capability}/{name}"
         page = (await owner.get(path)).html
-        assert "Only whoever runs this installation may set" in page
+        assert "Only the operator of this installation can set" in page
         assert 'name="settings.base_url"' not in page
         assert 'name="settings.uri"' not in page
     operator = await people.join(caller.organization_id, superadmin=True)

@@ -38,27 +38,56 @@ def test_each_kind_of_field_is_known() -> None:
         field.name: (field.kind, field.label, field.required, field.secret, bool(field.options)) for field in FIELDS
     }
     assert kinds == {
-        "text": ("text", "Text", True, False, False), "long": ("long", "Long", False, False, False),
-        "number": ("number", "Number", False, False, False), "flag": ("flag", "Flag", False, False, True),
-        "maybe": ("flag", "Maybe", False, False, True), "choice": ("text", "Choice", False, False, True),
-        "lines": ("lines", "Lines", False, False, False), "pairs": ("pairs", "Pairs", False, False, False),
-        "metadata": ("object", "Metadata", False, False, False), "anything": ("json", "Anything", False, False, False),
-        "part": ("object", "Part", False, False, False), "several": ("json", "Several", False, False, False),
-        "agent_id": ("text", "Agent", False, False, True), "api_key": ("text", "API key", False, True, False),
-    }  # fmt: skip
+        "text": ("text", "Text", True, False, False),
+        "long": ("long", "Long", False, False, False),
+        "number": ("number", "Number", False, False, False),
+        "flag": ("flag", "Flag", False, False, True),
+        "maybe": ("flag", "Maybe", False, False, True),
+        "choice": ("text", "Choice", False, False, True),
+        "lines": ("lines", "Lines", False, False, False),
+        "pairs": ("pairs", "Pairs", False, False, False),
+        "metadata": ("object", "Metadata", False, False, False),
+        "anything": ("json", "Anything", False, False, False),
+        "part": ("object", "Part", False, False, False),
+        "several": ("json", "Several", False, False, False),
+        "agent_id": ("text", "Agent", False, False, True),
+        "api_key": ("text", "API key", False, True, False),
+    }
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("text", "Hello {{ data.from_number }}"), ("long", " two\nlines\n"), ("number", 5), ("number", -2.5), ("number", "{{ data.turns }}"),
-        ("flag", True), ("flag", False), ("flag", "{{ data.flag }}"), ("choice", "POST"), ("choice", "{{ data.method }}"),
-        ("lines", ["one", "two"]), ("lines", ["two\nlines", " and blanks "]), ("pairs", {"X-Name": "a: b"}), ("pairs", {"a:b": "c\nd"}),
-        ("pairs", {}), ("metadata", {"order": 17, "deep": {"list": [1, None, True]}}), ("anything", "a text"), ("anything", "17"),
-        ("anything", 17), ("anything", "[not JSON"), ("anything", {"a": "{{ data.body }}"}), ("anything", "{{ data.body }}"), ("anything", True),
-        ("anything", '{"a": 1}'), ("part", {"inner": 3}), ("several", [1, 2]), ("several", 3), ("agent_id", "1"),
+        ("text", "Hello {{ data.from_number }}"),
+        ("long", " two\nlines\n"),
+        ("number", 5),
+        ("number", -2.5),
+        ("number", "{{ data.turns }}"),
+        ("flag", True),
+        ("flag", False),
+        ("flag", "{{ data.flag }}"),
+        ("choice", "POST"),
+        ("choice", "{{ data.method }}"),
+        ("lines", ["one", "two"]),
+        ("lines", ["two\nlines", " and blanks "]),
+        ("pairs", {"X-Name": "a: b"}),
+        ("pairs", {"a:b": "c\nd"}),
+        ("pairs", {}),
+        ("metadata", {"order": 17, "deep": {"list": [1, None, True]}}),
+        ("anything", "a text"),
+        ("anything", "17"),
+        ("anything", 17),
+        ("anything", "[not JSON"),
+        ("anything", {"a": "{{ data.body }}"}),
+        ("anything", "{{ data.body }}"),
+        ("anything", True),
+        ("anything", '{"a": 1}'),
+        ("part", {"inner": 3}),
+        ("several", [1, 2]),
+        ("several", 3),
+        ("agent_id", "1"),
     ],
-)  # fmt: skip
+)
 def test_what_is_shown_is_read_as_what_it_was(name: str, value: JsonValue) -> None:
     values, faults = read(FIELDS, shown(FIELDS, {name: value}), prefix="")
     assert not faults
@@ -68,11 +97,11 @@ def test_what_is_shown_is_read_as_what_it_was(name: str, value: JsonValue) -> No
 @pytest.mark.parametrize(
     ("name", "typed", "told"),
     [
-        ("anything", '{"a": {{ data.body }}}', "Write templates in quotes."),
+        ("anything", '{"a": {{ data.body }}}', "Put templates in quotes."),
         ("metadata", "order 17", "write an object as JSON"),
-        ("pairs", "X-Name: a\nX-Other", "line 2: write a name, a colon and a value"),
-        ("pairs", "X-Name: a\nX-Name: b", "line 2: X-Name is listed twice"),
-        ("lines", '["a"', "is no valid JSON"),
+        ("pairs", "X-Name: a\nX-Other", "line 2: write name: value"),
+        ("pairs", "X-Name: a\nX-Name: b", "line 2: X-Name is a duplicate"),
+        ("lines", '["a"', "is not valid JSON"),
     ],
 )
 def test_what_cannot_be_meant_is_told_at_its_field(name: str, typed: str, told: str) -> None:

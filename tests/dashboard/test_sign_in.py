@@ -68,12 +68,23 @@ async def test_an_address_that_tries_too_often_waits(owner: Person) -> None:
 @pytest.mark.parametrize(
     "after",
     [
-        "https://evil.example/", "//evil.example/", "///evil.example", "/\\evil.example", "\\\\evil.example", "https:evil.example",
+        "https://evil.example/",
+        "//evil.example/",
+        "///evil.example",
+        "/\\evil.example",
+        "\\\\evil.example",
+        "https:evil.example",
         "javascript:alert(1)",
-        "http:///evil.example", "/\t/evil.example", "/\n//evil.example", "evil.example", " //evil.example", "/%09/../..//\\evil.example\r\nX: y",
-        "data:text/html,x", "",
+        "http:///evil.example",
+        "/\t/evil.example",
+        "/\n//evil.example",
+        "evil.example",
+        " //evil.example",
+        "/%09/../..//\\evil.example\r\nX: y",
+        "data:text/html,x",
+        "",
     ],
-)  # fmt: skip
+)
 async def test_signing_in_leads_nowhere_but_to_pages_of_ours(owner: Person, after: str) -> None:
     assert (await owner.sign_in(after=after)).location == "/dashboard"
 

@@ -44,11 +44,11 @@ async def test_a_simulation_is_made_followed_and_run_again(window: Window) -> No
     await page.get_by_role("link", name="Simulations").click()
     await page.get_by_role("link", name="New simulation").click()
     await page.get_by_role("textbox", name="Name", exact=True).first.fill("Asks for the hours")
-    await page.get_by_label("What they say").fill("What are your opening hours?\nGoodbye")
+    await page.get_by_label("Lines").fill("What are your opening hours?\nGoodbye")
     await page.get_by_label("Words").fill("open from * to six")
     await page.get_by_role("button", name="Add a criterion").click()
     second = page.get_by_role("group", name="Criterion 2")
-    await second.get_by_label("Kind").select_option("ended_by")
+    await second.get_by_label("Type").select_option("ended_by")
     await second.get_by_label("Who").fill("caller")
     await window.check_accessibility()
     await page.get_by_role("button", name="Run").click()
@@ -65,12 +65,23 @@ async def test_a_simulation_is_made_followed_and_run_again(window: Window) -> No
 
 async def test_each_kind_of_criterion_is_taken_and_shown_again(member: Person, caller: Caller, page: str) -> None:
     rows: Fields = {
-        "assertions.0.type": "said", "assertions.0.value": "seven", "assertions.0.name": "Says when",
-        "assertions.1.type": "said", "assertions.1.value": "", "assertions.2.type": "never_said", "assertions.2.value": "ten",
-        "assertions.3.type": "tool_called", "assertions.3.value": "end_call", "assertions.3.arguments": '{"a": 1}',
-        "assertions.4.type": "ended_by", "assertions.4.value": "agent", "assertions.5.type": "judge", "assertions.5.value": "Friendly?",
-        "assertions.6.type": "latency_under_ms", "assertions.6.value": "900",
-    }  # fmt: skip
+        "assertions.0.type": "said",
+        "assertions.0.value": "seven",
+        "assertions.0.name": "Says when",
+        "assertions.1.type": "said",
+        "assertions.1.value": "",
+        "assertions.2.type": "never_said",
+        "assertions.2.value": "ten",
+        "assertions.3.type": "tool_called",
+        "assertions.3.value": "end_call",
+        "assertions.3.arguments": '{"a": 1}',
+        "assertions.4.type": "ended_by",
+        "assertions.4.value": "agent",
+        "assertions.5.type": "judge",
+        "assertions.5.value": "Friendly?",
+        "assertions.6.type": "latency_under_ms",
+        "assertions.6.value": "900",
+    }
     refused = await member.post(f"{page}/new", {**FORM, **rows})
     assert refused.status == 422
     assert re.search(r"<a href=\"#field-assertions.6.type\">.*latency_under_ms needs mode audio", refused.html)
@@ -87,7 +98,7 @@ async def test_each_kind_of_criterion_is_taken_and_shown_again(member: Person, c
 
 
 WRONG: list[tuple[Fields, str]] = [
-    ({"assertions.1.type": "ended_by", "assertions.1.value": "nobody"}, "assertions.1.value"),
+    ({"assertions.1.type": "ended_by", "assertions.1.value": "no agent"}, "assertions.1.value"),
     (
         {"assertions.1.type": "tool_called", "assertions.1.value": "x", "assertions.1.arguments": "[1"},
         "assertions.1.arguments",
@@ -113,7 +124,7 @@ async def test_a_spoken_one_needs_a_number_and_says_so(member: Person, page: str
         f"{page}/new", {**FORM, "mode": "audio", "assertions.0.type": "said", "assertions.0.value": "seven"}
     )
     assert refused.status == 409
-    assert "give it one of the loopback carrier" in refused.html
+    assert "Give it a number of the loopback carrier" in refused.html
 
 
 async def test_nobody_reaches_another_organizations_simulations(member: Person, stranger: Caller, page: str) -> None:

@@ -63,9 +63,16 @@ class Provider:
             return web.json_response({"error": "invalid_grant"}, status=400)
         moment = int(time.time())
         claims = {
-            "iss": self.issuer, "sub": "1", "aud": "switchboard", "iat": moment, "exp": moment + 60, "nonce": asked["nonce"],
-            "email": self.email, "email_verified": True, **self.wrong,
-        }  # fmt: skip
+            "iss": self.issuer,
+            "sub": "1",
+            "aud": "switchboard",
+            "iat": moment,
+            "exp": moment + 60,
+            "nonce": asked["nonce"],
+            "email": self.email,
+            "email_verified": True,
+            **self.wrong,
+        }
         header = {"alg": "RS256", "kid": "one"}
         return web.json_response(
             {
@@ -145,10 +152,16 @@ async def test_who_was_invited_joins_and_who_was_not_is_refused(
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"iss": "https://evil.example"}, {"aud": "another-client"}, {"exp": 1}, {"nonce": "another"}, {"email_verified": False}, {"email": ""},
-        {"email_verified": "true"}, {"azp": "another-client", "aud": ["switchboard", "another-client"]},
+        {"iss": "https://evil.example"},
+        {"aud": "another-client"},
+        {"exp": 1},
+        {"nonce": "another"},
+        {"email_verified": False},
+        {"email": ""},
+        {"email_verified": "true"},
+        {"azp": "another-client", "aud": ["switchboard", "another-client"]},
     ],
-)  # fmt: skip
+)
 async def test_what_the_provider_says_must_hold(
     people: People, caller: Caller, runtime: Runtime, provider: Provider, wrong: dict[str, object]
 ) -> None:
@@ -186,4 +199,4 @@ async def test_a_provider_that_is_away_or_another_says_so(runtime: Runtime, prov
     provider.wrong = {"name": "https://evil.example"}
     renamed = await somebody(runtime).get("/dashboard/sign-in/single-sign-on")
     assert renamed.status == 422
-    assert "calls itself by another name" in renamed.html
+    assert "reports another issuer" in renamed.html

@@ -47,8 +47,8 @@ async def test_somebody_talks_to_an_agent_by_microphone(live: LivePlatform, tmp_
         assert await asyncio.gather(*moves) == [None, None]
         await window.check_accessibility()
         await page.get_by_role("button", name="Hang up").click()
-        await page.get_by_text("The call is over.").wait_for()
-        address = await page.get_by_role("link", name="The call with its recording").get_attribute("href")
+        await page.get_by_text("Call ended.").wait_for()
+        address = await page.get_by_role("link", name="Open the call and its recording").get_attribute("href")
     assert address
     call = await live.ended(address.rsplit("/", 1)[1])
     assert (call["status"], call["agent_id"], call["to_number"], call["ended_reason"]) == (

@@ -29,7 +29,7 @@ async def test_somebody_new_joins_by_a_link_that_works_once(people: People, call
     owner = await people.join(caller.organization_id)
     link = await invite(owner, "New@Example.com")
     person = newcomer(runtime, f"{owner.email}.new")
-    assert "new@example.com is invited as a member" in (await person.get(link)).html
+    assert "new@example.com is invited to join as a member" in (await person.get(link)).html
     short = await person.send(link, {"password": "short"})
     assert short.status == 422
     assert "at least 10 characters" in short.html
@@ -124,7 +124,7 @@ async def test_a_team_in_the_browser(window: Window) -> None:
     await window.open("/dashboard/team")
     await window.check_accessibility()
     await page.get_by_label("E-mail address").fill("colleague@example.com")
-    await page.get_by_role("button", name="Make an invitation").click()
+    await page.get_by_role("button", name="Create invitation").click()
     link = await page.locator("#link").inner_text()
     await window.check_accessibility()
     await page.get_by_role("button", name="Sign out").click()

@@ -23,21 +23,21 @@ async def at_the_bakery(people: People, runtime: Runtime, caller: Caller) -> tup
 async def test_somebody_is_texted_answers_and_is_answered(window: Window) -> None:
     page = window.page
     await window.open("/dashboard/texts")
-    await page.get_by_text("No texts yet").wait_for()
-    await page.get_by_role("link", name="Text somebody").click()
+    await page.get_by_text("No text messages yet").wait_for()
+    await page.get_by_role("link", name="New message").click()
     # Who answers "Yes, please."
     await page.get_by_label("To", exact=True).or_(page.get_by_label("To *")).first.fill("+15550100081")
-    await page.get_by_label("Text *").fill("Shall we keep your bread?")
+    await page.get_by_label("Message *").fill("Shall we keep your bread?")
     await window.check_accessibility()
     await page.get_by_role("button", name="Send").click()
     await page.get_by_text("Your team · ").wait_for()
     await page.get_by_text("Yes, please.").wait_for()
     await page.get_by_text("Agent · ").wait_for()
-    await page.get_by_label("Your answer").fill("Done. See you tomorrow.")
-    await page.get_by_label("Your answer").press("Control+Enter")
+    await page.get_by_label("Reply").fill("Done. See you tomorrow.")
+    await page.get_by_label("Reply").press("Control+Enter")
     await page.locator(".bubble").filter(has_text="Done. See you tomorrow.").filter(has_text="delivered").wait_for()
     await window.check_accessibility()
-    await page.get_by_role("link", name="Texts", exact=True).first.click()
+    await page.get_by_role("link", name="Text messages", exact=True).first.click()
     await page.get_by_role("link", name="+1 555-010-0081").wait_for()
     await window.check_accessibility()
 
@@ -65,7 +65,7 @@ async def test_whoever_opted_out_cannot_be_answered(people: People, caller: Call
     conversation = await texted(platform)
     await caller.post("/v1/do-not-call", {"phone_number": "+15550100001"})
     html = (await owner.get(f"/dashboard/texts/{conversation}")).html
-    assert "They do not want to be texted" in html
+    assert "This contact has opted out" in html
     assert 'name="body"' not in html
     refused = await owner.post(f"/dashboard/texts/{conversation}", {"body": "Please?"})
     assert refused.status == 409
@@ -78,14 +78,14 @@ async def test_an_answer_is_a_persons_and_spares_the_agents(people: People, call
     async with runtime.database.tenant(caller.organization_id) as session:
         owing = (await session.exec(sms.list_conversations(session))).one()
         owing.reply_due_at = owing.created_at
-    assert "The agent is answering" in (await owner.get(f"/dashboard/texts/{conversation}")).html
+    assert "The agent is replying" in (await owner.get(f"/dashboard/texts/{conversation}")).html
     assert (await owner.post(f"/dashboard/texts/{conversation}", {"body": "It is me."})).status == 303
     async with runtime.database.tenant(caller.organization_id) as session:
         assert {(text.author, text.body) for text in (await session.exec(sms.list_messages(session))).all()} == {
             ("api", "Your bread is ready."),
             ("person", "It is me."),
         }
-    assert "The agent is answering" not in (await owner.get(f"/dashboard/texts/{conversation}")).html
+    assert "The agent is replying" not in (await owner.get(f"/dashboard/texts/{conversation}")).html
 
 
 async def test_a_refused_text_keeps_what_was_typed(people: People, caller: Caller, runtime: Runtime) -> None:
@@ -123,4 +123,4 @@ async def test_the_conversation_with_a_number_is_found_as_the_number_is_written(
     assert "First." in found
     assert "Second." not in found
     assert "number=%2B15550100001" in found, "the live part shows the same"
-    assert "No texts with this number" in (await owner.get("/dashboard/texts?number=%2B15550100003")).html
+    assert "No messages with this number" in (await owner.get("/dashboard/texts?number=%2B15550100003")).html

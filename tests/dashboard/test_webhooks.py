@@ -25,23 +25,23 @@ async def test_an_endpoint_is_added_tested_and_the_result_is_seen_to_come(window
     receiver.statuses["/hook"] = [500, 200]
     page = window.page
     await window.open("/dashboard/webhooks")
-    await page.get_by_role("link", name="Add an endpoint").click()
+    await page.get_by_role("link", name="Add endpoint").click()
     async with page.expect_console_message(lambda message: "422" in message.text):
-        await page.get_by_role("button", name="Add the endpoint").click()
+        await page.get_by_role("button", name="Add endpoint").click()
     window.complaints.clear()
-    await page.get_by_role("alert").get_by_role("link", name="Address").wait_for()
-    await page.get_by_label("Address").fill(f"{receiver.url}/hook")
+    await page.get_by_role("alert").get_by_role("link", name="URL").wait_for()
+    await page.get_by_label("URL").fill(f"{receiver.url}/hook")
     await page.get_by_label("sms.received").check()
     await window.check_accessibility()
-    await page.get_by_role("button", name="Add the endpoint").click()
+    await page.get_by_role("button", name="Add endpoint").click()
     secret = await page.locator("#secret").text_content()
     assert secret
     assert secret.startswith("whsec_")
     await window.check_accessibility()
-    await page.get_by_role("link", name="I have kept it").click()
+    await page.get_by_role("link", name="Done").click()
     await window.check_accessibility()
-    await page.get_by_role("button", name="Send a test").click()
-    await page.get_by_text("A test event is on its way.").wait_for()
+    await page.get_by_role("button", name="Send test event").click()
+    await page.get_by_text("Test event sent.").wait_for()
     await page.get_by_text("delivered", exact=True).wait_for()
     await page.get_by_role("cell", name="500", exact=True).wait_for()
     await window.check_accessibility()
@@ -75,7 +75,7 @@ async def test_an_endpoint_is_changed_disabled_enabled_and_deleted(
     await owner.post(f"{path}/enabled", {"enabled": "false"})
     shown = (await owner.get(path)).html
     assert "This endpoint is disabled" in shown
-    assert "Send a test" not in shown
+    assert "Send test event" not in shown
     assert (await owner.post(f"{path}/test")).status == 303
     assert "disabled; enable it first" in (await owner.get(path)).html
     await owner.post(f"{path}/enabled", {"enabled": "true"})
@@ -88,7 +88,7 @@ async def test_a_new_secret_is_shown_once(people: People, caller: Caller, receiv
     owner = await people.join(caller.organization_id)
     endpoint = await make(caller, f"{receiver.url}/hook")
     path, seen = f"/dashboard/webhooks/{endpoint['id']}", {str(endpoint["secret"])}
-    ways: list[tuple[dict[str, str | list[str]], str]] = [({"grace": "true"}, "signs too, until"), ({}, "has ended")]
+    ways: list[tuple[dict[str, str | list[str]], str]] = [({"grace": "true"}, "also signs, until"), ({}, "has ended")]
     for fields, told in ways:
         shown = (await owner.post(f"{path}/rotate", fields)).html
         secret = re.search(r"whsec_[\w-]+", shown)
@@ -108,15 +108,17 @@ async def test_deliveries_are_filtered_and_sent_again(
     delivered = await ended(caller, await send_test(caller, good), status="delivered")
     failed = await ended(caller, await send_test(caller, bad), status="failed")
     for query, seen, unseen in (
-        ("status=failed", failed, delivered), ("status=delivered", delivered, failed), (f"endpoint_id={good['id']}", delivered, failed),
-    ):  # fmt: skip
+        ("status=failed", failed, delivered),
+        ("status=delivered", delivered, failed),
+        (f"endpoint_id={good['id']}", delivered, failed),
+    ):
         shown = (await owner.get(f"/dashboard/webhooks/deliveries?{query}")).html
         assert str(seen["id"]) in shown
         assert str(unseen["id"]) not in shown
-    assert "No deliveries like that" in (await owner.get("/dashboard/webhooks/deliveries?target_kind=agent")).html
+    assert "No matching deliveries" in (await owner.get("/dashboard/webhooks/deliveries?target_kind=agent")).html
     again = await owner.post(f"/dashboard/webhooks/deliveries/{failed['id']}/replay")
     assert again.status == 303
-    assert "the first delivery" in (await owner.get(again.location)).html
+    assert "the original delivery" in (await owner.get(again.location)).html
     await receiver.first("/bad", 2)
 
 
@@ -125,7 +127,7 @@ async def test_members_look_and_test_but_change_nothing(people: People, caller: 
     endpoint = await make(caller, f"{receiver.url}/hook")
     path = f"/dashboard/webhooks/{endpoint['id']}"
     shown = (await member.get(path)).html
-    assert "Send a test" in shown
+    assert "Send test event" in shown
     assert "Delete" not in shown
     for way in ("", "/enabled", "/rotate", "/delete"):
         assert (await member.post(path + way)).status == 403, way
@@ -161,18 +163,18 @@ async def test_the_integration_is_set_up_and_its_secrets_are_never_shown(window:
     page = window.page
     await window.open("/dashboard/webhooks")
     await page.get_by_role("link", name="Integration").click()
-    await page.get_by_label("Address").fill(f"{receiver.url}/partner")
+    await page.get_by_label("URL").fill(f"{receiver.url}/partner")
     await page.get_by_label("Signing secret").fill("shown to nobody")
     await page.get_by_role("button", name="Save").click()
     await page.get_by_text("Saved.").wait_for()
-    assert await page.get_by_label("Address").input_value() == f"{receiver.url}/partner"
+    assert await page.get_by_label("URL").input_value() == f"{receiver.url}/partner"
     assert "shown to nobody" not in await page.content()
     await window.check_accessibility()
     await page.get_by_role("button", name="Save").click()
     await page.get_by_text("the one that is kept stays").wait_for()
     page.once("dialog", lambda dialog: dialog.accept())
-    await page.get_by_role("button", name="Forget the signing secret").click()
-    await page.get_by_text("It was forgotten.").wait_for()
+    await page.get_by_role("button", name="Delete the signing secret").click()
+    await page.get_by_text("Secret deleted.").wait_for()
     assert await page.get_by_text("the one that is kept stays").count() == 0
 
 

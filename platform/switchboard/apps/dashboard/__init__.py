@@ -1,1 +1,3 @@
-"""The dashboard: pages rendered here, a file and a template folder for each part; they call services, as the API's routes do."""
+"""The dashboard: server-rendered pages, with a module and a template folder for each area. Pages call services, as the
+API's routes do.
+"""

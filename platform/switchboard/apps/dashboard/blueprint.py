@@ -1,4 +1,4 @@
-"""The dashboard's blueprint: its headers, and its errors as pages."""
+"""The dashboard's blueprint: response headers, and errors as pages."""
 
 from http import HTTPStatus
 
@@ -29,11 +29,11 @@ POLICY = {
     "frame-ancestors": "'none'",
     "base-uri": "'none'",
 }
-"""The content security policy: nothing from a foreign host, and no script or style in a page itself."""
+"""The content security policy: nothing from other hosts, and no inline scripts or styles."""
 
 
 def content_security_policy(**changed: str) -> str:
-    """The header's value; a page that needs another directive names it with `_` for `-`."""
+    """Return the header's value. A page that needs another directive names it with `_` for `-`."""
     changes = {name.replace("_", "-"): value for name, value in changed.items()}
     return "; ".join(f"{name} {value}" for name, value in {**POLICY, **changes}.items())
 
@@ -43,7 +43,9 @@ install_words(dashboard)
 
 @dashboard.after_request
 async def protect(response: Response) -> Response:
-    """Every answer's headers. `same-origin`: with `no-referrer`, browsers would not say where our own forms come from."""
+    """Set the headers of every response. The referrer policy is `same-origin`: with `no-referrer`, browsers would not
+    send the origin of the dashboard's own forms.
+    """
     response.headers.setdefault("Content-Security-Policy", content_security_policy())
     response.headers["X-Frame-Options"] = "DENY"
     response.headers["X-Content-Type-Options"] = "nosniff"
@@ -57,27 +59,27 @@ async def protect(response: Response) -> Response:
 
 @dashboard.errorhandler(NotSignedIn)
 async def to_sign_in(error: NotSignedIn) -> ResponseReturnValue:
-    """Somebody who is not signed in signs in first, and then sees what they asked for, or the page whose form they sent."""
+    """Redirect to the sign-in page, and from there to the requested page, or to the page whose form was sent."""
     after = request.full_path.rstrip("?") if request.method == "GET" else sending_page()
     return redirect(url_for("dashboard.sign_in_page", after=after or None), HTTPStatus.SEE_OTHER)
 
 
 @dashboard.errorhandler(ApiError)
 async def show_error(error: ApiError) -> ResponseReturnValue:
-    """Any other refusal, on a page."""
+    """Show any other API error as a page."""
     page = await render("dashboard/error.html", title=error.title, detail=error.detail, status=error.status)
     return Response(page, error.status, error.headers, content_type="text/html; charset=utf-8")
 
 
 @dashboard.errorhandler(RequestEntityTooLarge)
 async def refuse_size(error: RequestEntityTooLarge) -> ResponseReturnValue:
-    """A form with more in it than a request may hold."""
+    """Show an error for a form that is larger than a request may be."""
     return await show_error(PayloadTooLarge())
 
 
 @dashboard.errorhandler(Exception)
 async def show_crash(error: Exception) -> ResponseReturnValue:
-    """A fault of ours: nothing of it is shown. The request's id is in the log."""
+    """Show an internal error without details. The log has them, by the request's id."""
     if current_app.testing:
         raise error
     logger.exception("page failed")
@@ -86,11 +88,11 @@ async def show_crash(error: Exception) -> ResponseReturnValue:
 
 @dashboard.get("/")
 async def front_door() -> ResponseReturnValue:
-    """The server's address leads to the dashboard."""
+    """Redirect the server's root to the dashboard."""
     return redirect(url_for("dashboard.overview"), HTTPStatus.SEE_OTHER)
 
 
 @dashboard.get("/dashboard/<path:nowhere>")
 async def nowhere(nowhere: str) -> ResponseReturnValue:
-    """Any other address: a page that says so."""
-    raise NotFound(f"There is no page /dashboard/{nowhere}.")
+    """Show an error for any other address."""
+    raise NotFound(f"The page /dashboard/{nowhere} does not exist.")

@@ -1,9 +1,11 @@
-"""The two decorators of the dashboard: `page` shows something to a signed-in user, `action` changes something and redirects.
+"""The two decorators of the dashboard: `page` shows something to a signed-in user, `action` changes something and
+redirects.
 
     @dashboard.get("/dashboard/contacts")
     @page(query=ContactQuery)
     async def contacts_page(session: TenantSession, query: ContactQuery) -> str:
-        return await render("dashboard/contacts/list.html", contacts=await rows(session, contacts.list_contacts(session), query))
+        found = await rows(session, contacts.list_contacts(session), query)
+        return await render("dashboard/contacts/list.html", contacts=found)
 
     @dashboard.post("/dashboard/contacts/new")
     @action(form=ContactCreate, invalid=new_contact_page)
@@ -11,10 +13,11 @@
         contact = await contacts.create_contact(session, data)
         return Next(url_for("dashboard.contact_page", contact_id=contact.id), "Contact created.")
 
-A handler receives the arguments that it names: `viewer`, `session` (one transaction of the organization), `query`, `form` (a page's `Form`,
-filled in when an action was refused), `data` (an action's parsed form), `files`, `runtime`, and the path's ids. When a service refuses an action,
-the page `invalid` is shown with the errors next to their fields and with the error's status; without `invalid`, the error becomes a notice on the
-page that the form was sent from. The transaction is rolled back either way.
+A handler receives the arguments that it names: `viewer`, `session` (one transaction of the organization), `query`,
+`form` (a page's `Form`, filled in when an action was refused), `data` (an action's parsed form), `files`, `runtime`,
+and the path's ids. When a service refuses an action, the page `invalid` is shown with the errors next to their fields
+and with the error's status; without `invalid`, the error becomes a notice on the page that the form was sent from. The
+transaction is rolled back either way.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

@@ -1,4 +1,4 @@
-"""The dashboard with all its pages: each module adds its own to the blueprint."""
+"""The dashboard's blueprint with all pages; each imported module adds its own."""
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.pages import (  # noqa: F401

@@ -1,4 +1,4 @@
-"""Who looks at a page: the browser's session, found by its cookie, and the token that its forms must bring back."""
+"""The viewer of a page: the user of the browser's session cookie, and the CSRF token of the session's forms."""
 
 import hashlib
 import hmac
@@ -21,22 +21,22 @@ ROLES = ("member", "owner", "superadmin")
 
 
 class NotSignedIn(ApiError):
-    """401: the page needs somebody who is signed in."""
+    """401: the page requires a signed-in user."""
 
     status, code, title = 401, "not_signed_in", "Not signed in"
     default_detail = "Sign in to see this page."
 
 
 class Forbidden(ApiError):
-    """403: a form that is not ours, or somebody who may not do this."""
+    """403: a forged form, or a user without permission."""
 
     status, code, title = 403, "forbidden", "Not allowed"
-    default_detail = "You may not do this. Ask an owner of the organization."
+    default_detail = "You do not have permission to do this. Ask an owner of the organization."
 
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Somebody who is signed in. `organization` and `role` are None for who belongs to none."""
+    """An authenticated session: user, organization (None if not a member), and role."""
 
     session: UserSession
     user: User
@@ -46,47 +46,47 @@ class Viewer:
 
     @property
     def organization_id(self) -> UUID:
-        """Where they work. Pages are shown only to who has an organization."""
+        """The organization's id. Raises `Forbidden` for a user without an organization."""
         if self.organization is None:
-            raise Forbidden("You belong to no organization yet. Ask an owner to invite you.")
+            raise Forbidden("You do not belong to an organization yet. Ask an owner to invite you.")
         return self.organization.id
 
     def may(self, role: str) -> bool:
-        """Whether they are at least a `member`, an `owner`, or a `superadmin`."""
+        """Return whether the user is at least a `member`, `owner`, or `superadmin`."""
         if role == "superadmin":
             return self.user.is_superadmin
         return self.role is not None and ROLES.index(self.role) >= ROLES.index(role)
 
     @property
     def principal(self) -> Principal:
-        """As services and the audit log know them."""
+        """The principal for services and the audit log."""
         return Principal(self.organization_id, self.session.id, f"user:{self.user.id}", frozenset(SCOPES), PAGES, PAGES)
 
 
 def cookie_name() -> str:
-    """Over https the browser itself holds the cookie to this host, path and scheme."""
+    """Return the cookie's name. Over HTTPS, the `__Host-` prefix binds the cookie to this host, path, and scheme."""
     return "__Host-switchboard" if is_https() else "switchboard"
 
 
 def is_https() -> bool:
-    """Whether browsers reach us by https, so that cookies may be kept to it."""
+    """Return whether browsers reach the dashboard over HTTPS."""
     return current_runtime().settings.base_url.startswith("https:")
 
 
 def set_cookie(response: Response, token: str) -> None:
-    """Have the browser keep a session's token, out of reach of scripts and of requests that other sites start."""
+    """Set the session cookie, out of reach of scripts and of cross-site requests."""
     age = int(SESSION_LIFETIME.total_seconds())
     response.set_cookie(cookie_name(), token, max_age=age, secure=is_https(), httponly=True, samesite="Lax", path="/")
 
 
 def forget_cookie(response: Response) -> None:
-    """Have the browser forget it, and whatever it has kept of our pages."""
+    """Delete the session cookie, and everything that the browser has stored for this site."""
     response.delete_cookie(cookie_name(), secure=is_https(), httponly=True, samesite="Lax", path="/")
     response.headers["Clear-Site-Data"] = '"cache", "storage"'
 
 
 async def find_viewer() -> Viewer | None:
-    """Who makes this request."""
+    """Return the viewer of this request; None if the browser is not signed in."""
     token = request.cookies.get(cookie_name(), "")
     signed_in = await sign_in.resume_session(current_runtime().database, token) if token and token.isascii() else None
     if signed_in is None:
@@ -99,7 +99,7 @@ async def find_viewer() -> Viewer | None:
 
 
 async def current_viewer() -> Viewer:
-    """Raises `NotSignedIn`."""
+    """Return the viewer of this request. Raises `NotSignedIn`."""
     viewer = await find_viewer()
     if viewer is None:
         raise NotSignedIn
@@ -107,7 +107,7 @@ async def current_viewer() -> Viewer:
 
 
 def check_origin() -> None:
-    """Refuse what another site's page sends. Raises `Forbidden`. Browsers name the origin of every form that is posted (Fetch, 3.2)."""
+    """Raise `Forbidden` for a form of another site. Browsers send the origin of every posted form (Fetch, 3.2)."""
     origin = request.headers.get("Origin")
     if origin is None or origin == current_runtime().settings.base_url or urlsplit(origin).netloc == request.host:
         return
@@ -117,7 +117,7 @@ def check_origin() -> None:
 
 
 def sending_page() -> str:
-    """The address, on this host, of the page whose form was sent; empty where the browser does not say."""
+    """Return the address, on this host, of the page that sent the form; empty if the browser does not send it."""
     page = urlsplit(request.headers.get("Referer", ""))
     if page.netloc != request.host:
         return ""
@@ -125,15 +125,13 @@ def sending_page() -> str:
 
 
 async def check_form(viewer: Viewer) -> None:
-    """Refuse a form that this session's pages for this organization did not carry. Raises `Forbidden`."""
+    """Check the CSRF token of a form, which is bound to session and organization. Raises `Forbidden`."""
     check_origin()
     given = (await request.form).get("csrf_token", "")
     if not hmac.compare_digest(given.encode(), viewer.csrf.encode()):
-        raise Forbidden(
-            "This page was opened in another session or for another organization. Load it again, then repeat what you did."
-        )
+        raise Forbidden("This page was opened in another session or for another organization. Reload it and try again.")
 
 
 async def slow_down(what: str, who: str, limit: Limit) -> Verdict:
-    """Count an attempt of somebody who is not signed in."""
+    """Count an attempt against a rate limit, for users who are not signed in."""
     return await current_runtime().limiter.check(what, who, limit)

@@ -1,1 +1,1 @@
-"""HTTP as every endpoint shares it: credentials, bodies, answers, errors, limits, paging. Knows no resource."""
+"""HTTP for all endpoints: credentials, bodies, responses, errors, rate limits, and paging. Knows no resource."""

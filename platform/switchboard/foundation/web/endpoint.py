@@ -5,9 +5,9 @@
     async def create_call(session: TenantSession, data: CallCreate) -> CallOut:
         \"\"\"Start an outbound call.\"\"\"
 
-A handler receives the arguments that it names: `session` (one transaction of the caller's organization, committed after the response is built,
-rolled back by any error), `principal`, `data` (the body), `query`, `runtime`, and the path's ids as UUIDs. It returns a value of type `answer`, or
-a `Response` of its own.
+A handler receives the arguments that it names: `session` (one transaction of the caller's organization, committed after
+the response is built, rolled back by any error), `principal`, `data` (the body), `query`, `runtime`, and the path's ids as
+UUIDs. It returns a value of type `answer`, or a `Response` of its own.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ LONG_BODY_BYTES = 128 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An endpoint's declaration, from which the OpenAPI document is generated. An endpoint with `scope` None needs no scope."""
+    """An endpoint's declaration, from which the OpenAPI document is generated. `scope` is None if none is needed."""
 
     name: str
     summary: str

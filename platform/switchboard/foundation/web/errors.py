@@ -1,6 +1,6 @@
-"""Errors as the API answers them: RFC 9457 `application/problem+json`, the same keys always.
+"""Errors of the API: RFC 9457 `application/problem+json`, always with the same keys.
 
-A service raises one of these; the status and the machine-readable `code` come with the class.
+A service raises one of these classes, which define the status and the machine-readable `code`.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 
 class FieldError(TypedDict):
-    """One thing that is wrong with a request: the field (dotted, `contacts.3.phone_number`) and what about it."""
+    """One error of a request: the field (dotted, such as `contacts.3.phone_number`) and a message."""
 
     field: str
     message: str
@@ -30,7 +30,9 @@ class Problem(BaseModel):
 
 
 class ApiError(Exception):
-    """An error with its status and code. `detail` is for people and never holds a secret; `headers` go with the answer."""
+    """An error with its status and code. `detail` is for people and never holds a secret; `headers` are those of the
+    response.
+    """
 
     status: ClassVar[int] = 500
     code: ClassVar[str] = "internal_error"
@@ -47,7 +49,9 @@ class ApiError(Exception):
 
 
 class InvalidCredentials(ApiError):
-    """401: no credential, or none that is valid. `WWW-Authenticate` says which of the two (RFC 6750 section 3.1), for clients that refresh then."""
+    """401: a missing or invalid credential. `WWW-Authenticate` says which (RFC 6750 section 3.1), for clients that
+    refresh tokens.
+    """
 
     status, code, title = 401, "invalid_credentials", "Unauthorized"
     default_detail = "Send a valid API key or access token: `Authorization: Bearer svc_live_…`."
@@ -57,7 +61,7 @@ class InvalidCredentials(ApiError):
 
 
 class InsufficientBalance(ApiError):
-    """402: a prepaid organization cannot pay for it."""
+    """402: the balance of a prepaid organization is too low."""
 
     status, code, title = 402, "insufficient_balance", "Payment required"
     default_detail = "The organization's balance does not cover this."
@@ -74,26 +78,26 @@ class InsufficientScope(ApiError):
 
 
 class Forbidden(ApiError):
-    """403: whoever asks may not do this."""
+    """403: the caller may not do this."""
 
     status, code, title = 403, "forbidden", "Forbidden"
 
 
 class NotFound(ApiError):
-    """404: there is no such thing, or none of this organization."""
+    """404: the resource does not exist, or belongs to another organization."""
 
     status, code, title = 404, "not_found", "Not found"
     default_detail = "There is nothing of that id."
 
 
 class MethodNotAllowed(ApiError):
-    """405: the path exists, the method does not; `Allow` names those that do."""
+    """405: the path does not support the method; `Allow` lists the methods that it supports."""
 
     status, code, title = 405, "method_not_allowed", "Method not allowed"
 
 
 class Conflict(ApiError):
-    """409: it exists already."""
+    """409: the resource exists already."""
 
     status, code, title = 409, "conflict", "Conflict"
 
@@ -105,7 +109,7 @@ class InvalidState(ApiError):
 
 
 class RecipientOptedOut(ApiError):
-    """409: the recipient does not want to be texted."""
+    """409: the recipient has opted out of text messages."""
 
     status, code, title = 409, "recipient_opted_out", "Conflict"
     default_detail = "The recipient has opted out."
@@ -133,19 +137,19 @@ class UnsupportedMediaType(ApiError):
 
 
 class ValidationFailed(ApiError):
-    """422: something about the request is wrong; `errors` names each field."""
+    """422: the request is invalid; `errors` names each field."""
 
     status, code, title = 422, "validation_error", "Unprocessable content"
     default_detail = "The request is not valid."
 
     @classmethod
     def field(cls, field: str, message: str) -> "ValidationFailed":
-        """One faulty field, found by a rule that needs more than the body."""
+        """Return an error for one field, for a rule that needs more than the body."""
         return cls(f"{field}: {message}", errors=[{"field": field, "message": message}])
 
     @classmethod
     def of(cls, error: ValidationError) -> "ValidationFailed":
-        """What pydantic found, without the input's values."""
+        """Convert pydantic's errors, without the input's values."""
         found: list[FieldError] = []
         for item in error.errors(include_url=False, include_context=False, include_input=False):
             field = ".".join(str(part) for part in item["loc"]) or "body"
@@ -162,7 +166,7 @@ class IdempotencyMismatch(ApiError):
 
 
 class RateLimited(ApiError):
-    """429: too many requests; `Retry-After` says in how many seconds to come back."""
+    """429: too many requests; `Retry-After` is the number of seconds to wait."""
 
     status, code, title = 429, "rate_limited", "Too many requests"
     default_detail = "Too many requests; wait as long as `Retry-After` says."
@@ -175,7 +179,7 @@ class ProviderFailed(ApiError):
 
 
 class Unavailable(ApiError):
-    """503: the platform cannot serve at the moment (its database is away, or it is stopping)."""
+    """503: temporarily unavailable, because the database is unreachable or the server is stopping."""
 
     status, code, title = 503, "unavailable", "Service unavailable"
     default_detail = "The service is not available at the moment; try again."

@@ -1,7 +1,7 @@
-"""`Idempotency-Key`: the first answer is kept for 24 hours and given again.
+"""`Idempotency-Key`: the first response is stored for 24 hours and returned again.
 
-The answer is written in the transaction of what the request did, so that after any crash either both are there or neither is. It is encrypted:
-an answer may hold a secret that is shown once.
+The response is stored in the request's transaction, so that after a crash either both the effect and the response
+exist, or neither. It is encrypted, because a response may hold a secret that is shown once.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ KEPT_FOR = timedelta(hours=24)
 
 @dataclass(frozen=True, slots=True)
 class IdempotentRequest:
-    """A request with a key; `fingerprint` is the SHA-256 of its method, path, query and body."""
+    """A request with a key; `fingerprint` is the SHA-256 of its method, path, query, and body."""
 
     organization_id: UUID
     key: str
@@ -30,7 +30,9 @@ class IdempotentRequest:
 
 
 def idempotent(organization_id: UUID, key: str, *, request_line: str, body: bytes) -> IdempotentRequest:
-    """A request as it came in. Raises `ValidationFailed` for a key that is empty or over 255 characters."""
+    """Identify a request by its key and content. Raises `ValidationFailed` for a key that is empty or over 255
+    characters.
+    """
     if not 0 < len(key) <= 255 or "\0" in key:
         raise ValidationFailed.field("Idempotency-Key", "must have 1 to 255 characters")
     fingerprint = hashlib.sha256(request_line.encode() + b"\n" + body).digest()
@@ -39,16 +41,17 @@ def idempotent(organization_id: UUID, key: str, *, request_line: str, body: byte
 
 @dataclass(frozen=True, slots=True)
 class KeptAnswer:
-    """What was answered the first time."""
+    """The stored response of the first request."""
 
     status: int
     body: bytes
 
 
 async def recall(session: TenantSession, request: IdempotentRequest, keyring: KeyRing) -> KeptAnswer | None:
-    """The answer given before, None for a first request, which the session's transaction then owns.
+    """Return the stored response; None for a first request, which the session's transaction then owns.
 
-    Raises `IdempotencyInFlight` while the first one runs and `IdempotencyMismatch` for another request under the same key.
+    Raises `IdempotencyInFlight` while the first request runs, and `IdempotencyMismatch` for another request with the
+    same key.
     """
     lock = int.from_bytes(
         hashlib.sha256(request.organization_id.bytes + request.key.encode()).digest()[:8], signed=True
@@ -68,7 +71,7 @@ async def recall(session: TenantSession, request: IdempotentRequest, keyring: Ke
 
 
 def remember(session: TenantSession, request: IdempotentRequest, answer: KeptAnswer, keyring: KeyRing) -> None:
-    """Keep the answer, to be committed with what the request did."""
+    """Store the response in the request's transaction."""
     sealed = keyring.encrypt(answer.body.decode(), _place(request)).encode()
     session.add(
         IdempotencyRecord(
@@ -86,5 +89,5 @@ def _place(request: IdempotentRequest) -> str:
 
 
 async def forget_old(session: SystemSession) -> None:
-    """Delete what is older than 24 hours, of every organization."""
+    """Delete the records of all organizations that are older than 24 hours."""
     await session.exec(delete(IdempotencyRecord).where(col(IdempotencyRecord.created_at) < now() - KEPT_FOR))

@@ -1,4 +1,4 @@
-"""One part of a list, newest first, and how many there are in all."""
+"""One page of a list, newest first, and the total."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ Row = TypeVar("Row", bound=SQLModel)
 async def page(
     session: TenantSession, rows: SelectOfScalar[Row], out: Callable[[Row], Item], query: PageQuery
 ) -> "Page[Item]":
-    """Run a select of whole rows of one table, which must have `created_at` and `id`."""
+    """Return one page of a select of one table, which must have `created_at` and `id`."""
     table: Any = rows.column_descriptions[0]["entity"]
     count = await count_rows(session, rows)
     part = rows.order_by(col(table.created_at).desc(), col(table.id).desc()).limit(query.limit).offset(query.offset)

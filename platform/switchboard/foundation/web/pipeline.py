@@ -1,7 +1,8 @@
 """The part of a request that API endpoints and dashboard pages share: arguments, path ids, query, transaction, call.
 
-A handler receives the arguments that it names: `session` (one transaction of the caller's organization), `query`, the path's ids as UUIDs,
-process-wide objects such as `runtime`, and those of its decorator (`principal` and `data`, or `viewer`, `form`, `data`, and `files`).
+A handler receives the arguments that it names: `session` (one transaction of the caller's organization), `query`, the
+path's ids as UUIDs, process-wide objects such as `runtime`, and those of its decorator (`principal` and `data`, or
+`viewer`, `form`, `data`, and `files`).
 """
 
 import inspect

@@ -1,4 +1,4 @@
-"""Who makes a request, and what a credential may do."""
+"""Principals, scopes, and rate limits."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -25,12 +25,14 @@ SCOPES: dict[str, str] = {
     "webhooks:write": "create and update webhook endpoints",
 }
 OWNERS_SCOPES = frozenset({"phone-numbers:write", "webhooks:write"})
-"""What members may not do: spend money every month, and have everything told to others. No application does it for them either."""
+"""Scopes that only owners have: recurring costs, and sending all events elsewhere. Applications cannot get them from
+members either.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A rate: so many requests a second on average, so many at once."""
+    """A rate limit: average requests per second, and the burst."""
 
     per_second: float
     burst: int
@@ -38,7 +40,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A credential that was found valid: its organization, what it may do, and how fast. `actor` names it in the audit log."""
+    """A valid credential: its organization, scopes, and rate limits. `actor` names it in the audit log."""
 
     organization_id: UUID
     credential_id: UUID
@@ -49,6 +51,8 @@ class Principal:
 
 
 class Resolver(Protocol):
-    """Finds the principal of a bearer credential; None where it is not valid. The application injects it, so that `web` knows no tables."""
+    """Finds the principal of a bearer credential; None if it is invalid. The application injects it, so that `web`
+    knows no tables.
+    """
 
     async def __call__(self, credential: str) -> Principal | None: ...

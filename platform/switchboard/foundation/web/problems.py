@@ -1,4 +1,4 @@
-"""Every error of the application as a problem document, with its request id; nothing of a crash is shown."""
+"""Error responses as problem documents, with the request's id and without details of crashes."""
 
 import time
 from http import HTTPStatus
@@ -25,7 +25,7 @@ logger = structlog.get_logger()
 
 
 def problem(error: ApiError) -> Response:
-    """An error as its answer."""
+    """Return the response of an error."""
     errors: list[FieldError] = error.errors
     body = Problem(
         type="about:blank",
@@ -40,7 +40,7 @@ def problem(error: ApiError) -> Response:
 
 
 def install(app: Quart) -> None:
-    """Give an application its request ids, access log and error answers."""
+    """Install request ids, the access log, and error responses."""
 
     @app.before_request
     async def begin() -> None:

@@ -1,6 +1,7 @@
-"""Rate limits: GCRA, decided in one Lua call on Redis; in this process alone while Redis is away.
+"""Rate limits: GCRA, decided in one Lua call on Redis; per process while Redis is unreachable.
 
-The same call learns whether the credential was revoked a moment ago, so that a cached credential is refused at once.
+The same call checks whether the credential was revoked a moment ago, so that a cached credential is refused
+immediately.
 """
 
 import time
@@ -28,12 +29,12 @@ return {1, math.floor((interval * burst - ahead) / interval), math.ceil(ahead)}
 """
 
 REVOKED_SECONDS = 60
-"""How long a revocation is told here; longer than any process caches a credential."""
+"""The time for which a revocation is announced; longer than any process caches a credential."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a request may go on, how many more may follow at once, and in how many seconds the next may, or all may again."""
+    """Rate-limit decision: allowed, revoked, remaining burst, and seconds until reset."""
 
     allowed: bool
     revoked: bool
@@ -42,7 +43,7 @@ class Verdict:
 
 
 class RateLimiter:
-    """Decides for each endpoint and credential."""
+    """Rate limits by endpoint and credential."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
@@ -62,7 +63,7 @@ class RateLimiter:
         return Verdict(allowed == 1, allowed == -1, int(remaining), wait / 1000)
 
     async def tell_revoked(self, credential: str) -> None:
-        """Have every process refuse a credential from now on, whatever it has cached."""
+        """Announce a revoked credential to every process, which may have it cached."""
         try:
             await self._redis.set(f"revoked:{credential}", b"1", ex=REVOKED_SECONDS)
         except (RedisError, OSError) as error:
@@ -81,7 +82,9 @@ class RateLimiter:
 
 
 def headers(limit: Limit, verdict: Verdict) -> dict[str, str]:
-    """`RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers), and `Retry-After` where the request was refused."""
+    """Return `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers), and `Retry-After` for a refused
+    request.
+    """
     window = max(1, round(limit.burst / limit.per_second))
     answer = {
         "RateLimit-Policy": f'"default";q={limit.burst};w={window}',

@@ -1,8 +1,8 @@
 """Totals of lists, kept by database triggers, because counting ten million rows takes a second.
 
-A table that declares a `__row_counter__` has triggers (`migrations/row_counters.py`). Each statement that writes rows adds the difference to
-`row_count` in its own transaction, so that the sum is exact in every snapshot and writers do not wait for each other. A reconciler compacts the
-differences of each list into one row.
+A table that declares a `__row_counter__` has triggers (`migrations/row_counters.py`). Each statement that writes rows
+adds the difference to `row_count` in its own transaction, so that the sum is exact in every snapshot and writers do not
+wait for each other. A reconciler compacts the differences of each list into one row.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,8 @@ from switchboard.foundation.web.models import RowCount
 class RowCounter:
     """The columns by which a table's rows are counted, apart from the organization.
 
-    `parent` is the column of the resource that its lists lie under, `facets` are the columns that its lists are filtered by.
+    `parent` is the column of the resource that its lists lie under, `facets` are the columns that its lists are
+    filtered by.
     """
 
     parent: str | None = None
@@ -36,8 +37,10 @@ class RowCounter:
 
 
 COMPACT = text(
-    "with crowded as (select organization_id, list, parent, facets from row_count group by 1, 2, 3, 4 having count(*) > :most limit 1000),"
-    " gone as (delete from row_count as kept using crowded where kept.organization_id = crowded.organization_id and kept.list = crowded.list"
+    "with crowded as (select organization_id, list, parent, facets from row_count"
+    " group by 1, 2, 3, 4 having count(*) > :most limit 1000),"
+    " gone as (delete from row_count as kept using crowded"
+    " where kept.organization_id = crowded.organization_id and kept.list = crowded.list"
     " and kept.parent = crowded.parent and kept.facets = crowded.facets returning kept.*)"
     " insert into row_count (organization_id, list, parent, facets, rows)"
     " select organization_id, list, parent, facets, sum(rows) from gone group by 1, 2, 3, 4 having sum(rows) <> 0"
@@ -45,7 +48,9 @@ COMPACT = text(
 
 
 async def count_rows(session: TenantSession, rows: SelectOfScalar[Any]) -> int:
-    """Return the number of rows that a select of one table finds: from the table's counter if its filters allow, else by counting."""
+    """Return the number of rows that a select of one table finds: from the table's counter if its filters allow, else
+    by counting.
+    """
     table: type[SQLModel] = rows.column_descriptions[0]["entity"]
     name = str(table.__tablename__)
     required = _required_values(rows.whereclause)

@@ -1,4 +1,4 @@
-"""The shapes that requests and answers are made of."""
+"""Base models and field types of requests and responses."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -42,7 +42,7 @@ def _phone_number(value: str) -> str:
 
 
 def _with_plus(value: str) -> str:
-    # A plus that was not escaped reaches us as a space.
+    # An unescaped plus sign in a query arrives as a space.
     return value if value.startswith("+") else f"+{value}"
 
 
@@ -85,16 +85,16 @@ PhoneNumberText = Annotated[str, Field(max_length=20), AfterValidator(_phone_num
 """An E.164 phone number."""
 
 PhoneNumberFilter = Annotated[str, Field(max_length=20), AfterValidator(_with_plus), Field(examples=["+15550100001"])]
-"""A phone number to filter a list by; one that is none matches nothing."""
+"""A phone number to filter a list by; an invalid one matches nothing."""
 
 Name = Annotated[str, Field(min_length=1, max_length=255)]
 
 ReferenceId = Annotated[str, Field(max_length=64, examples=["019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11"])]
-"""The id of something in a request's body. One that is no UUID is an unknown id, which the service says."""
+"""The id of a resource in a request's body. Text that is not a UUID is an unknown id, which the service reports."""
 
 
 class RequestBody(BaseModel):
-    """A request's body: unknown fields are refused, strings trimmed, types strict, NUL refused anywhere."""
+    """A request's body: unknown fields and NUL are refused, strings are trimmed, types are strict."""
 
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True, strict=True, allow_inf_nan=False)
 
@@ -106,7 +106,9 @@ class RequestBody(BaseModel):
 
 
 class PartialBody(RequestBody):
-    """The body of an update: only the fields that are given count (`model_fields_set`), so the document tells no defaults."""
+    """The body of an update: only the given fields count (`model_fields_set`), so that the OpenAPI document shows no
+    defaults.
+    """
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -117,7 +119,7 @@ class PartialBody(RequestBody):
 
 
 class Query(BaseModel):
-    """Query parameters: unknown ones are refused, so that a typo in a filter is heard."""
+    """Query parameters. Unknown ones are refused, so that a typo in a filter is reported."""
 
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
 
@@ -129,7 +131,7 @@ class Query(BaseModel):
 
 
 class PageQuery(Query):
-    """Which part of a list."""
+    """The page of a list."""
 
     limit: int = Field(50, ge=1, le=100)
     offset: int = Field(0, ge=0, le=2**31 - 1)
@@ -145,7 +147,7 @@ Item = TypeVar("Item", bound=BaseModel)
 
 
 class Page(Answer, Generic[Item]):
-    """A part of a list, newest first."""
+    """One page of a list, newest first."""
 
     items: list[Item]
     total: int = Field(description="How many there are in all.")
@@ -154,7 +156,7 @@ class Page(Answer, Generic[Item]):
 
 
 def parse_id(value: str) -> UUID | None:
-    """An id as it came in; None for one that is no UUID, which is an unknown id."""
+    """Parse an id; None for text that is not a UUID, which is an unknown id."""
     try:
         return UUID(value)
     except ValueError:

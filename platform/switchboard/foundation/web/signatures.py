@@ -1,4 +1,4 @@
-"""How requests that we send are signed (specification, "Signature")."""
+"""Signatures of outgoing requests."""
 
 import hashlib
 import hmac
@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 
 def signature_headers(body: bytes, *secrets: str, timestamp: int | None = None) -> dict[str, str]:
-    """The headers of a request signed now, or at another Unix time. Without a secret the signature has its time and no `v1`."""
+    """Return the headers of a request signed now, or at another Unix time. Without a secret, the signature has a time
+    and no `v1`.
+    """
     moment = int(time.time()) if timestamp is None else timestamp
     return {
         "Content-Type": "application/json",
@@ -17,7 +19,9 @@ def signature_headers(body: bytes, *secrets: str, timestamp: int | None = None) 
 
 
 def _signature(body: bytes, secrets: Sequence[str], timestamp: int) -> str:
-    """`t=<timestamp>,v1=<hex HMAC-SHA256 of "<timestamp>.<body>">`, one `v1` for each secret, keyed with the whole secret."""
+    """Return `t=<timestamp>,v1=<hex HMAC-SHA256 of "<timestamp>.<body>">`, with one `v1` per secret, keyed with the
+    whole secret.
+    """
     signed = str(timestamp).encode() + b"." + body
     return ",".join(
         [

@@ -61,7 +61,7 @@ async def sign_in(database: Database, email: str, password: str, browser: Browse
         elif user is not None and fits:
             return await create_session(session, user, browser)
         else:
-            refusal = "This e-mail address and password do not belong together."
+            refusal = "Wrong e-mail address or password."
         if user is not None:
             _count_failure(user)
     raise SignInRefused(refusal)

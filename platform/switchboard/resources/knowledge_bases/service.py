@@ -33,7 +33,7 @@ LONG_SECONDS = 3600
 class KnowledgeBaseSummary:
     """Number of documents and passages in a knowledge base, and of failed documents."""
 
-    list_documents: int
+    documents: int
     passages: int
     failed: int
 

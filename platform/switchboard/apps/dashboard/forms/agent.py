@@ -1,4 +1,4 @@
-"""An agent's form as the API's body, and back: what are lines and rows in the form are objects there."""
+"""Convert an agent between the form, which has lines and rows, and the API's body, which has objects."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ OF_THE_FORM = ("pronunciations", "tools", "extraction", "knowledge_base_ids", "w
 
 
 def shown(agent: Agent) -> dict[str, JsonValue]:
-    """What the form shows of an agent."""
+    """Return the form's values of an agent."""
     values: dict[str, JsonValue] = agent.model_dump(mode="json")
     values["pronunciations"] = "\n".join(f"{word} = {reading}" for word, reading in agent.pronunciations.items())
     values["tools"] = [
@@ -39,9 +39,9 @@ def shown(agent: Agent) -> dict[str, JsonValue]:
 
 @contextmanager
 def read(model: type[Fields], values: Mapping[str, JsonValue]) -> Iterator[Fields]:
-    """A new agent, or an agent's change. A secret that is left empty stays.
+    """Read a new agent, or an agent's update, from the form. A secret that is left empty does not change.
 
-    Raises `ValidationFailed` with the form's own names, and gives them to what is raised within.
+    Raises `ValidationFailed` with the form's field names, and renames errors raised within.
     """
     faults: list[FieldError] = []
     fields = {name: value for name, value in values.items() if name in model.model_fields and name not in OF_THE_FORM}
@@ -63,16 +63,14 @@ def read(model: type[Fields], values: Mapping[str, JsonValue]) -> Iterator[Field
 
 
 def _pronunciations(text: JsonValue, faults: list[FieldError]) -> JsonValue:
-    """A line a word: `Siobhan = Shivawn`."""
+    """Parse one `word = pronunciation` per line, such as `Siobhan = Shivawn`."""
     found: dict[str, JsonValue] = {}
     for number, line in enumerate(str(text or "").splitlines(), 1):
         word, sign, reading = (part.strip() for part in line.partition("="))
         if sign and word and reading:
             found[word] = reading
         elif line.strip():
-            faults.append(
-                FieldError(field="pronunciations", message=f"Line {number}: write a word, =, and how it is read.")
-            )
+            faults.append(FieldError(field="pronunciations", message=f"Line {number}: write word = pronunciation."))
     return found
 
 
@@ -108,7 +106,7 @@ def _extraction(values: Mapping[str, JsonValue], faults: list[FieldError]) -> tu
     for number, row in kept_rows(values.get("extraction"), "name", "description", "enum"):
         name = str(row.get("name", "")).strip()
         if name in properties:
-            faults.append(FieldError(field=f"extraction.{number}.name", message=f"There is another {name}."))
+            faults.append(FieldError(field=f"extraction.{number}.name", message=f"{name} is a duplicate."))
         places[f"extraction_schema.properties.{name}"] = f"extraction.{number}"
         properties[name] = _extracted(row)
         if row.get("required") == "true":

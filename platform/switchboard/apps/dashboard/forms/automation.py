@@ -1,4 +1,4 @@
-"""An automation as a form, and back: which fields its event has, rows that come and go, and texts read as the JSON that they mean."""
+"""Convert an automation between the builder's form and the API's body: event fields, rows, and typed text as JSON."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -20,16 +20,25 @@ from switchboard.resources.automations.schemas import Action, AutomationCreate
 
 LISTS: Final = ("filters", "conditions", "actions")
 OPERATORS: Final = (
-    ("eq", "is"), ("neq", "is not"), ("contains", "contains"), ("gt", "is more than"), ("gte", "is at least"), ("lt", "is less than"),
-    ("lte", "is at most"), ("in", "is one of"), ("not_in", "is none of"), ("exists", "is there"), ("not_exists", "is not there"),
-)  # fmt: skip
+    ("eq", "is"),
+    ("neq", "is not"),
+    ("contains", "contains"),
+    ("gt", "is more than"),
+    ("gte", "is at least"),
+    ("lt", "is less than"),
+    ("lte", "is at most"),
+    ("in", "is one of"),
+    ("not_in", "is not one of"),
+    ("exists", "exists"),
+    ("not_exists", "does not exist"),
+)
 OF_LISTS: Final = ("in", "not_in")
 WITHOUT_VALUE: Final = ("exists", "not_exists")
 
 
 @dataclass(frozen=True, slots=True)
 class EventField:
-    """Something that an event holds: its path, and whether it is always a text."""
+    """A field of an event: its path, and whether its value is always a string."""
 
     path: str
     is_text: bool
@@ -37,7 +46,7 @@ class EventField:
 
 @cache
 def event_fields(event: str) -> list[EventField]:
-    """What conditions and templates find in an event; nothing for one that there is not."""
+    """Return the fields of an event that conditions and templates can use; none for an unknown event."""
     if event not in CATALOG:
         return []
     schema = CATALOG[event].model_json_schema()
@@ -46,7 +55,7 @@ def event_fields(event: str) -> list[EventField]:
 
 
 def _within(path: str, schema: JsonObject, definitions: Mapping[str, JsonObject]) -> list[EventField]:
-    """The fields beneath a path; of a list the first item's, which stands for all."""
+    """Return the fields below a path. The first item of a list stands for all items."""
     variants = schema.get("anyOf")
     found = (
         [part for part in variants if _is_object(part) and part.get("type") != "null"]
@@ -71,7 +80,7 @@ def _within(path: str, schema: JsonObject, definitions: Mapping[str, JsonObject]
 
 
 def shown(automation: Automation, kinds: "Kinds") -> JsonObject:
-    """An automation as the form shows it."""
+    """Return the form's values of an automation."""
     texts = _Texts(automation.trigger_type)
     filters: list[JsonValue] = [
         {"field": path, "value": _shown_value(value, texts(path))} for path, value in automation.trigger_filters.items()
@@ -82,13 +91,18 @@ def shown(automation: Automation, kinds: "Kinds") -> JsonObject:
     ]
     actions: list[JsonValue] = [kinds.shown(Action.model_validate(action)) for action in automation.actions]
     return {
-        "name": automation.name, "description": automation.description, "enabled": automation.enabled, "trigger_type": automation.trigger_type,
-        "filters": filters, "conditions": conditions, "actions": actions,
-    }  # fmt: skip
+        "name": automation.name,
+        "description": automation.description,
+        "enabled": automation.enabled,
+        "trigger_type": automation.trigger_type,
+        "filters": filters,
+        "conditions": conditions,
+        "actions": actions,
+    }
 
 
 class Kinds:
-    """The kinds of actions with their fields. `choices` are what ids may be chosen from, by the fields' names."""
+    """The action types with their fields. `choices` holds the options of id fields, by field name."""
 
     def __init__(self, registry: Registry, choices: Mapping[str, Options]) -> None:
         self.titles = {kind.name: kind.title for kind in registry.actions}
@@ -96,11 +110,11 @@ class Kinds:
         self.fields = {kind.name: schema_form.fields_of(kind.Params, choices=choices) for kind in registry.actions}
 
     def fields_of(self, name: object) -> list[SchemaField]:
-        """An action's fields; none for one whose plugin is gone."""
+        """Return an action's fields; none if its plugin is not installed."""
         return self.fields.get(str(name), [])
 
     def shown(self, action: Action) -> JsonObject:
-        """An action's row. What is known of one whose plugin is gone goes along unseen."""
+        """Return an action's row. The parameters of an action without a plugin are kept in a hidden field."""
         return {
             "type": action.type,
             "params": schema_form.shown(self.fields_of(action.type), action.params),
@@ -109,7 +123,7 @@ class Kinds:
 
 
 def rows_of(values: Mapping[str, JsonValue]) -> JsonObject:
-    """A form's values, each list without the rows in which nothing was written."""
+    """Return the form's values without empty rows."""
     clean = dict(values)
     for name in LISTS:
         given = clean.get(name)
@@ -119,7 +133,9 @@ def rows_of(values: Mapping[str, JsonValue]) -> JsonObject:
 
 
 def changed(values: Mapping[str, JsonValue]) -> JsonObject:
-    """A form's values after one of its buttons: `add:conditions`, `remove:actions:1`, `up:actions:1`, `down:actions:1`. Others change nothing."""
+    """Apply a button to the form's values: `add:conditions`, `remove:actions:1`, `up:actions:1`, or `down:actions:1`.
+    Ignore other buttons.
+    """
     after = dict(values)
     verb, _, rest = str(after.pop("change", "")).partition(":")
     name, _, place = rest.partition(":")
@@ -142,7 +158,7 @@ def changed(values: Mapping[str, JsonValue]) -> JsonObject:
 
 
 def read(values: Mapping[str, JsonValue], kinds: Kinds) -> AutomationCreate:
-    """The automation that a form describes. Raises `ValidationFailed` with the form's own names as fields."""
+    """Read the automation from the form's values. Raises `ValidationFailed` with the form's field names."""
     texts = _Texts(str(values.get("trigger_type", "")))
     faults: list[FieldError] = []
     filters, actions = _rows(values, "filters"), _rows(values, "actions")
@@ -156,7 +172,7 @@ def read(values: Mapping[str, JsonValue], kinds: Kinds) -> AutomationCreate:
     given["actions"] = [_action(row, kinds, faults, f"actions.{n}.params.") for n, row in enumerate(actions)]
     paths = [str(row.get("field", "")) for row in filters]
     faults += [
-        {"field": f"filters.{n}.field", "message": "stands here twice"}
+        {"field": f"filters.{n}.field", "message": "is a duplicate"}
         for n, path in enumerate(paths)
         if path in paths[:n]
     ]
@@ -165,12 +181,12 @@ def read(values: Mapping[str, JsonValue], kinds: Kinds) -> AutomationCreate:
     except ValidationFailed as error:
         faults += placed(error.errors, paths)
     if faults:
-        raise ValidationFailed("Some of it cannot be used.", errors=faults)
+        raise ValidationFailed("Some fields are not valid.", errors=faults)
     return automation
 
 
 def placed(errors: Sequence[FieldError], filters: Sequence[str]) -> list[FieldError]:
-    """Faults at the form's fields: what is wrong within a parameter at that parameter, with a filter at its row."""
+    """Move errors to the form's fields: an error within a parameter to that parameter, a filter's error to its row."""
     told: dict[str, str] = {}
     for error in errors:
         parts, message = error["field"].split("."), error["message"]
@@ -218,7 +234,7 @@ def _value(
 
 
 class _Texts:
-    """Tells whether a path leads to what is always a text."""
+    """Decide whether the value at a path is always a string."""
 
     def __init__(self, event: str) -> None:
         self._texts = {field.path for field in event_fields(event) if field.is_text}
@@ -228,7 +244,7 @@ class _Texts:
 
 
 def _read_value(typed: str, is_text: bool) -> JsonValue:
-    """What was typed, as JSON where it is some. Where the field is a text, so is what was typed, unless it is in quotes or brackets as in JSON."""
+    """Read typed text as JSON if possible. For a string field, only text in quotes, brackets, or braces is JSON."""
     if not typed or typed == "null":
         return None
     if not is_text:

@@ -1,8 +1,9 @@
-"""What a form brings, made into the same pydantic models as the API's bodies, and shown again with what is wrong with it.
+"""Submitted forms, parsed into the same pydantic models as the API's bodies, and shown again with their errors.
 
-Names say the shape: `slots.0.start` is the start of the first of `slots`; a name that ends with `[]` is a list of all its values. Of several
-fields of one name the last counts, so that a hidden `false` may stand before a checkbox. An empty text is null where the model takes null, and is
-left out where it has a default, unless that is the empty text itself: what is cleared is empty then.
+Names describe the shape: `slots.0.start` is the start of the first of `slots`; a name that ends with `[]` is a list of
+all its values. Of several fields with one name the last counts, so that a hidden `false` can precede a checkbox. An
+empty string is null if the model accepts null. Otherwise it is left out if the field has a default other than the empty
+string.
 """
 
 import re
@@ -18,7 +19,7 @@ from switchboard.foundation.web.errors import FieldError, ValidationFailed
 Model = TypeVar("Model", bound=BaseModel)
 OWN = ("csrf_token",)
 WORDS = {
-    "missing": "must be filled in",
+    "missing": "is required",
     "string_too_short": "must have at least {min_length} characters",
     "string_too_long": "must have at most {max_length:,} characters",
     "int_parsing": "must be a whole number",
@@ -28,14 +29,14 @@ WORDS = {
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
     "literal_error": "must be {expected}",
-    "too_short": "must have at least {min_length}",
-    "too_long": "must have at most {max_length}",
+    "too_short": "needs at least {min_length}",
+    "too_long": "can have at most {max_length}",
 }
-"""What pydantic finds wrong, by its names for it, as one says it to people; `{…}` is what it knows beside."""
+"""Messages for pydantic's error types. `{…}` is filled in from the error's context."""
 
 
 class Form:
-    """What a page's form shows: the values as they were sent or are kept, and what is wrong, by field."""
+    """A form as a page shows it: the submitted or stored values, and the errors by field."""
 
     def __init__(
         self, values: Mapping[str, JsonValue] | None = None, *, errors: Sequence[FieldError] = (), message: str = ""
@@ -46,13 +47,13 @@ class Form:
         self.was_sent = bool(errors or message)
 
     def starting_with(self, values: Mapping[str, JsonValue]) -> "Form":
-        """The same form, which shows these where nothing was sent."""
+        """Show these values unless the form was submitted."""
         if not self.was_sent:
             self._values = dict(values)
         return self
 
     def value(self, name: str, default: JsonValue = None) -> JsonValue:
-        """A field's value, by its dotted name."""
+        """Return the value of a field by its dotted name."""
         here: JsonValue = self._values
         for part in name.split("."):
             if isinstance(here, dict):
@@ -64,18 +65,20 @@ class Form:
         return default if here is None else here
 
     def error(self, name: str) -> str:
-        """What is wrong with a field; empty where nothing is."""
+        """Return the error of a field; empty if it has none."""
         return self.errors.get(name, "")
 
     @property
     def stray_errors(self) -> list[str]:
-        """What is wrong beside the fields that a page has: each with its field's name."""
+        """The errors of all fields, each with its field's name."""
         return [f"{field}: {message}" for field, message in self.errors.items()]
 
 
 def nested(fields: "MultiDict[str, str]") -> dict[str, JsonValue]:
-    """A form's flat fields as the object that their names describe. A NUL, which no field lets people type and PostgreSQL keeps nowhere, becomes
-    U+FFFD, as browsers have it (HTML, 13.2.5)."""
+    """Turn a form's flat fields into the object that their names describe.
+
+    A NUL, which PostgreSQL cannot store, becomes U+FFFD, as in HTML (13.2.5).
+    """
     root: dict[str, JsonValue] = {}
     for sent, given in fields.lists():
         name, values = sent.replace("\0", "\ufffd"), [value.replace("\0", "\ufffd") for value in given]
@@ -94,7 +97,7 @@ def _put(target: dict[str, JsonValue], path: list[str], value: JsonValue) -> Non
 
 
 def _listed(value: JsonValue) -> JsonValue:
-    """Objects whose keys are all numbers become lists in their order; gaps, left by rows that were removed, close."""
+    """Turn objects whose keys are all numbers into lists, in order. Gaps left by removed rows close."""
     if not isinstance(value, dict):
         return value
     inner = {key: _listed(item) for key, item in value.items()}
@@ -104,7 +107,7 @@ def _listed(value: JsonValue) -> JsonValue:
 
 
 def parse(model: type[Model], values: Mapping[str, JsonValue]) -> Model:
-    """Texts become what the model's fields are. Raises `ValidationFailed`."""
+    """Parse a form's strings into a model. Raises `ValidationFailed`."""
     try:
         return model.model_validate(_without_blanks(model, values), strict=False)
     except ValidationError as error:
@@ -148,7 +151,7 @@ def _takes_null(annotation: Any) -> bool:
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """The model within `Part`, `Part | None`, `list[Part]`."""
+    """Return the model within `Part`, `Part | None`, or `list[Part]`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for part in get_args(annotation) if (found := _model_in(part))), None)

@@ -1,4 +1,4 @@
-"""Rows of a form: one that is left empty is none, and what is wrong with the others stands where they are."""
+"""Rows of a form: empty rows are dropped, and errors are moved to the rows that they belong to."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ Row: TypeAlias = dict[str, JsonValue]
 
 
 def kept_rows(rows: JsonValue, *names: str) -> list[tuple[int, Row]]:
-    """The rows of which one of these fields is filled in, each with its place in the form."""
+    """Return the rows in which at least one of these fields is filled in, each with its position in the form."""
     found = [
         (number, row) for number, row in enumerate(rows if isinstance(rows, list) else []) if isinstance(row, dict)
     ]
@@ -23,7 +23,7 @@ def kept_rows(rows: JsonValue, *names: str) -> list[tuple[int, Row]]:
 def parse_all(
     model: type[Model], values: Mapping[str, JsonValue], places: Mapping[str, str], faults: list[FieldError]
 ) -> Model:
-    """As `forms.parse`, with faults that were found before, which have the form's names already. Raises `ValidationFailed` with all of them."""
+    """Parse like `forms.parse`, and add errors that were found before. Raises `ValidationFailed` with all errors."""
     try:
         with relocated(places):
             data = parse(model, values)
@@ -36,7 +36,9 @@ def parse_all(
 
 @contextmanager
 def relocated(places: Mapping[str, str]) -> Iterator[None]:
-    """Give faults the form's names: the longest of these beginnings is replaced; one that ends with a star takes all that follows with it."""
+    """Give errors the form's field names: replace the longest matching prefix. A prefix that ends with `*` replaces the
+    whole name.
+    """
     try:
         yield
     except ValidationFailed as refusal:

@@ -1,7 +1,8 @@
-"""Forms made from a pydantic model that this package does not know: a provider's settings, an action's parameters.
+"""Forms generated from the pydantic model of a plugin: a provider's settings, an action's parameters.
 
-A form holds texts and a model's JSON holds more, so each field says how it is shown and how what was typed is read; what was shown and not
-touched is read as what it was. A text that would be read as something else is shown in quotes, as JSON writes it.
+A form holds strings and a model's JSON holds more types, so each field defines how a value is shown and how typed text
+is read. A value that is shown and not edited is read as the same value: a string that would be read as another type is
+shown in quotes, as in JSON.
 """
 
 import json
@@ -20,13 +21,22 @@ Options: TypeAlias = Sequence[tuple[str, str]]
 LONG_TEXT: Final = 1000
 YES_OR_NO: Final = (("true", "Yes"), ("false", "No"))
 WORDS: Final = {
-    "api": "API", "url": "URL", "uri": "URI", "sid": "SID", "sms": "SMS", "ms": "(ms)", "ios": "iOS", "http": "HTTP",
-}  # fmt: skip
+    "api": "API",
+    "url": "URL",
+    "uri": "URI",
+    "sid": "SID",
+    "sms": "SMS",
+    "ms": "(ms)",
+    "ios": "iOS",
+    "http": "HTTP",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaField:
-    """A field of such a form. One with `options` is chosen; a `secret` is never shown; `blank` is what holds where nothing is given."""
+    """A field of a form made from a model: `options` are its choices, a `secret` is never shown, and `blank` is its
+    default.
+    """
 
     name: str
     label: str
@@ -38,13 +48,13 @@ class SchemaField:
     options: tuple[tuple[str, str], ...] = ()
 
     def shown(self, value: JsonValue) -> JsonValue:
-        """A kept value as the form shows it."""
+        """Return a stored value as the form shows it."""
         if self.secret or value is None:
             return ""
         return next((text for text in self._plainly(value) if self._reads_as(text, value)), _as_json(value))
 
     def read(self, text: str) -> JsonValue:
-        """What was typed. Raises `ValueError` for what cannot be meant."""
+        """Read typed text. Raises `ValueError` for text that the field cannot hold."""
         if self.kind == "lines":
             return (
                 _json_list(text)
@@ -76,7 +86,7 @@ class SchemaField:
 
 
 def fields_of(model: type[BaseModel], *, choices: Mapping[str, Options] | None = None) -> list[SchemaField]:
-    """A model's fields. `choices` are what may be chosen for the fields of some names: ids, by what they are the ids of."""
+    """Return a model's fields. `choices` holds options by field name, for fields that are ids."""
     schema = model.model_json_schema()
     known = choices or {}
     required = set(schema.get("required", ()))
@@ -87,14 +97,16 @@ def fields_of(model: type[BaseModel], *, choices: Mapping[str, Options] | None =
 
 
 def shown(fields: Sequence[SchemaField], values: Mapping[str, JsonValue]) -> JsonObject:
-    """Kept values as the form shows them."""
+    """Return stored values as the form shows them."""
     return {field.name: field.shown(values.get(field.name)) for field in fields}
 
 
 def read(
     fields: Sequence[SchemaField], texts: Mapping[str, JsonValue], *, prefix: str
 ) -> tuple[JsonObject, list[FieldError]]:
-    """What was typed, as the model's JSON, and what of it cannot be read. An empty field is left out, so that its default holds."""
+    """Read typed text as the model's JSON; return it with the errors. An empty field is left out, so that its default
+    applies.
+    """
     values: JsonObject = {}
     faults: list[FieldError] = []
     for field in fields:
@@ -110,7 +122,7 @@ def read(
 
 
 def at_fields(faults: Sequence[tuple[str, str]], prefix: str) -> list[FieldError]:
-    """Faults within a field (`headers.X-Name`) as faults of that field, which say where in it; one for each field."""
+    """Merge errors within a field, such as `headers.X-Name`, into one error of that field."""
     told: dict[str, list[str]] = {}
     for place, message in faults:
         name, _, within = place.partition(".")
@@ -119,23 +131,25 @@ def at_fields(faults: Sequence[tuple[str, str]], prefix: str) -> list[FieldError
 
 
 def label_of(name: str) -> str:
-    """A field's name in words."""
+    """Return a field's name as a label."""
     words = " ".join(WORDS.get(word, word) for word in name.split("_"))
     return words if words.startswith("iOS") else words[:1].upper() + words[1:]
 
 
 def json_or_text(text: str) -> JsonValue:
-    """JSON where it is some, else the text itself. Raises `ValueError` for what begins like JSON and is none."""
+    """Parse JSON if the text is JSON, else return the text. Raises `ValueError` for text that starts like JSON and is
+    not.
+    """
     try:
         return cast("JsonValue", json.loads(text, parse_constant=_no_constant))
     except ValueError as error:
         if _is_braced(text) or text.startswith("["):
-            raise ValueError(f"is no valid JSON: {error}. Write templates in quotes.") from None
+            raise ValueError(f"is not valid JSON: {error}. Put templates in quotes.") from None
         return text
 
 
 def number_or_text(text: str) -> JsonValue:
-    """A number where it is one, else the text: a template, or what the model refuses."""
+    """Parse a number if the text is one, else return the text: a template, or a value that the model refuses."""
     try:
         value = json.loads(text, parse_constant=_no_constant)
     except ValueError:
@@ -196,7 +210,7 @@ def _kind(schema: Mapping[str, JsonValue]) -> Kind:
 
 
 def _resolved(part: JsonObject, definitions: Mapping[str, JsonObject]) -> JsonObject:
-    """A field's schema without null and references; one that may be of several types is any JSON."""
+    """Return a field's schema without null and references. A field of several types accepts any JSON."""
     variants = part.get("anyOf")
     found = (
         [item for item in variants if _is_object(item) and item.get("type") != "null"]
@@ -213,7 +227,7 @@ def _is_object(value: JsonValue) -> TypeGuard[JsonObject]:
 
 
 def _is_braced(text: str) -> bool:
-    """Whether a text begins as a JSON object does; a template does not."""
+    """Return whether the text starts like a JSON object and not like a template."""
     return text.startswith("{") and not text.startswith(("{{", "{%", "{#"))
 
 
@@ -227,7 +241,7 @@ def _json_object(text: str) -> JsonValue:
 def _json_list(text: str) -> JsonValue:
     value = json_or_text(text)
     if not isinstance(value, list):
-        raise ValueError("write one a line")
+        raise ValueError("write one per line")
     return value
 
 
@@ -238,9 +252,9 @@ def _pairs(text: str) -> JsonValue:
         if not line.strip():
             continue
         if not colon or not name.strip():
-            raise ValueError(f"line {number}: write a name, a colon and a value")
+            raise ValueError(f"line {number}: write name: value")
         if name.strip() in pairs:
-            raise ValueError(f"line {number}: {name.strip()} stands here twice")
+            raise ValueError(f"line {number}: {name.strip()} is a duplicate")
         pairs[name.strip()] = value.strip()
     return pairs
 

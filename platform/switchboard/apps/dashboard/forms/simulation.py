@@ -1,4 +1,4 @@
-"""A simulation's form as the API's body, and back: a line a line, and an assertion a row of type and value."""
+"""Convert a simulation between the form, with one line per turn and one row per assertion, and the API's body."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -12,14 +12,19 @@ from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.schemas import SimulationCreate
 
 VALUES = {
-    "said": "text", "never_said": "text", "tool_called": "tool", "ended_by": "by", "latency_under_ms": "milliseconds", "judge": "question",
-}  # fmt: skip
-"""The field of each type that a row's value is."""
+    "said": "text",
+    "never_said": "text",
+    "tool_called": "tool",
+    "ended_by": "by",
+    "latency_under_ms": "milliseconds",
+    "judge": "question",
+}
+"""The assertion's field that a row's value fills, by assertion type."""
 FRESH: dict[str, JsonValue] = {"mode": "text", "max_turns": 20, "assertions": [{"type": "said"}]}
 
 
 def shown(simulation: Simulation) -> dict[str, JsonValue]:
-    """What the form shows of a simulation that is to be run again."""
+    """Return the form's values of an existing simulation."""
     return {
         "name": simulation.name,
         "mode": simulation.mode,
@@ -44,7 +49,9 @@ def _row(assertion: Mapping[str, JsonValue]) -> JsonValue:
 
 @contextmanager
 def read(values: Mapping[str, JsonValue]) -> Iterator[SimulationCreate]:
-    """A new simulation. Raises `ValidationFailed` with the form's own names, and gives them to what is raised within."""
+    """Read a simulation from the form. Raises `ValidationFailed` with the form's field names, and renames errors raised
+    within.
+    """
     assertions: list[JsonValue] = []
     faults: list[FieldError] = []
     places = {"lines.*": "lines"}

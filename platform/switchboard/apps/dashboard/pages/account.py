@@ -1,4 +1,4 @@
-"""One's own account: the password, and the browsers in which one is signed in."""
+"""The user's own account: password and sessions."""
 
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from switchboard.foundation.web.errors import RateLimited
 from switchboard.resources.identity import sign_in
 from switchboard.runtime import current_runtime
 
-# The first that a browser's name for itself contains; Chromium's children name their parents too.
+# Checked in this order: browsers based on Chromium also name Chrome and Safari.
 PROGRAMS = (("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
 SYSTEMS = (
     ("Android", "Android"),
@@ -30,7 +30,7 @@ SYSTEMS = (
 
 
 class PasswordChange(BaseModel):
-    """The old and the new password."""
+    """The current and the new password."""
 
     current: str = ""
     new: str
@@ -39,7 +39,7 @@ class PasswordChange(BaseModel):
 @dashboard.get("/dashboard/account")
 @page()
 async def account_page(viewer: Viewer, form: Form) -> str:
-    """The account."""
+    """Show the account."""
     sessions = await sign_in.list_sessions(current_runtime().database, viewer.user.id)
     return await render(
         "dashboard/account/account.html", form=form, sessions=[(one, _name(one.user_agent)) for one in sessions]
@@ -47,7 +47,7 @@ async def account_page(viewer: Viewer, form: Form) -> str:
 
 
 def _name(user_agent: str) -> str:
-    """`Firefox on Linux`, for people to recognize."""
+    """Return a readable browser name, such as `Firefox on Linux`."""
     program = next((name for mark, name in PROGRAMS if mark in user_agent), "")
     system = next((name for mark, name in SYSTEMS if mark in user_agent), "")
     return f"{program} on {system}" if program and system else user_agent[:60] or "unknown"
@@ -56,29 +56,29 @@ def _name(user_agent: str) -> str:
 @dashboard.post("/dashboard/account/password")
 @action(form=PasswordChange, invalid=account_page)
 async def change_password(viewer: Viewer, session: TenantSession, data: PasswordChange) -> Next:
-    """Change the password; every other browser is signed out. Who sits down at somebody's desk guesses no faster than at the door."""
+    """Change the password and end all other sessions. Attempts are rate-limited as on the sign-in page."""
     if not (await slow_down("password", str(viewer.user.id), ATTEMPTS)).allowed:
-        raise RateLimited("Too many attempts. Wait a little, then try again.")
+        raise RateLimited("Too many attempts. Wait a moment, then try again.")
     await sign_in.change_password(
         current_runtime().database, viewer.user.id, current=data.current, new=data.new, keep=viewer.session.id
     )
     record_audit(session, AuditAction.USER_PASSWORD_CHANGED, viewer.user.id)
-    return Next(url_for("dashboard.account_page"), "The password was changed, and every other browser signed out.")
+    return Next(url_for("dashboard.account_page"), "Password changed. All other sessions were signed out.")
 
 
 @dashboard.post("/dashboard/account/sessions/<session_id>/end")
 @action()
 async def end_session(viewer: Viewer, session: TenantSession, session_id: UUID) -> Next:
-    """Sign one browser out."""
+    """End one session."""
     await sign_in.sign_out(current_runtime().database, viewer.user.id, only=session_id)
     record_audit(session, AuditAction.USER_SESSIONS_ENDED, session_id)
-    return Next(url_for("dashboard.account_page"), "That browser was signed out.")
+    return Next(url_for("dashboard.account_page"), "The session was signed out.")
 
 
 @dashboard.post("/dashboard/account/sessions/end")
 @action()
 async def end_other_sessions(viewer: Viewer, session: TenantSession) -> Next:
-    """Sign every other browser out."""
+    """End all other sessions."""
     await sign_in.sign_out(current_runtime().database, viewer.user.id, but=viewer.session.id)
     record_audit(session, AuditAction.USER_SESSIONS_ENDED, viewer.user.id)
-    return Next(url_for("dashboard.account_page"), "Every other browser was signed out.")
+    return Next(url_for("dashboard.account_page"), "All other sessions were signed out.")

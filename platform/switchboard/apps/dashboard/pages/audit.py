@@ -1,4 +1,4 @@
-"""The audit log: who changed what, and never a value. Owners only."""
+"""The audit log, for owners: actors, actions, and subjects, without values."""
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from switchboard.resources.identity import service as identity
 
 
 class AuditQuery(PageQuery):
-    """Entries of one actor or of one action."""
+    """Filters: one actor, one action."""
 
     actor: str = Field("", max_length=200)
     action: str = Field("", max_length=200)
@@ -21,7 +21,7 @@ class AuditQuery(PageQuery):
 @dashboard.get("/dashboard/audit")
 @page(role="owner", query=AuditQuery)
 async def audit_page(session: TenantSession, query: AuditQuery) -> str:
-    """The entries, newest first; each name leads to all that it did."""
+    """List the entries, newest first. Actors and actions link to their entries."""
     entries = await rows(session, identity.list_audit_entries(session, actor=query.actor, action=query.action), query)
     names = await get_actor_names(session)
     return await render("dashboard/audit/list.html", entries=entries, query=query, names=names)

@@ -1,4 +1,4 @@
-"""The consent page: an application asks, the user decides."""
+"""The OAuth consent page."""
 
 from urllib.parse import urlsplit
 
@@ -21,21 +21,24 @@ from switchboard.runtime import current_runtime
 
 
 class NotConnected(ApiError):
-    """400: a request that is answered to nobody but the user."""
+    """400: an authorization request whose error only the user sees."""
 
     status, code, title = 400, "invalid_request", "This application cannot be connected"
 
 
 @dashboard.errorhandler(RequestRefused)
 async def show_refusal(refusal: RequestRefused) -> ResponseReturnValue:
-    """The user learns why, and goes nowhere."""
-    return await show_error(NotConnected(f"It sent you here with a request that cannot be granted: {refusal}"))
+    """Show the error to the user, without redirecting."""
+    return await show_error(NotConnected(f"The application sent a request that cannot be granted: {refusal}"))
 
 
 @dashboard.errorhandler(RedirectedError)
 async def send_back(error: RedirectedError) -> ResponseReturnValue:
-    """The application learns why, once the user has signed in (RFC 9700 section 4.11.2). Browsers hold each redirect after a form to the policy of
-    the form's page, and the sign-in's lets nobody else be reached: from there a page leads on."""
+    """Redirect to the application with the error, once the user has signed in (RFC 9700 section 4.11.2).
+
+    Browsers apply the policy of a form's page to every redirect after it, and the sign-in page allows no other host, so
+    that a page of its own leads from there to the application.
+    """
     if request.method == "GET" and request.headers.get("Sec-Fetch-Site") == "same-origin":
         page = await render("dashboard/sent_back.html", location=error.location, host=urlsplit(error.location).netloc)
         return Response(page, content_type=HTML)
@@ -44,7 +47,7 @@ async def send_back(error: RedirectedError) -> ResponseReturnValue:
 
 @dashboard.get(AUTHORIZE)
 async def authorize_page() -> ResponseReturnValue:
-    """What the application asks for, and in which organization it may have it."""
+    """Show the requested scopes and the organizations to choose from."""
     viewer = await current_viewer()
     database = current_runtime().database
     asked = await consent.examine_request(database, current_runtime().settings.base_url, request.args.items(multi=True))
@@ -68,7 +71,7 @@ async def authorize_page() -> ResponseReturnValue:
 
 @dashboard.post(AUTHORIZE)
 async def decide() -> ResponseReturnValue:
-    """Send the user back to the application with a code, or with the news that there is none."""
+    """Redirect the user to the application with a code, or with the refusal."""
     viewer = await current_viewer()
     await check_form(viewer)
     fields, parameters = await request.form, list(request.args.items(multi=True))
@@ -77,7 +80,7 @@ async def decide() -> ResponseReturnValue:
         return redirect(await consent.decline_request(database, issuer, parameters), 303)
     organization_id = parse_id(fields.get("organization_id", ""))
     if organization_id is None:
-        raise RequestRefused("No organization was chosen.")
+        raise RequestRefused("Choose an organization.")
     return redirect(
         await consent.approve_request(
             database, issuer, parameters, user_id=viewer.user.id, organization_id=organization_id
@@ -87,7 +90,10 @@ async def decide() -> ResponseReturnValue:
 
 
 def _reached(redirect_uri: str) -> str:
-    """Where the form may lead. Browsers hold every redirect after it to this, and applications lead on to pages of theirs on other hosts; so all of
-    https. Plain http is on this machine, and a policy has no way to name an IPv6 address."""
+    """Return the source expression of the addresses that the form may lead to.
+
+    Browsers apply it to every redirect after the form, and applications redirect to other hosts of theirs, so that all
+    of HTTPS is allowed. Plain HTTP is only allowed on the user's machine; a policy cannot name an IPv6 address.
+    """
     url = urlsplit(redirect_uri)
     return f"http://{url.netloc}" if url.scheme == "http" and "[" not in url.netloc else f"{url.scheme}:"

@@ -1,4 +1,4 @@
-"""Automations: what is done by itself when something happens; the builder, and the runs with what came of each action."""
+"""Automations: list, builder, and runs with the result of each action."""
 
 import json
 from typing import Literal
@@ -35,7 +35,7 @@ BEGINNING: dict[str, JsonValue] = {
 
 
 class RunsQuery(PageQuery):
-    """Filters of the page of runs."""
+    """Filters of the list of runs."""
 
     status: Literal["running", "completed", "failed", "skipped"] | None = None
 
@@ -43,7 +43,7 @@ class RunsQuery(PageQuery):
 @dashboard.get("/dashboard/automations")
 @page(query=PageQuery)
 async def automations_page(session: TenantSession, query: PageQuery) -> str:
-    """Every automation, with a switch."""
+    """List the automations."""
     titles = {kind.name: kind.title for kind in current_runtime().registry.actions}
     return await render(
         "dashboard/automations/list.html",
@@ -55,21 +55,21 @@ async def automations_page(session: TenantSession, query: PageQuery) -> str:
 @dashboard.get("/dashboard/automations/new")
 @page()
 async def new_automation_page(session: TenantSession, form: Form) -> str:
-    """The builder of a new automation."""
+    """Show the builder of a new automation."""
     return await _builder(session, _again(form) if form.was_sent else form.starting_with(BEGINNING), None)
 
 
 @dashboard.get("/dashboard/automations/<automation_id>")
 @page()
 async def automation_page(session: TenantSession, automation_id: UUID, form: Form) -> str:
-    """The builder of one automation."""
+    """Show the builder of an automation."""
     automation = await automations.get_automation(session, automation_id)
     kept = forms.shown(automation, await _kinds(session))
     return await _builder(session, _again(form) if form.was_sent else form.starting_with(kept), automation_id)
 
 
 def _again(form: Form) -> Form:
-    """A form that was refused, without its empty rows: the faults are counted without them."""
+    """Return a refused form without its empty rows, because the errors are numbered without them."""
     lists: dict[str, JsonValue] = {name: form.value(name, []) for name in forms.LISTS}
     plain = {name: form.value(name) for name in ("name", "description", "enabled", "trigger_type")}
     errors = forms.placed([{"field": field, "message": message} for field, message in form.errors.items()], ())
@@ -79,7 +79,7 @@ def _again(form: Form) -> Form:
 @dashboard.post("/dashboard/automations/new/draft")
 @page()
 async def draft_new_automation(session: TenantSession, viewer: Viewer) -> str:
-    """The builder after one of its rows was added, moved or taken away. Nothing is kept."""
+    """Show the builder after a row was added, moved, or removed. Nothing is saved."""
     await check_form(viewer)
     return await _builder(session, Form(forms.changed(nested(await request.form))), None)
 
@@ -87,7 +87,7 @@ async def draft_new_automation(session: TenantSession, viewer: Viewer) -> str:
 @dashboard.post("/dashboard/automations/<automation_id>/draft")
 @page()
 async def draft_automation(session: TenantSession, viewer: Viewer, automation_id: UUID) -> str:
-    """The same for an automation that there is."""
+    """Show the builder of an existing automation after a change of its rows. Nothing is saved."""
     await check_form(viewer)
     await automations.get_automation(session, automation_id)
     return await _builder(session, Form(forms.changed(nested(await request.form))), automation_id)
@@ -121,16 +121,16 @@ async def _kinds(session: TenantSession) -> forms.Kinds:
 @dashboard.post("/dashboard/automations/new")
 @action(invalid=new_automation_page)
 async def add_automation(session: TenantSession) -> Next:
-    """Make an automation."""
+    """Create an automation."""
     runtime, data = current_runtime(), await _read(session)
     made = await automations.create_automation(session, data, registry=runtime.registry, outbound=runtime.outbound)
-    return Next(url_for("dashboard.automations_page"), f"{made.name} was made.")
+    return Next(url_for("dashboard.automations_page"), f"{made.name} was created.")
 
 
 @dashboard.post("/dashboard/automations/<automation_id>")
 @action(invalid=automation_page)
 async def save_automation(session: TenantSession, automation_id: UUID) -> Next:
-    """Change an automation; runs that have begun go on as they were."""
+    """Update an automation. Runs that have started continue unchanged."""
     runtime, data = current_runtime(), await _read(session)
     whole = AutomationUpdate.model_validate(data.model_dump(mode="json"))
     await automations.update_automation(
@@ -146,28 +146,30 @@ async def _read(session: TenantSession) -> AutomationCreate:
 @dashboard.post("/dashboard/automations/<automation_id>/enabled")
 @action(form=AutomationUpdate)
 async def switch_automation(session: TenantSession, automation_id: UUID, data: AutomationUpdate) -> Next:
-    """Switch an automation on or off."""
+    """Enable or disable an automation."""
     if data.model_fields_set != {"enabled"}:
-        raise ValidationFailed("Only the switch can be changed here.")
+        raise ValidationFailed("Only `enabled` can be changed here.")
     runtime = current_runtime()
     changed = await automations.update_automation(
         session, automation_id, data, registry=runtime.registry, outbound=runtime.outbound
     )
-    return Next(url_for("dashboard.automations_page"), f"{changed.name} is {'on' if changed.enabled else 'off'}.")
+    return Next(
+        url_for("dashboard.automations_page"), f"{changed.name} is {'enabled' if changed.enabled else 'disabled'}."
+    )
 
 
 @dashboard.post("/dashboard/automations/<automation_id>/delete")
 @action()
 async def delete_automation(session: TenantSession, automation_id: UUID) -> Next:
-    """Delete an automation with its runs."""
+    """Delete an automation and its runs."""
     await automations.delete_automation(session, automation_id)
-    return Next(url_for("dashboard.automations_page"), "The automation was deleted.")
+    return Next(url_for("dashboard.automations_page"), "Automation deleted.")
 
 
 @dashboard.get("/dashboard/automations/<automation_id>/runs")
 @page(query=RunsQuery)
 async def automation_runs_page(session: TenantSession, automation_id: UUID, query: RunsQuery) -> str:
-    """What events have made an automation do."""
+    """List the runs of an automation."""
     automation = await automations.get_automation(session, automation_id)
     found = await rows(session, await automations.list_runs(session, automation_id, status=query.status), query)
     return await render("dashboard/automations/runs.html", automation=automation, runs=found, query=query)
@@ -176,25 +178,25 @@ async def automation_runs_page(session: TenantSession, automation_id: UUID, quer
 @dashboard.get("/dashboard/automations/<automation_id>/runs/<run_id>")
 @page()
 async def automation_run_page(session: TenantSession, automation_id: UUID, run_id: UUID) -> str:
-    """One run: the event, and each action with what came of it, as it happens."""
+    """Show a run: the event, and the result of each action."""
     return await render("dashboard/automations/run.html", **await _run(session, automation_id, run_id))
 
 
 @dashboard.post("/dashboard/automations/<automation_id>/runs/<run_id>/retry")
 @action()
 async def retry_automation_run(session: TenantSession, automation_id: UUID, run_id: UUID) -> Next:
-    """Take a failed run up again where it failed."""
+    """Retry a failed run from the failed action."""
     await automations.retry_run(session, automation_id, run_id)
     return Next(
         url_for("dashboard.automation_run_page", automation_id=automation_id, run_id=run_id),
-        "It goes on where it failed.",
+        "The run continues from the failed action.",
     )
 
 
 @dashboard.get("/dashboard/automations/<automation_id>/runs/<run_id>/live")
 @page()
 async def automation_run_live(viewer: Viewer, automation_id: UUID, run_id: UUID) -> Response:
-    """How a run gets on."""
+    """Stream a run's progress."""
     async with current_runtime().database.tenant(viewer.organization_id) as session:
         await automations.get_run(session, automation_id, run_id)
 

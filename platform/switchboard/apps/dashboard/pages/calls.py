@@ -1,4 +1,4 @@
-"""Calls: the list, one call with its recording, transcript, speed and costs, and placing one."""
+"""Calls: list, details (recording, transcript, latency, and costs), and placing a call."""
 
 import json
 from dataclasses import dataclass
@@ -34,13 +34,13 @@ STATUSES = ("queued", "ringing", "in-progress", "completed", "busy", "no-answer"
 
 
 class CallsQuery(CallQuery):
-    """Filters of the page of calls: the API's, and with whom."""
+    """Filters of the list of calls: those of the API, and a phone number."""
 
     number: WrittenNumber | None = None
 
 
 class NewCallQuery(Query):
-    """What the form of a new call begins with."""
+    """Initial values of the form of a new call."""
 
     to_number: str = Field("", max_length=20)
     agent_id: str = Field("", max_length=64)
@@ -48,7 +48,7 @@ class NewCallQuery(Query):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Something that was said, or a tool that was called, with its result as indented JSON."""
+    """A transcript entry: speech, or a tool call with its result as indented JSON."""
 
     entry: TranscriptLine
     tool: str = ""
@@ -58,7 +58,7 @@ class Line:
 @dashboard.get("/dashboard/calls")
 @page(query=CallsQuery)
 async def calls_page(session: TenantSession, query: CallsQuery) -> str:
-    """The calls, the latest first."""
+    """List the calls, newest first."""
     wanted = calls.list_calls(session, query)
     found = await rows(session, calls.filter_by_number(wanted, query.number) if query.number else wanted, query)
     return await render(
@@ -76,7 +76,7 @@ async def calls_page(session: TenantSession, query: CallsQuery) -> str:
 @dashboard.get("/dashboard/calls/new")
 @page(query=NewCallQuery)
 async def new_call_page(session: TenantSession, query: NewCallQuery, form: Form) -> str:
-    """The form of a new call."""
+    """Show the form of a new call."""
     form.starting_with(query.model_dump())
     own = await numbers.list_active_numbers(session)
     return await render(
@@ -90,7 +90,7 @@ async def new_call_page(session: TenantSession, query: NewCallQuery, form: Form)
 @dashboard.post("/dashboard/calls/new")
 @action(form=CallCreate, invalid=new_call_page)
 async def place_call(session: TenantSession, data: CallCreate) -> Next:
-    """Have an agent call somebody."""
+    """Place a call."""
     call = await calls.place_call(session, data)
     return Next(url_for("dashboard.call_page", call_id=call.id))
 
@@ -98,7 +98,7 @@ async def place_call(session: TenantSession, data: CallCreate) -> Next:
 @dashboard.get("/dashboard/calls/<call_id>")
 @page()
 async def call_page(session: TenantSession, call_id: UUID) -> str:
-    """One call."""
+    """Show a call."""
     call = await calls.get_call(session, call_id)
     return await render("dashboard/calls/call.html", **(await _talk(session, call) | await _about(session, call)))
 
@@ -106,7 +106,7 @@ async def call_page(session: TenantSession, call_id: UUID) -> str:
 @dashboard.get("/dashboard/calls/<call_id>/talk")
 @page()
 async def call_talk(viewer: Viewer, session: TenantSession, call_id: UUID) -> Response:
-    """What is said in a call, while it goes on; at its end, with its recording."""
+    """Stream the transcript of a call; at its end, with the recording."""
     await calls.get_call(session, call_id)
 
     async def show(session: TenantSession) -> str:
@@ -120,7 +120,7 @@ async def call_talk(viewer: Viewer, session: TenantSession, call_id: UUID) -> Re
 @dashboard.get("/dashboard/calls/<call_id>/about")
 @page()
 async def call_about(viewer: Viewer, session: TenantSession, call_id: UUID) -> Response:
-    """What is known of a call, while it goes on and until it is analysed."""
+    """Stream the details of a call until it has ended and is analyzed."""
     await calls.get_call(session, call_id)
 
     async def show(session: TenantSession) -> str:
@@ -134,23 +134,23 @@ async def call_about(viewer: Viewer, session: TenantSession, call_id: UUID) -> R
 @dashboard.get("/dashboard/calls/<call_id>/recording")
 @page()
 async def call_recording(session: TenantSession, call_id: UUID) -> Response:
-    """A call's recording, for the player: the same as the API's, ranges included."""
+    """Serve a call's recording, with ranges, as the API does."""
     return await recordings.respond_with_recording(current_runtime(), await calls.get_call(session, call_id))
 
 
 @dashboard.get("/dashboard/calls/<call_id>/waveform")
 @page()
 async def call_waveform(session: TenantSession, call_id: UUID) -> str:
-    """The drawing of a recording of our own."""
+    """Render the waveform of a recording that this server stores."""
     path = recordings.find_recording_file(current_runtime().settings, await calls.get_call(session, call_id))
     if path is None:
-        raise NotFound("The call has no recording of ours.")
+        raise NotFound("The call has no recording on this server.")
     drawn = waveform.draw(await waveform_peaks.measure_peaks(path, waveform.PARTS))
     return await render_part("dashboard/calls/waveform.html", drawn=drawn, width=waveform.WIDTH, height=waveform.HEIGHT)
 
 
 def _changes(call: Call) -> bool:
-    """Whether more will be known of the call by itself."""
+    """Return whether the call's details will still change."""
     return not is_over(call) or call.analysis_due_at is not None
 
 
@@ -189,7 +189,7 @@ async def _about(session: TenantSession, call: Call) -> dict[str, object]:
 
 
 async def said(session: TenantSession, call_id: UUID) -> list[Line]:
-    """A call's transcript, for `calls/lines.html`. Raises `NotFound`."""
+    """Return a call's transcript for `calls/lines.html`. Raises `NotFound`."""
     return [
         _tool(entry) if entry.role == "tool" else Line(entry) for entry in await calls.get_transcript(session, call_id)
     ]
@@ -206,7 +206,7 @@ def _tool(entry: TranscriptLine) -> Line:
 
 
 def _plain(data: dict[str, JsonValue]) -> list[tuple[str, str]]:
-    """Pairs for people: texts as they are, everything else as JSON."""
+    """Return names and values for display: strings unchanged, everything else as JSON."""
     return [
         (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         for name, value in data.items()

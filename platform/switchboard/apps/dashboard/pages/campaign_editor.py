@@ -1,4 +1,4 @@
-"""Making a campaign, changing it, adding people to it: every list is looked through and shown before anything is kept."""
+"""Creating and editing a campaign, and adding people. Every list is previewed before it is saved."""
 
 import asyncio
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ ENCODINGS = ("utf-8-sig", "cp1252")
 @dashboard.get("/dashboard/campaigns/new")
 @page()
 async def new_campaign_page(session: TenantSession, viewer: Viewer, form: Form) -> str:
-    """The form of a new campaign."""
+    """Show the form of a new campaign."""
     beginning: Values = {
         "max_concurrent": 5,
         "retry": {"attempts": 0, "delay_seconds": 3600, "on": ["busy", "no-answer"]},
@@ -47,7 +47,7 @@ async def new_campaign_page(session: TenantSession, viewer: Viewer, form: Form) 
 @dashboard.post("/dashboard/campaigns/new/preview")
 @page()
 async def preview_campaign(session: TenantSession, viewer: Viewer) -> str:
-    """The same form with what its list holds. Nothing is kept."""
+    """Show the form with a preview of its list. Nothing is saved."""
     await check_form(viewer)
     values, faults = await _typed()
     return await _show_form(session, viewer, Form(values, errors=faults), people=await _people(session, values))
@@ -67,21 +67,22 @@ async def _show_form(session: TenantSession, viewer: Viewer, form: Form, *, peop
 @dashboard.post("/dashboard/campaigns/new")
 @action(invalid=new_campaign_page)
 async def add_campaign(session: TenantSession, viewer: Viewer) -> Next:
-    """Make a campaign of what was previewed; a draft, which calls nobody yet."""
+    """Create a draft campaign from the previewed list."""
     values, faults = await _typed()
     settings = _settings(values, viewer)
     people = _sound(await _people(session, values), values, faults)
-    campaign = await campaigns.create_campaign(session, parse(CampaignCreate, {**settings, "contacts": people.people}))  # type: ignore[dict-item] # models
+    data = parse(CampaignCreate, {**settings, "contacts": people.people})  # type: ignore[dict-item]
+    campaign = await campaigns.create_campaign(session, data)
     return Next(
         url_for("dashboard.campaign_page", campaign_id=campaign.id),
-        "The campaign was made. Nobody is called before you start it.",
+        "Campaign created. It calls nobody until you start it.",
     )
 
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/edit")
 @page()
 async def edit_campaign_page(session: TenantSession, viewer: Viewer, campaign_id: UUID, form: Form) -> str:
-    """A campaign's settings."""
+    """Show a campaign's settings."""
     campaign = await campaigns.get_campaign(session, campaign_id)
     kept = {
         **campaign.model_dump(mode="json"),
@@ -101,7 +102,7 @@ async def edit_campaign_page(session: TenantSession, viewer: Viewer, campaign_id
 @dashboard.post("/dashboard/campaigns/<campaign_id>/edit")
 @action(invalid=edit_campaign_page)
 async def save_campaign(session: TenantSession, viewer: Viewer, campaign_id: UUID) -> Next:
-    """Change a draft's or a paused campaign's settings."""
+    """Update the settings of a draft or paused campaign."""
     await campaigns.update_campaign(
         session, campaign_id, parse(CampaignFields, _settings(nested(await request.form), viewer))
     )
@@ -111,7 +112,7 @@ async def save_campaign(session: TenantSession, viewer: Viewer, campaign_id: UUI
 @dashboard.get("/dashboard/campaigns/<campaign_id>/people")
 @page()
 async def campaign_people_page(session: TenantSession, campaign_id: UUID, form: Form) -> str:
-    """The form that adds people to a campaign."""
+    """Show the form that adds people to a campaign."""
     campaign = await _open_campaign(session, campaign_id)
     found = None
     if form.was_sent:
@@ -123,7 +124,7 @@ async def campaign_people_page(session: TenantSession, campaign_id: UUID, form: 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/people/preview")
 @page()
 async def preview_campaign_people(session: TenantSession, viewer: Viewer, campaign_id: UUID) -> str:
-    """What a list to be added holds. Nothing is kept."""
+    """Preview a list to add. Nothing is saved."""
     await check_form(viewer)
     campaign, (values, faults) = await _open_campaign(session, campaign_id), await _typed()
     found = await _people(session, values, campaign)
@@ -135,7 +136,7 @@ async def preview_campaign_people(session: TenantSession, viewer: Viewer, campai
 @dashboard.post("/dashboard/campaigns/<campaign_id>/people")
 @action(invalid=campaign_people_page)
 async def add_campaign_people(session: TenantSession, campaign_id: UUID) -> Next:
-    """Add what was previewed to a campaign's list."""
+    """Add the previewed people to a campaign."""
     campaign, (values, faults) = await _open_campaign(session, campaign_id), await _typed()
     before = campaign.total_contacts
     people = _sound(await _people(session, values, campaign), values, faults)
@@ -148,12 +149,12 @@ async def add_campaign_people(session: TenantSession, campaign_id: UUID) -> Next
 async def _open_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
     campaign = await campaigns.get_campaign(session, campaign_id)
     if campaign.status not in campaigns.OPEN:
-        raise InvalidState(f"The campaign is {campaign.status}. Nobody can be added to it.")
+        raise InvalidState(f"The campaign is {campaign.status}. You cannot add people to it.")
     return campaign
 
 
 async def _typed() -> tuple[Values, list[FieldError]]:
-    """The form, with a chosen file's text in the place of the lines; and what is wrong with the file."""
+    """Return the form's values, with the lines replaced by an uploaded file's text, and the file's errors."""
     values = nested(await request.form)
     values["people"] = str(values.get("people") or "").replace("\r\n", "\n")
     file = (await request.files).get("file")
@@ -162,14 +163,16 @@ async def _typed() -> tuple[Values, list[FieldError]]:
     file.seek(0)
     text = _decoded(file.read())
     if text is None:
-        return values, [{"field": "file", "message": f"{file.filename} is no text: save the sheet as CSV first"}]
+        return values, [
+            {"field": "file", "message": f"{file.filename} is not a text file: save the spreadsheet as CSV"}
+        ]
     values["people"] = text
     values.pop("columns", None)
     return values, []
 
 
 def _decoded(content: bytes) -> str | None:
-    """A file as spreadsheets write it; None for what is no text."""
+    """Decode a file in the encodings of spreadsheets; None if it is not text."""
     for encoding in ("utf-16", *ENCODINGS) if content[:2] in (b"\xff\xfe", b"\xfe\xff") else ENCODINGS:
         try:
             text = content.decode(encoding)
@@ -180,7 +183,7 @@ def _decoded(content: bytes) -> str | None:
 
 
 def _again(form: Form, values: Values) -> Form:
-    """A form that was refused, with the text of the file that came with it."""
+    """Return a refused form with the text of its uploaded file."""
     return Form(
         values,
         errors=[{"field": field, "message": message} for field, message in form.errors.items()],
@@ -191,7 +194,7 @@ def _again(form: Form, values: Values) -> Form:
 async def _people(
     session: TenantSession, values: Mapping[str, JsonValue], campaign: Campaign | None = None
 ) -> ContactList:
-    """The list, read in a thread: a hundred thousand lines take seconds, and live calls need not wait."""
+    """Parse the list in a thread: 100,000 lines take seconds, which would delay live calls."""
     number_id = campaign.phone_number_id if campaign else parse_id(str(values.get("phone_number_id")))
     number = await numbers.find_active_number(session, number_id) if number_id else None
     region = get_region(number.phone_number) if number else None
@@ -201,7 +204,7 @@ async def _people(
 
 
 def _layout(chosen: JsonValue) -> ColumnLayout | None:
-    """The columns that somebody chose in a preview."""
+    """Return the columns that the user chose in the preview."""
     if not isinstance(chosen, dict) or not str(chosen.get("phone", "")).isdigit():
         return None
     name = str(chosen.get("name", ""))
@@ -211,15 +214,15 @@ def _layout(chosen: JsonValue) -> ColumnLayout | None:
 
 
 def _sound(people: ContactList, values: Mapping[str, JsonValue], faults: list[FieldError]) -> ContactList:
-    """Raises `ValidationFailed` where lines are faulty and nobody has said that they are to be left out, and for an empty list."""
+    """Raise `ValidationFailed` for an empty list, and for invalid lines that the user did not choose to skip."""
     if faults:
         raise ValidationFailed(faults[0]["message"], errors=faults)
     if people.faults and values.get("leave_out") != "true":
         lines = "1 line cannot" if len(people.faults) == 1 else f"{len(people.faults):,} lines cannot"
-        told = f"{lines} be used. Correct the list, or leave out what is wrong."
+        told = f"{lines} be used. Correct the list, or skip the invalid lines."
         raise ValidationFailed(told, errors=[{"field": "people", "message": told}])
     if not people.people:
-        raise ValidationFailed.field("people", "has nobody in it yet")
+        raise ValidationFailed.field("people", "is empty")
     return people
 
 
@@ -236,7 +239,7 @@ def _preview(people: ContactList | None) -> dict[str, object]:
 
 
 def _settings(values: Mapping[str, JsonValue], viewer: Viewer) -> Values:
-    """The form's settings as the API takes them: a time with its zone, no retry where there is none."""
+    """Return the form's settings as the API's body: a time with its zone, and no retry settings without retries."""
     settings = {name: value for name, value in values.items() if name in CampaignFields.model_fields}
     retry, when = settings.get("retry"), settings.get("scheduled_at")
     if isinstance(retry, dict) and retry.get("attempts") in (None, "", "0"):
@@ -251,7 +254,9 @@ def _zone(viewer: Viewer) -> ZoneInfo:
 
 
 def _with_zone(text: str, viewer: Viewer) -> str:
-    """What a browser's field says, by the organization's clock; what is no time stays as it is, for the model to refuse."""
+    """Add the organization's time zone to a browser's local time. Text that is not a time is returned unchanged, for
+    the model to refuse.
+    """
     try:
         return datetime.fromisoformat(text).replace(tzinfo=_zone(viewer)).isoformat()
     except ValueError:

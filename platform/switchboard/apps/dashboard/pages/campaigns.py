@@ -1,4 +1,4 @@
-"""Campaigns: how they get on, live; steering them; whom they call."""
+"""Campaigns: list, live progress, controls, and contacts."""
 
 from uuid import UUID
 
@@ -22,16 +22,22 @@ from switchboard.resources.phone_numbers import service as numbers
 from switchboard.runtime import current_runtime
 
 DELAYS = {
-    300: "5 minutes", 900: "15 minutes", 1800: "30 minutes", 3600: "an hour", 14_400: "4 hours", 86_400: "a day", 172_800: "2 days",
-}  # fmt: skip
-"""How long after a call the next may be, as the form offers it."""
+    300: "5 minutes",
+    900: "15 minutes",
+    1800: "30 minutes",
+    3600: "an hour",
+    14_400: "4 hours",
+    86_400: "a day",
+    172_800: "2 days",
+}
+"""Delays between attempts that the form offers, by seconds."""
 LIVE = ("scheduled", "running", "paused")
 
 
 @dashboard.get("/dashboard/campaigns")
 @page(query=PageQuery)
 async def campaigns_page(session: TenantSession, query: PageQuery) -> str:
-    """Every campaign with how far it is."""
+    """List the campaigns with their progress."""
     return await render(
         "dashboard/campaigns/list.html", campaigns=await rows(session, campaigns.list_campaigns(session), query)
     )
@@ -40,7 +46,7 @@ async def campaigns_page(session: TenantSession, query: PageQuery) -> str:
 @dashboard.get("/dashboard/campaigns/<campaign_id>")
 @page(query=CampaignContactQuery)
 async def campaign_page(session: TenantSession, viewer: Viewer, campaign_id: UUID, query: CampaignContactQuery) -> str:
-    """One campaign: its progress and whom it calls, both as they change."""
+    """Show a campaign with its live progress and contacts."""
     campaign = await campaigns.get_campaign(session, campaign_id)
     return await render(
         "dashboard/campaigns/campaign.html",
@@ -66,14 +72,14 @@ async def _progress(session: TenantSession, campaign: Campaign) -> dict[str, obj
 
 
 def hours_of(viewer: Viewer) -> CallingHours | None:
-    """When the organization's campaigns may dial; None for any hour."""
+    """Return the organization's calling hours; None if it has none."""
     return Policy.model_validate(viewer.organization.policy).calling_hours if viewer.organization else None
 
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/live")
 @page()
 async def campaign_live(viewer: Viewer, campaign_id: UUID) -> Response:
-    """A campaign's progress as it changes."""
+    """Stream a campaign's progress."""
     await _require(viewer, campaign_id)
 
     async def show(session: TenantSession) -> str:
@@ -88,7 +94,7 @@ async def campaign_live(viewer: Viewer, campaign_id: UUID) -> Response:
 @dashboard.get("/dashboard/campaigns/<campaign_id>/contacts/live")
 @page(query=CampaignContactQuery)
 async def campaign_contacts_live(viewer: Viewer, campaign_id: UUID, query: CampaignContactQuery) -> Response:
-    """Whom a campaign calls, as their states change."""
+    """Stream a campaign's contacts."""
     await _require(viewer, campaign_id)
 
     async def show(session: TenantSession) -> str:
@@ -99,7 +105,7 @@ async def campaign_contacts_live(viewer: Viewer, campaign_id: UUID, query: Campa
 
 
 async def _require(viewer: Viewer, campaign_id: UUID) -> None:
-    """Raises `NotFound`, before a stream begins."""
+    """Raise `NotFound` before a stream starts."""
     async with current_runtime().database.tenant(viewer.organization_id) as session:
         await campaigns.get_campaign(session, campaign_id)
 
@@ -107,7 +113,7 @@ async def _require(viewer: Viewer, campaign_id: UUID) -> None:
 @dashboard.post("/dashboard/campaigns/<campaign_id>/start")
 @action()
 async def start_campaign(session: TenantSession, campaign_id: UUID) -> Next:
-    """Begin to dial, or wait for the campaign's time."""
+    """Start a campaign, or schedule it for its start time."""
     await lifecycle.start_campaign(session, campaign_id)
     return _back(campaign_id)
 
@@ -115,7 +121,7 @@ async def start_campaign(session: TenantSession, campaign_id: UUID) -> Next:
 @dashboard.post("/dashboard/campaigns/<campaign_id>/pause")
 @action()
 async def pause_campaign(session: TenantSession, campaign_id: UUID) -> Next:
-    """Dial nobody else; calls that run end by themselves."""
+    """Pause a campaign. Calls in progress continue."""
     await lifecycle.pause_campaign(session, campaign_id)
     return _back(campaign_id)
 
@@ -123,7 +129,7 @@ async def pause_campaign(session: TenantSession, campaign_id: UUID) -> Next:
 @dashboard.post("/dashboard/campaigns/<campaign_id>/resume")
 @action()
 async def resume_campaign(session: TenantSession, campaign_id: UUID) -> Next:
-    """Go on dialling."""
+    """Resume a paused campaign."""
     await lifecycle.resume_campaign(session, campaign_id)
     return _back(campaign_id)
 
@@ -131,7 +137,7 @@ async def resume_campaign(session: TenantSession, campaign_id: UUID) -> Next:
 @dashboard.post("/dashboard/campaigns/<campaign_id>/cancel")
 @action()
 async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> Next:
-    """End a campaign for good."""
+    """Cancel a campaign."""
     await lifecycle.cancel_campaign(session, campaign_id)
     return _back(campaign_id)
 
@@ -139,9 +145,9 @@ async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> Next:
 @dashboard.post("/dashboard/campaigns/<campaign_id>/delete")
 @action()
 async def delete_campaign(session: TenantSession, campaign_id: UUID) -> Next:
-    """Delete a campaign, canceled first where it runs; its calls stay."""
+    """Delete a campaign; a running one is canceled first. Its calls are kept."""
     await lifecycle.delete_campaign(session, campaign_id)
-    return Next(url_for("dashboard.campaigns_page"), "The campaign was deleted. Its calls are still among the calls.")
+    return Next(url_for("dashboard.campaigns_page"), "Campaign deleted. Its calls are kept.")
 
 
 def _back(campaign_id: UUID) -> Next:
@@ -149,7 +155,7 @@ def _back(campaign_id: UUID) -> Next:
 
 
 async def choices(session: TenantSession) -> dict[str, list[tuple[JsonValue, str]]]:
-    """The agents and numbers that a campaign may have."""
+    """Return the agents and phone numbers that a campaign can use."""
     found, paused = await agents.get_agent_names(session), await agents.get_agent_names(session, status="paused")
     return {
         "agents": [

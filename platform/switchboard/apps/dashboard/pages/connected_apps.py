@@ -1,4 +1,4 @@
-"""Connected applications: which act for whom in the organization, and ending it. Owners see everybody's, members their own."""
+"""Connected applications: list and disconnect. Owners see those of all users, members their own."""
 
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from switchboard.runtime import current_runtime
 @dashboard.get("/dashboard/connected-apps")
 @page()
 async def connected_apps_page(session: TenantSession, viewer: Viewer) -> str:
-    """The applications, the latest first."""
+    """List the applications, newest first."""
     whose = None if viewer.may("owner") else viewer.user.id
     found = await connections.list_connections(session, user_id=whose)
     return await render("dashboard/connected_apps.html", connections=found)
@@ -25,8 +25,8 @@ async def connected_apps_page(session: TenantSession, viewer: Viewer) -> str:
 @dashboard.post("/dashboard/connected-apps/<application_id>/<user_id>/disconnect")
 @action()
 async def disconnect_app(session: TenantSession, viewer: Viewer, application_id: UUID, user_id: UUID) -> Next:
-    """Have an application refused from now on, where it acts for this user."""
+    """Revoke an application's access for one user."""
     if user_id != viewer.user.id and not viewer.may("owner"):
         raise Forbidden
     await connections.disconnect(session, current_runtime().limiter, application=application_id, user_id=user_id)
-    return Next(url_for("dashboard.connected_apps_page"), "The application is disconnected.")
+    return Next(url_for("dashboard.connected_apps_page"), "Application disconnected.")

@@ -1,4 +1,4 @@
-"""Contacts: the list with its search, one contact to edit."""
+"""Contacts: list, search, and edit."""
 
 from uuid import UUID
 
@@ -19,7 +19,7 @@ from switchboard.resources.do_not_call import service as do_not_call
 @dashboard.get("/dashboard/contacts")
 @page(query=ContactQuery)
 async def contacts_page(session: TenantSession, query: ContactQuery) -> str:
-    """Whom the organization talks to."""
+    """List or search the contacts."""
     if query.search:
         part, total = await contacts.search_contacts(session, query)
         listing = Page[Contact].model_construct(items=part, total=total, limit=query.limit, offset=query.offset)
@@ -31,22 +31,22 @@ async def contacts_page(session: TenantSession, query: ContactQuery) -> str:
 @dashboard.get("/dashboard/contacts/new")
 @page()
 async def new_contact_page(form: Form) -> str:
-    """The form of a new contact."""
+    """Show the form of a new contact."""
     return await render("dashboard/contacts/edit.html", form=form, contact=None)
 
 
 @dashboard.post("/dashboard/contacts/new")
 @action(form=ContactCreate, invalid=new_contact_page)
 async def add_contact(session: TenantSession, data: ContactCreate) -> Next:
-    """Make a contact."""
+    """Create a contact."""
     contact = await contacts.create_contact(session, data)
-    return Next(url_for("dashboard.contacts_page"), f"{contact.name or contact.phone_number} was added.")
+    return Next(url_for("dashboard.contacts_page"), f"{contact.name or contact.phone_number} was created.")
 
 
 @dashboard.get("/dashboard/contacts/<contact_id>")
 @page()
 async def contact_page(session: TenantSession, contact_id: UUID, form: Form) -> str:
-    """One contact, to be read and edited."""
+    """Show a contact."""
     contact = await contacts.get_contact(session, contact_id)
     return await render(
         "dashboard/contacts/edit.html",
@@ -59,7 +59,7 @@ async def contact_page(session: TenantSession, contact_id: UUID, form: Form) -> 
 @dashboard.post("/dashboard/contacts/<contact_id>")
 @action(form=ContactUpdate, invalid=contact_page)
 async def save_contact(session: TenantSession, contact_id: UUID, data: ContactUpdate) -> Next:
-    """Change a contact."""
+    """Update a contact."""
     await contacts.update_contact(session, contact_id, data)
     return Next(url_for("dashboard.contact_page", contact_id=contact_id), "Saved.")
 
@@ -67,6 +67,6 @@ async def save_contact(session: TenantSession, contact_id: UUID, data: ContactUp
 @dashboard.post("/dashboard/contacts/<contact_id>/delete")
 @action()
 async def delete_contact(session: TenantSession, contact_id: UUID) -> Next:
-    """Delete a contact for good; its calls and texts stay."""
+    """Delete a contact permanently. Its calls and text messages are kept."""
     await contacts.delete_contact(session, contact_id)
-    return Next(url_for("dashboard.contacts_page"), "The contact was deleted.")
+    return Next(url_for("dashboard.contacts_page"), "Contact deleted.")

@@ -1,4 +1,4 @@
-"""The do-not-call list: whom no agent calls or texts, since when and why."""
+"""The do-not-call list."""
 
 from uuid import UUID
 
@@ -16,19 +16,19 @@ from switchboard.resources.do_not_call.schemas import DoNotCallCreate, DoNotCall
 
 
 class ListQuery(DoNotCallQuery):
-    """A number as it is written."""
+    """Filters: a phone number in any common notation."""
 
     phone_number: WrittenNumber | None = None
 
 
-HEARD = {"api": "entered here or by a program", "text": "in a text", "call": "in a call"}
-"""Where the wish was heard."""
+HEARD = {"api": "dashboard or API", "text": "text message", "call": "call"}
+"""Labels of an entry's source."""
 
 
 @dashboard.get("/dashboard/contacts/do-not-call")
 @page(query=ListQuery)
 async def do_not_call_page(session: TenantSession, query: ListQuery, form: Form) -> str:
-    """The numbers, the latest first."""
+    """List the numbers, newest first."""
     found = await rows(session, do_not_call.list_entries(session, phone_number=query.phone_number), query)
     names = await contacts.get_contact_names(session, {entry.phone_number for entry in found.items})
     return await render(
@@ -39,14 +39,16 @@ async def do_not_call_page(session: TenantSession, query: ListQuery, form: Form)
 @dashboard.post("/dashboard/contacts/do-not-call")
 @action(form=DoNotCallCreate, invalid=do_not_call_page)
 async def forbid_calling(session: TenantSession, data: DoNotCallCreate) -> Next:
-    """Have a number not called or texted any more."""
+    """Add a number to the do-not-call list."""
     entry = await do_not_call.add_entry(session, data.phone_number, source="api", note=data.note)
-    return Next(url_for("dashboard.do_not_call_page"), f"{phone(entry.phone_number)} is not called any more.")
+    return Next(
+        url_for("dashboard.do_not_call_page"), f"{phone(entry.phone_number)} was added to the do-not-call list."
+    )
 
 
 @dashboard.post("/dashboard/contacts/do-not-call/<entry_id>/remove")
 @action()
 async def allow_calling(session: TenantSession, entry_id: UUID) -> Next:
-    """Take a number off the list."""
+    """Remove a number from the do-not-call list."""
     await do_not_call.delete_entry(session, entry_id)
-    return Next(url_for("dashboard.do_not_call_page"), "The number may be called again.")
+    return Next(url_for("dashboard.do_not_call_page"), "The number was removed from the do-not-call list.")

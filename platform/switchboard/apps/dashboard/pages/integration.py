@@ -1,4 +1,4 @@
-"""The integration: a partner's key, and one address more that is told everything. Owners only; secrets are given and never shown."""
+"""The integration, for owners: a partner's API key, and a URL that receives every event. Secrets are never shown."""
 
 from typing import Literal
 
@@ -19,7 +19,7 @@ SECRETS = ("partner_api_key", "webhook_secret")
 
 
 class Forgotten(RequestBody):
-    """Which secret is to be forgotten."""
+    """The secret to delete."""
 
     secret: Literal["partner_api_key", "webhook_secret"]
 
@@ -27,7 +27,7 @@ class Forgotten(RequestBody):
 @dashboard.get("/dashboard/webhooks/integration")
 @page(role="owner")
 async def integration_page(session: TenantSession, form: Form) -> str:
-    """What is set up."""
+    """Show the integration."""
     kept = await integrations.find_integration(session)
     values: dict[str, JsonValue] = {"webhook_url": kept.webhook_url if kept else None}
     return await render("dashboard/webhooks/integration.html", form=form.starting_with(values), kept=kept)
@@ -36,7 +36,7 @@ async def integration_page(session: TenantSession, form: Form) -> str:
 @dashboard.post("/dashboard/webhooks/integration")
 @action(role="owner", form=IntegrationUpdate, invalid=integration_page)
 async def save_integration(session: TenantSession, data: IntegrationUpdate) -> Next:
-    """Change what was filled in: a secret that was left empty stays."""
+    """Update the integration. A secret that was left empty does not change."""
     data.model_fields_set.difference_update([name for name in SECRETS if getattr(data, name) is None])
     return await _changed(session, data, "Saved.")
 
@@ -44,8 +44,8 @@ async def save_integration(session: TenantSession, data: IntegrationUpdate) -> N
 @dashboard.post("/dashboard/webhooks/integration/forget")
 @action(role="owner", form=Forgotten)
 async def forget_integration_secret(session: TenantSession, data: Forgotten) -> Next:
-    """Forget one of the secrets."""
-    return await _changed(session, IntegrationUpdate.model_validate({data.secret: None}), "It was forgotten.")
+    """Delete one of the secrets."""
+    return await _changed(session, IntegrationUpdate.model_validate({data.secret: None}), "Secret deleted.")
 
 
 async def _changed(session: TenantSession, data: IntegrationUpdate, told: str) -> Next:

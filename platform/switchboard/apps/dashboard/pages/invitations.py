@@ -1,4 +1,4 @@
-"""What an invitation's link shows: join as who is signed in, or choose a password and begin."""
+"""The page of an invitation: join as the signed-in user, or choose a password for a new account."""
 
 from quart import Response, redirect, request, url_for
 from quart.typing import ResponseReturnValue
@@ -16,13 +16,13 @@ from switchboard.runtime import current_runtime
 
 @dashboard.get("/dashboard/invitations/<token>")
 async def invitation_page(token: str) -> ResponseReturnValue:
-    """Who invites whom as what."""
+    """Show an invitation."""
     return await _show(token, Form())
 
 
 @dashboard.post("/dashboard/invitations/<token>")
 async def accept_invitation(token: str) -> ResponseReturnValue:
-    """Join. Somebody new is signed in at once, in a session of their own."""
+    """Accept an invitation. A new user is signed in, in a new session."""
     check_origin()
     database, viewer = current_runtime().database, await find_viewer()
     try:
@@ -42,7 +42,7 @@ async def accept_invitation(token: str) -> ResponseReturnValue:
 
 async def _show(token: str, form: Form) -> Response:
     if not (await slow_down("invitation", browser().address, ATTEMPTS)).allowed:
-        raise RateLimited("Too many attempts. Wait a little, then try again.")
+        raise RateLimited("Too many attempts. Wait a moment, then try again.")
     await find_viewer()
     page = await render(
         "dashboard/team/invitation.html",

@@ -1,4 +1,4 @@
-"""API keys: which there are, new ones, changing one over, revoking. Owners only."""
+"""API keys, for owners: list, create, rotate, and revoke."""
 
 from datetime import timedelta
 from functools import partial
@@ -19,11 +19,11 @@ from switchboard.foundation.web.schemas import Name, PageQuery, RequestBody
 from switchboard.resources.identity import service as identity
 from switchboard.runtime import current_runtime
 
-OVERLAPS = (("0", "at once"), ("1", "in an hour"), ("24", "in a day"), ("168", "in a week"))
+OVERLAPS = (("0", "immediately"), ("1", "in an hour"), ("24", "in a day"), ("168", "in a week"))
 
 
 class NewKey(RequestBody):
-    """A key's form. `days` is how long it lives, None for ever."""
+    """The form of a key. `days` is its lifetime; None means that it does not expire."""
 
     name: Name
     scopes: list[Literal[tuple(SCOPES)]] = Field([], min_length=1)  # type: ignore[valid-type]
@@ -31,7 +31,7 @@ class NewKey(RequestBody):
 
 
 class Rotation(RequestBody):
-    """In how many hours the old key ends."""
+    """The number of hours until the old key expires."""
 
     hours: Annotated[int, Field(ge=0, le=168)] = 24
 
@@ -39,7 +39,7 @@ class Rotation(RequestBody):
 @dashboard.get("/dashboard/keys")
 @page(role="owner", query=PageQuery)
 async def keys_page(session: TenantSession, query: PageQuery) -> str:
-    """The organization's keys, newest first."""
+    """List the organization's keys, newest first."""
     return await render(
         "dashboard/keys/list.html", keys=await rows(session, identity.list_api_keys(session), query), overlaps=OVERLAPS
     )
@@ -48,7 +48,7 @@ async def keys_page(session: TenantSession, query: PageQuery) -> str:
 @dashboard.get("/dashboard/keys/new")
 @page(role="owner")
 async def new_key_page(form: Form) -> str:
-    """What a new key is for, and what it may do."""
+    """Show the form of a new key."""
     return await render(
         "dashboard/keys/new.html", form=form, scopes=[(name, f"{name}: {words}") for name, words in SCOPES.items()]
     )
@@ -57,7 +57,7 @@ async def new_key_page(form: Form) -> str:
 @dashboard.post("/dashboard/keys/new")
 @action(role="owner", form=NewKey, invalid=new_key_page)
 async def create_key(session: TenantSession, data: NewKey) -> str:
-    """Make a key, and show it this once."""
+    """Create a key and show it once."""
     expires_at = now() + timedelta(days=data.days) if data.days else None
     key, text = await identity.create_api_key(
         session,
@@ -71,7 +71,7 @@ async def create_key(session: TenantSession, data: NewKey) -> str:
 @dashboard.post("/dashboard/keys/<key_id>/rotate")
 @action(role="owner", form=Rotation)
 async def rotate_key(session: TenantSession, key_id: UUID, data: Rotation) -> str:
-    """Make a key that may do the same, and show it this once; the old one ends when it was said."""
+    """Create a key with the same scopes and show it once. The old key expires after the chosen time."""
     key, text = await identity.rotate_api_key(session, key_id, overlap=timedelta(hours=data.hours))
     return await render("dashboard/keys/made.html", key=key, text=text)
 
@@ -79,7 +79,7 @@ async def rotate_key(session: TenantSession, key_id: UUID, data: Rotation) -> st
 @dashboard.post("/dashboard/keys/<key_id>/revoke")
 @action(role="owner")
 async def revoke_key(session: TenantSession, viewer: Viewer, key_id: UUID) -> Next:
-    """Have a key refused from now on, for good."""
+    """Revoke a key."""
     key = await identity.revoke_api_key(session, key_id)
     after_commit(session, partial(current_runtime().limiter.tell_revoked, str(key.id)))
     return Next(url_for("dashboard.keys_page"), f"{key.name} was revoked.")

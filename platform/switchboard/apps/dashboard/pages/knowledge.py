@@ -1,4 +1,4 @@
-"""Knowledge: knowledge bases, their documents, and what an agent would find in them."""
+"""Knowledge bases: documents and search."""
 
 from uuid import UUID
 
@@ -28,7 +28,7 @@ SHOWN_CHARACTERS = 50_000
 
 
 class SearchQuery(Query):
-    """What is looked for, and where: in one knowledge base, or in all."""
+    """A search query, in one knowledge base or in all."""
 
     query: str = Field("", max_length=10_000)
     knowledge_base_id: str | None = Field(None, max_length=64)
@@ -38,7 +38,7 @@ class SearchQuery(Query):
 @dashboard.get("/dashboard/knowledge")
 @page(query=PageQuery)
 async def knowledge_page(session: TenantSession, query: PageQuery) -> str:
-    """The knowledge bases."""
+    """List the knowledge bases."""
     bases = await rows(session, knowledge.list_knowledge_bases(session), query)
     return await render(
         "dashboard/knowledge/list.html", bases=bases, holdings=await knowledge.summarize_contents(session)
@@ -48,22 +48,22 @@ async def knowledge_page(session: TenantSession, query: PageQuery) -> str:
 @dashboard.get("/dashboard/knowledge/new")
 @page()
 async def new_knowledge_base_page(form: Form) -> str:
-    """The form of a new knowledge base."""
+    """Show the form of a new knowledge base."""
     return await render("dashboard/knowledge/edit.html", form=form, base=None)
 
 
 @dashboard.post("/dashboard/knowledge/new")
 @action(form=KnowledgeBaseCreate, invalid=new_knowledge_base_page)
 async def add_knowledge_base(session: TenantSession, data: KnowledgeBaseCreate) -> Next:
-    """Make a knowledge base."""
+    """Create a knowledge base."""
     base = await knowledge.create_knowledge_base(session, data)
-    return Next(_address(base.id), f"{base.name} is ready for its first document.")
+    return Next(_address(base.id), f"{base.name} was created. Add its first document.")
 
 
 @dashboard.get("/dashboard/knowledge/search")
 @page(query=SearchQuery)
 async def search_knowledge_page(viewer: Viewer, query: SearchQuery) -> str:
-    """What an agent would find. No transaction is open while the embedding model is asked."""
+    """Search as an agent does. No transaction is open while the embedding model runs."""
     runtime, fault, found = current_runtime(), "", []
     async with runtime.database.tenant(viewer.organization_id) as session:
         bases = await knowledge.resolve_knowledge_bases(session, None)
@@ -76,7 +76,7 @@ async def search_knowledge_page(viewer: Viewer, query: SearchQuery) -> str:
         except ProviderError as error:
             fault = error.message
         except ValidationFailed:
-            raise NotFound("There is no such knowledge base.") from None
+            raise NotFound("The knowledge base does not exist.") from None
     best = max((passage.score for passage in found), default=0.0)
     names = {base.id: base.name for base in bases}
     return await render(
@@ -87,7 +87,7 @@ async def search_knowledge_page(viewer: Viewer, query: SearchQuery) -> str:
 @dashboard.get("/dashboard/knowledge/<base_id>")
 @page(query=PageQuery)
 async def knowledge_base_page(session: TenantSession, base_id: UUID, query: PageQuery, form: Form) -> str:
-    """One knowledge base: its documents, and adding to them."""
+    """Show a knowledge base with its documents."""
     base = await knowledge.get_knowledge_base(session, base_id)
     return await render(
         "dashboard/knowledge/base.html",
@@ -103,7 +103,7 @@ async def knowledge_base_page(session: TenantSession, base_id: UUID, query: Page
 @dashboard.get("/dashboard/knowledge/<base_id>/documents")
 @page(query=PageQuery)
 async def live_documents(viewer: Viewer, base_id: UUID, query: PageQuery) -> Response:
-    """The documents while they are embedded."""
+    """Stream the documents while they are processed."""
 
     async def show(session: TenantSession) -> str:
         found = await rows(session, knowledge.list_documents(session, base_id), query)
@@ -117,9 +117,9 @@ async def live_documents(viewer: Viewer, base_id: UUID, query: PageQuery) -> Res
 @dashboard.post("/dashboard/knowledge/<base_id>/upload")
 @action(invalid=knowledge_base_page)
 async def upload_documents(viewer: Viewer, base_id: UUID, files: "MultiDict[str, FileStorage]") -> Next | Response:
-    """Add files, each for itself: those that can be read are kept whatever the others hold.
+    """Add files; an invalid file does not affect the others.
 
-    `upload.js` sends one at a time, asks for `text/plain`, and is told what is wrong with it: nothing where nothing is.
+    `upload.js` sends one file at a time and accepts `text/plain`: the response is the file's error, or empty.
     """
     given = [file for file in files.getlist("files") if file.filename]
     faults: list[FieldError] = [] if given else [FieldError(field="files", message="Choose at least one file.")]
@@ -138,21 +138,23 @@ async def upload_documents(viewer: Viewer, base_id: UUID, files: "MultiDict[str,
         return Response(told, content_type="text/plain; charset=utf-8")
     if faults:
         raise ValidationFailed(errors=[FieldError(field="files", message=told)])
-    return Next(_address(base_id), f"{len(given)} {'document is' if len(given) == 1 else 'documents are'} being read.")
+    return Next(
+        _address(base_id), f"{len(given)} {'document is' if len(given) == 1 else 'documents are'} being processed."
+    )
 
 
 @dashboard.post("/dashboard/knowledge/<base_id>/paste")
 @action(form=DocumentCreate, invalid=knowledge_base_page)
 async def paste_document(viewer: Viewer, base_id: UUID, data: DocumentCreate) -> Next:
-    """Add a text that was pasted."""
+    """Add pasted text as a document."""
     await ingestion.add_text(current_runtime(), viewer.organization_id, base_id, data, actor=viewer.principal.actor)
-    return Next(_address(base_id), f"{data.filename} is being read.")
+    return Next(_address(base_id), f"{data.filename} is being processed.")
 
 
 @dashboard.get("/dashboard/knowledge/<base_id>/edit")
 @page()
 async def edit_knowledge_base_page(session: TenantSession, base_id: UUID, form: Form) -> str:
-    """Name and description."""
+    """Show the form for name and description."""
     base = await knowledge.get_knowledge_base(session, base_id)
     return await render(
         "dashboard/knowledge/edit.html",
@@ -164,7 +166,7 @@ async def edit_knowledge_base_page(session: TenantSession, base_id: UUID, form: 
 @dashboard.post("/dashboard/knowledge/<base_id>/edit")
 @action(form=KnowledgeBaseCreate, invalid=edit_knowledge_base_page)
 async def save_knowledge_base(session: TenantSession, base_id: UUID, data: KnowledgeBaseCreate) -> Next:
-    """Give it another name or description."""
+    """Update the name and description."""
     await knowledge.rename_knowledge_base(session, base_id, data)
     return Next(_address(base_id), "Saved.")
 
@@ -172,15 +174,15 @@ async def save_knowledge_base(session: TenantSession, base_id: UUID, data: Knowl
 @dashboard.post("/dashboard/knowledge/<base_id>/delete")
 @action()
 async def delete_knowledge_base(session: TenantSession, base_id: UUID) -> Next:
-    """Delete a knowledge base with its documents."""
+    """Delete a knowledge base and its documents."""
     await knowledge.delete_knowledge_base(session, base_id)
-    return Next(url_for("dashboard.knowledge_page"), "The knowledge base was deleted.")
+    return Next(url_for("dashboard.knowledge_page"), "Knowledge base deleted.")
 
 
 @dashboard.get("/dashboard/documents/<document_id>")
 @page()
 async def document_page(session: TenantSession, document_id: UUID) -> str:
-    """One document with the beginning of its text."""
+    """Show a document with the beginning of its text."""
     document = await knowledge.get_document(session, document_id)
     text = await knowledge.get_document_text(session, document_id)
     base = await knowledge.get_knowledge_base(session, document.knowledge_base_id)
@@ -196,7 +198,7 @@ async def document_page(session: TenantSession, document_id: UUID) -> str:
 @dashboard.get("/dashboard/documents/<document_id>/status")
 @page()
 async def live_document(viewer: Viewer, document_id: UUID) -> Response:
-    """What becomes of a document."""
+    """Stream a document's status."""
 
     async def show(session: TenantSession) -> str:
         try:
@@ -213,22 +215,24 @@ async def live_document(viewer: Viewer, document_id: UUID) -> Response:
 @dashboard.get("/dashboard/documents/<document_id>/text")
 @page()
 async def document_text(session: TenantSession, document_id: UUID) -> Response:
-    """The whole text, as agents are told it."""
+    """Serve the full text of a document, as agents receive it."""
     return Response(await knowledge.get_document_text(session, document_id), content_type="text/plain; charset=utf-8")
 
 
 @dashboard.post("/dashboard/documents/<document_id>/retry")
 @action()
 async def retry_document(session: TenantSession, document_id: UUID) -> Next:
-    """Embed a document that failed once more."""
+    """Process a failed document again."""
     document = await knowledge.retry_document(session, document_id)
-    return Next(url_for("dashboard.document_page", document_id=document_id), f"{document.filename} is tried again.")
+    return Next(
+        url_for("dashboard.document_page", document_id=document_id), f"{document.filename} is being processed again."
+    )
 
 
 @dashboard.post("/dashboard/documents/<document_id>/delete")
 @action()
 async def delete_document(session: TenantSession, document_id: UUID) -> Next:
-    """Delete a document for good."""
+    """Delete a document permanently."""
     document = await knowledge.get_document(session, document_id)
     await knowledge.delete_document(session, document_id)
     return Next(_address(document.knowledge_base_id), f"{document.filename} was deleted.")

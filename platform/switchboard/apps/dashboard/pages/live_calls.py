@@ -1,4 +1,4 @@
-"""Calls that go on: which there are, and one to listen to, whisper to its agent, take over and hand back (docs/live-calls.md)."""
+"""Live calls: list, listen, whisper, take over, and hand back (docs/live-calls.md)."""
 
 import json
 from uuid import UUID
@@ -25,14 +25,14 @@ from switchboard.runtime import current_runtime
 @dashboard.get("/dashboard/live")
 @page()
 async def live_page(session: TenantSession) -> str:
-    """The calls that go on now."""
+    """List the calls in progress."""
     return await render("dashboard/live/list.html", **await _ongoing(session))
 
 
 @dashboard.get("/dashboard/live/calls")
 @page()
 async def live_calls(viewer: Viewer) -> Response:
-    """The calls that go on, as they come and go."""
+    """Stream the list of calls in progress."""
 
     async def show(session: TenantSession) -> str:
         return await render_part("dashboard/live/calls.html", **await _ongoing(session))
@@ -43,7 +43,7 @@ async def live_calls(viewer: Viewer) -> Response:
 @dashboard.get("/dashboard/live/<call_id>")
 @page()
 async def live_call_page(session: TenantSession, call_id: UUID) -> str | Response:
-    """One call that goes on; one that does not is shown among the others."""
+    """Show a call in progress; redirect to the details of a call that has ended."""
     call = await calls.get_call(session, call_id)
     if not _is_on_the_line(call):
         return Response("", 303, {"Location": url_for("dashboard.call_page", call_id=call_id)})
@@ -62,7 +62,7 @@ async def live_call_page(session: TenantSession, call_id: UUID) -> str | Respons
 @dashboard.get("/dashboard/live/<call_id>/said")
 @page()
 async def live_call_said(viewer: Viewer, session: TenantSession, call_id: UUID) -> Response:
-    """What is said in a call, until it is over."""
+    """Stream the transcript of a call until it ends."""
     await calls.get_call(session, call_id)
 
     async def show(session: TenantSession) -> str:
@@ -79,7 +79,7 @@ async def live_call_said(viewer: Viewer, session: TenantSession, call_id: UUID) 
 @dashboard.post("/dashboard/live/<call_id>/ticket")
 @action()
 async def follow_call(viewer: Viewer, session: TenantSession, call_id: UUID) -> Response:
-    """A ticket to the call's socket, for the page's script: `{"url": …}`, or why there is none, as text."""
+    """Return a ticket for the call's socket as `{"url": …}`, or the reason for refusing one as text."""
     person = Supervisor(viewer.user.id, viewer.user.email)
     try:
         ticket = await tickets.mint_ticket(

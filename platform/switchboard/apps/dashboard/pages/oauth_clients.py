@@ -1,4 +1,4 @@
-"""OAuth clients: the applications that may ask users for access. Superadmins register them, for the whole installation."""
+"""OAuth clients: the applications that can request access. Superadmins register them for the whole installation."""
 
 from collections.abc import Iterable
 from typing import Annotated
@@ -21,14 +21,14 @@ Lines = Annotated[list[str], BeforeValidator(lambda text: str(text).split())]
 
 
 class ClientForm(RequestBody):
-    """What an application is called, and where it is answered: an address a line."""
+    """An application's name and redirect URIs, one per line."""
 
     name: Name
     redirect_uris: Lines
 
 
 class NewClient(ClientForm):
-    """A public application gets no secret."""
+    """A new application. A public one has no secret."""
 
     public: bool = False
 
@@ -36,7 +36,7 @@ class NewClient(ClientForm):
 @dashboard.get("/dashboard/oauth-clients")
 @page(role="superadmin")
 async def oauth_clients_page() -> str:
-    """All of them."""
+    """List the applications."""
     return await render(
         "dashboard/oauth_clients/list.html", clients=await clients.list_clients(current_runtime().database)
     )
@@ -45,14 +45,14 @@ async def oauth_clients_page() -> str:
 @dashboard.get("/dashboard/oauth-clients/new")
 @page(role="superadmin")
 async def new_oauth_client_page(form: Form) -> str:
-    """The form of a new one."""
+    """Show the form of a new application."""
     return await render("dashboard/oauth_clients/edit.html", form=form, client=None)
 
 
 @dashboard.post("/dashboard/oauth-clients/new")
 @action(role="superadmin", form=NewClient, invalid=new_oauth_client_page)
 async def register_oauth_client(viewer: Viewer, data: NewClient) -> str:
-    """Register an application, and show its secret this once."""
+    """Register an application and show its secret once."""
     database = current_runtime().database
     client, secret = await clients.register_client(
         database, name=data.name, redirect_uris=data.redirect_uris, public=data.public
@@ -64,7 +64,7 @@ async def register_oauth_client(viewer: Viewer, data: NewClient) -> str:
 @dashboard.get("/dashboard/oauth-clients/<client_id>")
 @page(role="superadmin")
 async def oauth_client_page(client_id: UUID, form: Form) -> str:
-    """One of them, to be edited."""
+    """Show an application."""
     client = await clients.get_client(current_runtime().database, client_id)
     kept = {"name": client.name, "redirect_uris": "\n".join(client.redirect_uris)}
     return await render("dashboard/oauth_clients/edit.html", form=form.starting_with(kept), client=client)
@@ -73,7 +73,7 @@ async def oauth_client_page(client_id: UUID, form: Form) -> str:
 @dashboard.post("/dashboard/oauth-clients/<client_id>")
 @action(role="superadmin", form=ClientForm, invalid=oauth_client_page)
 async def save_oauth_client(viewer: Viewer, client_id: UUID, data: ClientForm) -> Next:
-    """Change its name and addresses."""
+    """Update an application's name and redirect URIs."""
     await clients.update_client(current_runtime().database, client_id, name=data.name, redirect_uris=data.redirect_uris)
     await _record(viewer, AuditAction.OAUTH_CLIENT_UPDATED, client_id, data.model_fields_set)
     return Next(url_for("dashboard.oauth_client_page", client_id=client_id), "Saved.")
@@ -82,7 +82,7 @@ async def save_oauth_client(viewer: Viewer, client_id: UUID, data: ClientForm) -
 @dashboard.post("/dashboard/oauth-clients/<client_id>/rotate-secret")
 @action(role="superadmin")
 async def rotate_oauth_client_secret(viewer: Viewer, client_id: UUID) -> str:
-    """Make a new secret, and show it this once. The old one ends now."""
+    """Create a new secret and show it once. The old secret stops working."""
     client, secret = await clients.rotate_client_secret(current_runtime().database, client_id)
     await _record(viewer, AuditAction.OAUTH_CLIENT_SECRET_ROTATED, client_id)
     return await render("dashboard/oauth_clients/made.html", client=client, secret_text=secret)
@@ -91,10 +91,10 @@ async def rotate_oauth_client_secret(viewer: Viewer, client_id: UUID) -> str:
 @dashboard.post("/dashboard/oauth-clients/<client_id>/delete")
 @action(role="superadmin")
 async def delete_oauth_client(viewer: Viewer, client_id: UUID) -> Next:
-    """Delete an application with everything that users granted it."""
+    """Delete an application and everything that users granted it."""
     await clients.delete_client(current_runtime().database, current_runtime().limiter, client_id)
     await _record(viewer, AuditAction.OAUTH_CLIENT_DELETED, client_id)
-    return Next(url_for("dashboard.oauth_clients_page"), "The application was deleted; its tokens are refused.")
+    return Next(url_for("dashboard.oauth_clients_page"), "Application deleted. Its tokens no longer work.")
 
 
 async def _record(viewer: Viewer, action: AuditAction, client_id: UUID, fields: Iterable[str] = ()) -> None:

@@ -1,4 +1,4 @@
-"""The first page: how the calls of the last days went."""
+"""The overview: statistics of recent calls."""
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import page
@@ -24,7 +24,7 @@ STEPS = {
 @dashboard.get("/dashboard")
 @page(query=DaysQuery)
 async def overview(session: TenantSession, query: DaysQuery) -> str:
-    """Figures, charts, and the latest calls."""
+    """Show statistics, charts, and the latest calls."""
     figures = await analytics.summarize_calls(session, query.days)
     days = await analytics.count_calls_by_day(session, query.days)
     ended = await analytics.count_outcomes(session, query.days)
@@ -35,7 +35,7 @@ async def overview(session: TenantSession, query: DaysQuery) -> str:
         figures=figures,
         calls_chart=_calls(days),
         cost_chart=charts.bars(
-            "Cost a day",
+            "Cost per day",
             [day.date for day in days],
             [Series("cost", "accent", [float(day.cost) for day in days])],
             dollars,
@@ -57,7 +57,7 @@ def _calls(days: list[DayOut]) -> charts.BarChart:
         Series("failed", "bad", [float(day.failed) for day in days]),
         Series("other", "calm", other),
     ]
-    return charts.bars("Calls a day", [day.date for day in days], series, count)
+    return charts.bars("Calls per day", [day.date for day in days], series, count)
 
 
 def _sentiment(figures: OverviewOut) -> list[charts.Share]:

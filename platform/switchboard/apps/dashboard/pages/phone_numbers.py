@@ -1,4 +1,4 @@
-"""Numbers: the list, finding and buying one, one number with its agent and opening hours, giving it up."""
+"""Phone numbers: list, search, buy, configure, and release."""
 
 from uuid import UUID
 
@@ -25,20 +25,20 @@ from switchboard.runtime import current_runtime
 
 
 class SearchQuery(Query):
-    """Where a number should be; nothing is searched before a country is chosen."""
+    """The location to search in. Nothing is searched without a country."""
 
     country: str = Field("", max_length=2)
     area_code: str = Field("", max_length=6)
 
 
 class OrderQuery(Query):
-    """The number that is about to be bought."""
+    """The phone number to buy."""
 
     phone_number: str = Field(max_length=20)
 
 
 class NumberForm(PhoneNumberUpdate):
-    """As the API's body; rows of opening hours and holidays that were left empty are left out."""
+    """The API's body, without empty rows of opening hours and holidays."""
 
     @field_validator(*HOURS, mode="before")
     @classmethod
@@ -49,7 +49,7 @@ class NumberForm(PhoneNumberUpdate):
 @dashboard.get("/dashboard/numbers")
 @page(query=PageQuery)
 async def numbers_page(session: TenantSession, query: PageQuery) -> str:
-    """The organization's numbers."""
+    """List the organization's phone numbers."""
     found = await rows(session, numbers.list_phone_numbers(session), query)
     moment = now()
     openings = {number.id: Opening.of(number.schedule, moment) for number in found.items}
@@ -61,7 +61,7 @@ async def numbers_page(session: TenantSession, query: PageQuery) -> str:
 @dashboard.get("/dashboard/numbers/buy")
 @page(role="owner", query=SearchQuery)
 async def search_numbers_page(viewer: Viewer, session: TenantSession, query: SearchQuery) -> str:
-    """Numbers that can be bought."""
+    """Search phone numbers to buy."""
     form, found = Form(query.model_dump()), None
     if query.country:
         form, found = await _search(viewer, query)
@@ -88,7 +88,7 @@ async def _search(viewer: Viewer, query: SearchQuery) -> tuple[Form, list[Availa
 @dashboard.get("/dashboard/numbers/order")
 @page(role="owner", query=OrderQuery)
 async def order_page(session: TenantSession, query: OrderQuery, form: Form) -> str:
-    """The last question before a number is bought."""
+    """Show the form that buys a phone number."""
     return await render(
         "dashboard/numbers/order.html",
         form=form.starting_with({"phone_number": query.phone_number}),
@@ -101,15 +101,15 @@ async def order_page(session: TenantSession, query: OrderQuery, form: Form) -> s
 @dashboard.post("/dashboard/numbers/order")
 @action(role="owner", form=PhoneNumberBuy, invalid=order_page)
 async def buy_number(viewer: Viewer, data: PhoneNumberBuy) -> Next:
-    """Buy a number."""
+    """Buy a phone number."""
     number = await purchases.buy_number(current_runtime(), viewer.organization_id, data, actor=viewer.principal.actor)
-    return Next(url_for("dashboard.number_page", number_id=number.id), f"{phone(number.phone_number)} is yours.")
+    return Next(url_for("dashboard.number_page", number_id=number.id), f"{phone(number.phone_number)} was bought.")
 
 
 @dashboard.get("/dashboard/numbers/<number_id>")
 @page()
 async def number_page(viewer: Viewer, session: TenantSession, number_id: UUID, form: Form) -> str:
-    """One number: who answers, when, and what happens otherwise."""
+    """Show a phone number: its agent, opening hours, and webhook."""
     return await _number_page(viewer, session, await numbers.get_phone_number(session, number_id), form)
 
 
@@ -134,7 +134,7 @@ async def _number_page(
 
 
 _FORMS = ("friendly_name", *HOURS, "forward_webhook_url")
-"""A field that each of the page's forms always brings."""
+"""A field that each of the page's forms always sends."""
 
 
 def _kept(viewer: Viewer, number: PhoneNumber) -> dict[str, JsonValue]:
@@ -151,9 +151,9 @@ def _kept(viewer: Viewer, number: PhoneNumber) -> dict[str, JsonValue]:
 @dashboard.post("/dashboard/numbers/<number_id>")
 @action(form=NumberForm, invalid=number_page)
 async def save_number(session: TenantSession, number_id: UUID, data: NumberForm) -> Next:
-    """Change a number's name, agent or opening hours."""
+    """Update a phone number's name, agent, or opening hours."""
     runtime = current_runtime()
-    # A new webhook has a new secret, which `save_number_webhook` shows.
+    # A new webhook URL creates a secret, which only `save_number_webhook` shows.
     data.model_fields_set.discard("forward_webhook_url")
     await numbers.update_phone_number(session, number_id, data, keyring=runtime.keyring, outbound=runtime.outbound)
     return Next(url_for("dashboard.number_page", number_id=number_id), "Saved.")
@@ -162,22 +162,22 @@ async def save_number(session: TenantSession, number_id: UUID, data: NumberForm)
 @dashboard.post("/dashboard/numbers/<number_id>/webhook")
 @action(role="owner", form=NumberForm, invalid=number_page)
 async def save_number_webhook(viewer: Viewer, session: TenantSession, number_id: UUID, data: NumberForm) -> Next | str:
-    """Set the webhook that is asked outside opening hours, and show the secret that signs its requests."""
+    """Set the webhook for calls outside opening hours, and show its signing secret."""
     runtime = current_runtime()
     number, secret = await numbers.update_phone_number(
         session, number_id, data, keyring=runtime.keyring, outbound=runtime.outbound
     )
     if secret is None:
-        return Next(url_for("dashboard.number_page", number_id=number_id), "Nothing is asked any more.")
+        return Next(url_for("dashboard.number_page", number_id=number_id), "Webhook disabled.")
     return await _number_page(viewer, session, number, Form(), secret=secret)
 
 
 @dashboard.post("/dashboard/numbers/<number_id>/release")
 @action(role="owner")
 async def release_number(session: TenantSession, number_id: UUID) -> Next:
-    """Give a number up at the end of the month that is paid for."""
+    """Release a phone number at the end of the paid month."""
     number = await numbers.schedule_release(session, number_id)
     return Next(
         url_for("dashboard.numbers_page"),
-        f"{phone(number.phone_number)} works until {day(number.release_at)} and is then given back.",
+        f"{phone(number.phone_number)} works until {day(number.release_at)} and is then released.",
     )

@@ -1,4 +1,4 @@
-"""Providers: what stands behind calls and texts, in the order in which it is tried; each with its settings."""
+"""Providers: list by capability, order, and settings."""
 
 import asyncio
 from dataclasses import dataclass
@@ -27,19 +27,19 @@ from switchboard.runtime import current_runtime
 CHECK_SECONDS = 20
 MOST_NAMED = 5
 NAMES = {
-    Capability.TELEPHONY: ("Phone carrier", "Places and takes calls, sends texts, sells numbers."),
-    Capability.SPEECH_TO_TEXT: ("Speech to text", "Understands what callers say."),
-    Capability.TEXT_TO_SPEECH: ("Voices", "Speak what agents say."),
+    Capability.TELEPHONY: ("Phone carrier", "Places and takes calls, sends text messages, and sells phone numbers."),
+    Capability.SPEECH_TO_TEXT: ("Speech to text", "Transcribes callers."),
+    Capability.TEXT_TO_SPEECH: ("Text to speech", "Speaks for agents."),
     Capability.LLM: ("Language model", "Decides what agents say and do."),
-    Capability.EMBEDDING: ("Embeddings", "Find what knowledge bases know."),
-    Capability.VECTOR_STORE: ("Vector store", "Keeps what knowledge bases know."),
+    Capability.EMBEDDING: ("Embeddings", "Embeds documents and questions for knowledge search."),
+    Capability.VECTOR_STORE: ("Vector store", "Stores the embeddings of knowledge bases."),
 }
 PREFIX = "settings."
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A capability with the organization's providers of it, in order, and those that it could have."""
+    """A capability with the organization's providers, in order, and the providers that it could add."""
 
     capability: Capability
     name: str
@@ -51,7 +51,7 @@ class Part:
 @dashboard.get("/dashboard/providers")
 @page(role="owner")
 async def providers_page(session: TenantSession, viewer: Viewer) -> str:
-    """Each capability with its providers."""
+    """List the providers by capability."""
     found = await editing.list_providers(session)
     return await render(
         "dashboard/providers/list.html",
@@ -76,7 +76,7 @@ def _part(capability: Capability, found: list[ProviderConfiguration]) -> Part:
 @dashboard.get("/dashboard/providers/<capability>/<name>")
 @page(role="owner")
 async def provider_page(session: TenantSession, viewer: Viewer, form: Form, capability: str, name: str) -> str:
-    """A provider's settings, to be given or changed. A secret that is kept is never shown."""
+    """Show a provider's settings. A stored secret is never shown."""
     kind = _kind(capability, name)
     row = await editing.find_provider(session, Capability(capability), name)
     locked = frozenset() if viewer.may("superadmin") else editing.list_operator_settings(kind)
@@ -101,7 +101,7 @@ async def provider_page(session: TenantSession, viewer: Viewer, form: Form, capa
 @dashboard.post("/dashboard/providers/<capability>/<name>")
 @action(role="owner", invalid=provider_page)
 async def save_provider(session: TenantSession, viewer: Viewer, capability: str, name: str) -> Next:
-    """Add a provider, or change its settings."""
+    """Add a provider, or update its settings."""
     kind = _kind(capability, name)
     _require_no_file(viewer)
     typed = nested(await request.form).get("settings", {})
@@ -109,7 +109,7 @@ async def save_provider(session: TenantSession, viewer: Viewer, capability: str,
         schema_form.fields_of(kind.Settings), typed if isinstance(typed, dict) else {}, prefix=PREFIX
     )
     if faults:
-        raise ValidationFailed("Some settings cannot be read.", errors=faults)
+        raise ValidationFailed("Some settings are not valid.", errors=faults)
     wanted, runtime = ProviderSpec(Capability(capability), name, values), current_runtime()
     try:
         await editing.put_provider(
@@ -118,13 +118,13 @@ async def save_provider(session: TenantSession, viewer: Viewer, capability: str,
     except ValidationFailed as error:
         told = [(fault["field"], fault["message"]) for fault in error.errors]
         raise ValidationFailed(error.detail, errors=schema_form.at_fields(told, PREFIX)) from None
-    return Next(url_for("dashboard.providers_page"), f"{kind.title} was saved. Check whether it works.")
+    return Next(url_for("dashboard.providers_page"), f"{kind.title} was saved. Use Check to test it.")
 
 
 @dashboard.post("/dashboard/providers/<capability>/<name>/up")
 @action(role="owner")
 async def move_provider_up(session: TenantSession, viewer: Viewer, capability: str, name: str) -> Next:
-    """Have a provider tried earlier."""
+    """Move a provider up in its order."""
     _require_no_file(viewer)
     await editing.move_provider_up(session, _capability(capability), name)
     return Next(url_for("dashboard.providers_page"))
@@ -133,7 +133,7 @@ async def move_provider_up(session: TenantSession, viewer: Viewer, capability: s
 @dashboard.post("/dashboard/providers/<capability>/<name>/remove")
 @action(role="owner")
 async def remove_provider(session: TenantSession, viewer: Viewer, capability: str, name: str) -> Next:
-    """Take a provider away that nothing names."""
+    """Remove a provider that is not in use."""
     _require_no_file(viewer)
     if users := await _users(session, _capability(capability), name):
         named = ", ".join(users[:MOST_NAMED]) + (
@@ -145,7 +145,7 @@ async def remove_provider(session: TenantSession, viewer: Viewer, capability: st
 
 
 async def _users(session: TenantSession, capability: Capability, name: str) -> list[str]:
-    """What names a provider and would not work without it."""
+    """Return the names of the resources that need a provider."""
     match capability:
         case Capability.TELEPHONY:
             return [number.phone_number for number in await numbers.list_numbers_at_carrier(session, name)]
@@ -160,7 +160,7 @@ async def _users(session: TenantSession, capability: Capability, name: str) -> l
 @dashboard.post("/dashboard/providers/<capability>/<name>/check")
 @action(role="owner")
 async def check_provider(viewer: Viewer, capability: str, name: str) -> Next:
-    """See whether a provider's settings work, and say what it says."""
+    """Check a provider's settings and show the result."""
     try:
         async with (
             asyncio.timeout(CHECK_SECONDS),
@@ -173,12 +173,12 @@ async def check_provider(viewer: Viewer, capability: str, name: str) -> Next:
     except ProviderError as error:
         told = f"{name} does not work: {error.message}"
     except TimeoutError:
-        told = f"{name} did not answer within {CHECK_SECONDS} seconds."
+        told = f"{name} did not respond within {CHECK_SECONDS} seconds."
     return Next(url_for("dashboard.providers_page"), told)
 
 
 def _file(viewer: Viewer) -> str:
-    """The name of the tenant file that the organization's providers come from; empty where there is none."""
+    """Return the name of the tenant file that sets the organization's providers; empty if there is none."""
     organization = viewer.organization
     path = editing.find_tenant_file(current_runtime().settings.tenants_dir, organization.slug if organization else None)
     return path.name if path is not None else ""

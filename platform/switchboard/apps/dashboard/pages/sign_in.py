@@ -33,18 +33,18 @@ ATTEMPTS = Limit(per_second=0.1, burst=20)
 
 
 def own_path(text: str | None) -> str:
-    """Where to go after signing in: a page of ours, and the overview instead of anything else."""
+    """Return the page to open after sign-in: a dashboard page, or the overview for any other address."""
     return text if text and re.fullmatch(r"/(dashboard|oauth/authorize)([/?][!-\[\]-~]*)?", text) else "/dashboard"
 
 
 def browser() -> Browser:
-    """From where this request comes."""
+    """Return the browser that sends this request."""
     return Browser(request.remote_addr or "", request.headers.get("User-Agent", ""))
 
 
 @dashboard.get("/dashboard/sign-in")
 async def sign_in_page() -> ResponseReturnValue:
-    """The form; who is signed in already goes on."""
+    """Show the sign-in form; redirect a signed-in user."""
     after = own_path(request.args.get("after"))
     if await find_viewer() is not None:
         return redirect(after, 303)
@@ -53,7 +53,7 @@ async def sign_in_page() -> ResponseReturnValue:
 
 @dashboard.post("/dashboard/sign-in")
 async def sign_in_now() -> ResponseReturnValue:
-    """Begin a fresh session, whatever cookie the browser brought: a session that somebody else planted is not taken over."""
+    """Start a new session and ignore the browser's cookie, against session fixation."""
     check_origin()
     fields = await request.form
     after, email, password = own_path(fields.get("after")), fields.get("email", ""), fields.get("password", "")
@@ -61,7 +61,7 @@ async def sign_in_now() -> ResponseReturnValue:
     if not verdict.allowed:
         page = await render(
             "dashboard/sign_in.html",
-            form=Form(message="Too many attempts. Wait a little, then try again."),
+            form=Form(message="Too many attempts. Wait a moment, then try again."),
             after=after,
         )
         return Response(page, 429, headers(ATTEMPTS, verdict), content_type="text/html; charset=utf-8")
@@ -74,7 +74,7 @@ async def sign_in_now() -> ResponseReturnValue:
 
 
 def signed_in(token: str, after: str) -> Response:
-    """The answer that gives the browser its session."""
+    """Return the response that sets the session cookie."""
     response = Response("", 303, {"Location": after})
     set_cookie(response, token)
     return response
@@ -82,7 +82,7 @@ def signed_in(token: str, after: str) -> Response:
 
 @dashboard.post("/dashboard/sign-out")
 async def sign_out_now() -> ResponseReturnValue:
-    """End this browser's session. Who does so where an application asks for access comes back to it as somebody else."""
+    """End this browser's session. A user who signs out on the consent page returns to it after signing in again."""
     viewer = await current_viewer()
     await check_form(viewer)
     await sign_in.sign_out(current_runtime().database, viewer.user.id, only=viewer.session.id)
@@ -95,7 +95,7 @@ async def sign_out_now() -> ResponseReturnValue:
 
 @dashboard.get("/dashboard/organizations")
 async def organizations_page() -> ResponseReturnValue:
-    """The organizations that one may enter."""
+    """List the user's organizations."""
     viewer = await current_viewer()
     return await render(
         "dashboard/organizations.html",
@@ -105,7 +105,7 @@ async def organizations_page() -> ResponseReturnValue:
 
 @dashboard.post("/dashboard/organizations/<organization_id>")
 async def enter_organization(organization_id: str) -> ResponseReturnValue:
-    """Go on in another organization."""
+    """Switch to another organization."""
     viewer = await current_viewer()
     await check_form(viewer)
     await sign_in.enter_organization(

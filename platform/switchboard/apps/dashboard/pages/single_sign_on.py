@@ -1,4 +1,4 @@
-"""Signing in through the operator's identity provider, where one is set up."""
+"""Sign-in through the operator's identity provider, if one is configured."""
 
 import hmac
 
@@ -21,7 +21,9 @@ COOKIE, COOKIE_SECONDS = "single_sign_on", 600
 
 
 def _provider() -> SingleSignOn:
-    """Made once, so that its keys and addresses are fetched once. Raises `NotFound` where none is set up."""
+    """Return the identity provider, created once so that its keys and endpoints are fetched once. Raises `NotFound` if
+    none is configured.
+    """
     settings = current_runtime().settings
     if not settings.oidc_issuer:
         raise NotFound("Single sign-on is not set up here.")
@@ -35,9 +37,9 @@ def _callback() -> str:
 
 @dashboard.get("/dashboard/sign-in/single-sign-on")
 async def begin_single_sign_on() -> ResponseReturnValue:
-    """Send the browser to the provider."""
+    """Redirect the browser to the identity provider."""
     if not (await slow_down("single-sign-on", browser().address, ATTEMPTS)).allowed:
-        raise RateLimited("Too many attempts. Wait a little, then try again.")
+        raise RateLimited("Too many attempts. Wait a moment, then try again.")
     try:
         url, attempt = await _provider().begin(_callback(), own_path(request.args.get("after")))
     except SingleSignOnFailed as failure:
@@ -58,10 +60,10 @@ async def begin_single_sign_on() -> ResponseReturnValue:
 
 @dashboard.get("/dashboard/sign-in/callback")
 async def finish_single_sign_on() -> ResponseReturnValue:
-    """Take the browser back: only the one that was sent, once, with what it was sent with."""
+    """Finish the sign-in of the browser that started it, once, with a matching state."""
     attempt = Attempt.unseal(request.cookies.get(COOKIE, ""), current_runtime().keyring)
     if attempt is None or not hmac.compare_digest(attempt.state.encode(), request.args.get("state", "").encode()):
-        return await _refused("This sign-in was begun in another browser, or too long ago. Try again.")
+        return await _refused("This sign-in was started in another browser, or has expired. Try again.")
     try:
         email = await _provider().finish(_callback(), attempt, code=request.args.get("code", ""))
         user_id = await invitations.find_or_create_invited_user(current_runtime().database, email)

@@ -1,4 +1,4 @@
-"""Who belongs to the organization: members with their roles, invitations by link."""
+"""The team: members, roles, and invitations."""
 
 from uuid import UUID
 
@@ -18,14 +18,14 @@ from switchboard.runtime import current_runtime
 
 
 class NewInvitation(RequestBody):
-    """Whom to invite as what."""
+    """The e-mail address and role of an invitation."""
 
     email: str = Field(max_length=254)
     role: Role = "member"
 
 
 class RoleChange(RequestBody):
-    """What a member is from now on."""
+    """A member's new role."""
 
     role: Role
 
@@ -33,7 +33,7 @@ class RoleChange(RequestBody):
 @dashboard.get("/dashboard/team")
 @page()
 async def team_page(session: TenantSession, form: Form) -> str:
-    """Members and open invitations."""
+    """List the members and open invitations."""
     return await render(
         "dashboard/team/list.html",
         form=form,
@@ -45,7 +45,7 @@ async def team_page(session: TenantSession, form: Form) -> str:
 @dashboard.post("/dashboard/team")
 @action(role="owner", form=NewInvitation, invalid=team_page)
 async def invite(session: TenantSession, data: NewInvitation) -> str:
-    """Make an invitation, and show its link this once."""
+    """Create an invitation and show its link once."""
     invitation, token = await members.create_invitation(session, email=data.email, role=data.role)
     link = current_runtime().settings.base_url + url_for("dashboard.invitation_page", token=token)
     return await render("dashboard/team/invited.html", invitation=invitation, link=link)
@@ -54,24 +54,24 @@ async def invite(session: TenantSession, data: NewInvitation) -> str:
 @dashboard.post("/dashboard/team/invitations/<invitation_id>/withdraw")
 @action(role="owner")
 async def withdraw_invitation(session: TenantSession, invitation_id: UUID) -> Next:
-    """Make an invitation's link worthless."""
+    """Withdraw an invitation."""
     await members.withdraw_invitation(session, invitation_id)
-    return Next(url_for("dashboard.team_page"), "The invitation was withdrawn.")
+    return Next(url_for("dashboard.team_page"), "Invitation withdrawn.")
 
 
 @dashboard.post("/dashboard/team/<user_id>/role")
 @action(role="owner", form=RoleChange)
 async def change_role(session: TenantSession, user_id: UUID, data: RoleChange) -> Next:
-    """Make a member an owner, or an owner a member."""
+    """Change a member's role."""
     await members.change_member_role(session, user_id, data.role)
-    return Next(url_for("dashboard.team_page"), "The role was changed.")
+    return Next(url_for("dashboard.team_page"), "Role changed.")
 
 
 @dashboard.post("/dashboard/team/<user_id>/remove")
 @action(role="owner")
 async def remove_member(session: TenantSession, user_id: UUID) -> Next:
-    """End a membership, and what applications were granted with it."""
+    """Remove a member, and revoke the access that the member granted to applications."""
     grants = await list_live_grants(session, user_id)
     await members.remove_member(session, user_id)
     revoke_after_commit(session, current_runtime().limiter, grants)
-    return Next(url_for("dashboard.team_page"), "They no longer belong to the organization.")
+    return Next(url_for("dashboard.team_page"), "Member removed.")

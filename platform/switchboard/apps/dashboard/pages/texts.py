@@ -1,4 +1,4 @@
-"""Texts: the inbox, one conversation with its answer, a new text."""
+"""Text messages: inbox, conversation, reply, and new message."""
 
 from uuid import UUID
 
@@ -23,13 +23,13 @@ from switchboard.resources.sms.schemas import MAX_BODY_CHARACTERS, Reply, SmsCre
 
 
 class InboxQuery(PageQuery):
-    """Filters of the inbox: with whom."""
+    """Filters of the inbox: a phone number."""
 
     number: WrittenNumber | None = None
 
 
 class NewTextQuery(Query):
-    """What the form of a new text begins with."""
+    """Initial values of the form of a new message."""
 
     to_number: str = Field("", max_length=20)
 
@@ -37,14 +37,14 @@ class NewTextQuery(Query):
 @dashboard.get("/dashboard/texts")
 @page(query=InboxQuery)
 async def texts_page(session: TenantSession, query: InboxQuery) -> str:
-    """The conversations, the one with the latest text first."""
+    """Show the inbox: conversations, latest message first."""
     return await render("dashboard/texts/inbox.html", **await _inbox(session, query))
 
 
 @dashboard.get("/dashboard/texts/live")
 @page(query=InboxQuery)
 async def texts_live(viewer: Viewer, query: InboxQuery) -> Response:
-    """The inbox, as texts come and go."""
+    """Stream the inbox."""
 
     async def show(session: TenantSession) -> str:
         return await render_part("dashboard/texts/conversations.html", **await _inbox(session, query))
@@ -55,7 +55,7 @@ async def texts_live(viewer: Viewer, query: InboxQuery) -> Response:
 @dashboard.get("/dashboard/texts/new")
 @page(query=NewTextQuery)
 async def new_text_page(session: TenantSession, query: NewTextQuery, form: Form) -> str:
-    """The form of a new text."""
+    """Show the form of a new message."""
     own = [
         (number.id, number_name(number)) for number in await numbers.list_active_numbers(session) if number.sms_active
     ]
@@ -67,7 +67,7 @@ async def new_text_page(session: TenantSession, query: NewTextQuery, form: Form)
 @dashboard.post("/dashboard/texts/new")
 @action(form=SmsCreate, invalid=new_text_page)
 async def send_text(session: TenantSession, data: SmsCreate) -> Next:
-    """Text somebody."""
+    """Send a text message."""
     message = await sms.send_message(session, data, author="person")
     return Next(url_for("dashboard.conversation_page", conversation_id=message.conversation_id))
 
@@ -75,7 +75,7 @@ async def send_text(session: TenantSession, data: SmsCreate) -> Next:
 @dashboard.get("/dashboard/texts/<conversation_id>")
 @page(query=SmsMessageQuery)
 async def conversation_page(session: TenantSession, conversation_id: UUID, query: SmsMessageQuery, form: Form) -> str:
-    """One conversation, and the answer to it."""
+    """Show a conversation."""
     conversation = await sms.get_conversation(session, conversation_id)
     number = await numbers.find_active_number(session, conversation.phone_number_id)
     return await render(
@@ -93,7 +93,7 @@ async def conversation_page(session: TenantSession, conversation_id: UUID, query
 @dashboard.get("/dashboard/texts/<conversation_id>/live")
 @page()
 async def conversation_live(viewer: Viewer, session: TenantSession, conversation_id: UUID) -> Response:
-    """A conversation's latest texts, as they come and go."""
+    """Stream a conversation's latest messages."""
     await sms.get_conversation(session, conversation_id)
 
     async def show(session: TenantSession) -> str:
@@ -108,7 +108,7 @@ async def conversation_live(viewer: Viewer, session: TenantSession, conversation
 @dashboard.post("/dashboard/texts/<conversation_id>")
 @action(form=Reply, invalid=conversation_page)
 async def reply_to_text(session: TenantSession, conversation_id: UUID, data: Reply) -> Next:
-    """Answer in a conversation."""
+    """Reply in a conversation."""
     await inbox.reply_to_conversation(session, conversation_id, data.body)
     return Next(url_for("dashboard.conversation_page", conversation_id=conversation_id))
 

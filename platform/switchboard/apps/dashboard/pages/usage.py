@@ -1,4 +1,4 @@
-"""What was used and what it cost, month by month; the balance and its entries."""
+"""Usage and costs by month, the balance, and the ledger."""
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import page
@@ -17,7 +17,7 @@ MONTHS = 12
 @dashboard.get("/dashboard/usage")
 @page(query=PageQuery)
 async def usage_page(session: TenantSession, viewer: Viewer, query: PageQuery) -> str:
-    """The months, the balance, the ledger."""
+    """Show usage by month, the balance, and the ledger."""
     months = await usage.summarize_months(session, MONTHS)
     balance, _ = await ledger.get_account_balance(session)
     return await render(

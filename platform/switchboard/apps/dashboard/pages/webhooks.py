@@ -1,4 +1,4 @@
-"""Webhooks: who is told of what, what became of each telling, and a test."""
+"""Webhooks: endpoints, deliveries, and test events."""
 
 import json
 from uuid import UUID
@@ -26,13 +26,13 @@ EVENTS = [(name, f"{name}: {(kind.__doc__ or '').rstrip('.')}") for name, kind i
 
 
 class DeliveriesQuery(AllDeliveriesQuery):
-    """Filters of the page of deliveries."""
+    """Filters of the list of deliveries."""
 
     endpoint_id: UUID | None = None
 
 
 class Rotation(RequestBody):
-    """How a secret is rotated."""
+    """Whether the current secret stays valid during a grace period."""
 
     grace: bool = False
 
@@ -40,7 +40,7 @@ class Rotation(RequestBody):
 @dashboard.get("/dashboard/webhooks")
 @page()
 async def webhooks_page(session: TenantSession) -> str:
-    """The endpoints."""
+    """List the endpoints."""
     return await render(
         "dashboard/webhooks/list.html",
         endpoints=await endpoints.get_all_endpoints(session),
@@ -51,14 +51,14 @@ async def webhooks_page(session: TenantSession) -> str:
 @dashboard.get("/dashboard/webhooks/new")
 @page(role="owner")
 async def new_webhook_page(form: Form) -> str:
-    """The form of a new endpoint."""
+    """Show the form of a new endpoint."""
     return await render("dashboard/webhooks/new.html", form=form, events=EVENTS)
 
 
 @dashboard.post("/dashboard/webhooks/new")
 @action(role="owner", form=EndpointCreate, invalid=new_webhook_page)
 async def add_webhook(session: TenantSession, data: EndpointCreate) -> str:
-    """Make an endpoint and show its secret, this once."""
+    """Create an endpoint and show its secret once."""
     runtime = current_runtime()
     endpoint, secret = await endpoints.create_endpoint(
         session, data, keyring=runtime.keyring, outbound=runtime.outbound
@@ -69,7 +69,7 @@ async def add_webhook(session: TenantSession, data: EndpointCreate) -> str:
 @dashboard.get("/dashboard/webhooks/<endpoint_id>")
 @page()
 async def webhook_page(session: TenantSession, endpoint_id: UUID, form: Form, viewer: Viewer) -> str:
-    """One endpoint: its settings, its latest deliveries."""
+    """Show an endpoint with its settings and latest deliveries."""
     endpoint = await endpoints.get_endpoint(session, endpoint_id)
     kept: dict[str, JsonValue] = {
         "url": endpoint.url,
@@ -91,7 +91,7 @@ async def webhook_page(session: TenantSession, endpoint_id: UUID, form: Form, vi
 @dashboard.post("/dashboard/webhooks/<endpoint_id>")
 @action(role="owner", form=EndpointUpdate, invalid=webhook_page)
 async def save_webhook(session: TenantSession, endpoint_id: UUID, data: EndpointUpdate) -> Next:
-    """Change an endpoint."""
+    """Update an endpoint."""
     await endpoints.update_endpoint(session, endpoint_id, data, outbound=current_runtime().outbound)
     return Next(url_for("dashboard.webhook_page", endpoint_id=endpoint_id), "Saved.")
 
@@ -102,7 +102,9 @@ async def switch_webhook(session: TenantSession, endpoint_id: UUID, data: Endpoi
     """Enable or disable an endpoint."""
     endpoint = await endpoints.update_endpoint(session, endpoint_id, data, outbound=current_runtime().outbound)
     told = (
-        "Enabled. What was waiting goes on." if endpoint.enabled else "Disabled. What is pending waits for seven days."
+        "Endpoint enabled. Pending deliveries continue."
+        if endpoint.enabled
+        else "Endpoint disabled. Pending deliveries wait for seven days."
     )
     return Next(url_for("dashboard.webhook_page", endpoint_id=endpoint_id), told)
 
@@ -110,7 +112,7 @@ async def switch_webhook(session: TenantSession, endpoint_id: UUID, data: Endpoi
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/rotate")
 @action(role="owner", form=Rotation)
 async def rotate_webhook_secret(session: TenantSession, endpoint_id: UUID, data: Rotation) -> str:
-    """Make a new secret and show it, this once."""
+    """Rotate the secret and show the new one once."""
     endpoint, secret = await endpoints.rotate_endpoint_secret(
         session, endpoint_id, grace=data.grace, keyring=current_runtime().keyring
     )
@@ -120,23 +122,23 @@ async def rotate_webhook_secret(session: TenantSession, endpoint_id: UUID, data:
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/delete")
 @action(role="owner")
 async def delete_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
-    """Delete an endpoint; what was on its way to it is not delivered any more."""
+    """Delete an endpoint. Its pending deliveries fail."""
     await endpoints.delete_endpoint(session, endpoint_id)
-    return Next(url_for("dashboard.webhooks_page"), "The endpoint was deleted.")
+    return Next(url_for("dashboard.webhooks_page"), "Endpoint deleted.")
 
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/test")
 @action()
 async def test_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
-    """Send a made-up `call.completed` to this endpoint, as any other event is sent."""
+    """Send a sample `call.completed` event to this endpoint."""
     delivery = await deliveries.send_test_event(session, endpoint_id)
-    return Next(url_for("dashboard.delivery_page", delivery_id=delivery.id), "A test event is on its way.")
+    return Next(url_for("dashboard.delivery_page", delivery_id=delivery.id), "Test event sent.")
 
 
 @dashboard.get("/dashboard/webhooks/deliveries")
 @page(query=DeliveriesQuery)
 async def deliveries_page(session: TenantSession, query: DeliveriesQuery) -> str:
-    """Every delivery, filtered."""
+    """List the deliveries."""
     found = await rows(session, deliveries.list_deliveries(session, query, target_id=query.endpoint_id), query)
     known = await endpoints.get_all_endpoints(session)
     return await render(
@@ -151,14 +153,14 @@ def _urls(known: list[EventTarget]) -> dict[UUID, str | None]:
 @dashboard.get("/dashboard/webhooks/deliveries/<delivery_id>")
 @page()
 async def delivery_page(session: TenantSession, delivery_id: UUID) -> str:
-    """One delivery: its attempts as they are made, the body as it is sent."""
+    """Show a delivery with its attempts and body."""
     return await render("dashboard/webhooks/delivery.html", **await _delivery(session, delivery_id))
 
 
 @dashboard.get("/dashboard/webhooks/deliveries/<delivery_id>/live")
 @page()
 async def delivery_live(viewer: Viewer, delivery_id: UUID) -> Response:
-    """How a delivery gets on."""
+    """Stream a delivery's attempts."""
     async with current_runtime().database.tenant(viewer.organization_id) as session:
         await deliveries.get_delivery(session, delivery_id)
 
@@ -183,6 +185,6 @@ async def _delivery(session: TenantSession, delivery_id: UUID) -> dict[str, obje
 @dashboard.post("/dashboard/webhooks/deliveries/<delivery_id>/replay")
 @action()
 async def replay_delivery(session: TenantSession, delivery_id: UUID) -> Next:
-    """Send the same body again, under an id of its own."""
+    """Replay a delivery: send the same body with a new id."""
     again = await deliveries.replay_delivery(session, delivery_id)
-    return Next(url_for("dashboard.delivery_page", delivery_id=again.id), "Sent again, under a new id.")
+    return Next(url_for("dashboard.delivery_page", delivery_id=again.id), "Delivery replayed with a new ID.")

@@ -1,4 +1,4 @@
-"""Who did something, in words: the audit log's actors by the names that people know."""
+"""Readable names of the audit log's actors."""
 
 from switchboard.foundation.database import TenantSession
 from switchboard.resources.identity import members

@@ -1,4 +1,4 @@
-"""Charts as shapes: the templates draw them as SVG, so they need no script and print like everything else."""
+"""Geometry of charts, which the templates draw as SVG: they need no script, and they print."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class BarChart:
-    """Bars over days, with the words at the lines and below the first and last bar."""
+    """A bar chart over days, with labels at the grid lines and below the first and last bar."""
 
     title: str
     bars: tuple[Bar, ...]
@@ -42,7 +42,7 @@ class BarChart:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A figure for every day, drawn in the class `kind`."""
+    """One value per day, drawn in the class `kind`."""
 
     name: str
     kind: str
@@ -50,7 +50,7 @@ class Series:
 
 
 def bars(title: str, days: Sequence[date], series: Sequence[Series], words: Callable[[float], str]) -> BarChart:
-    """A bar for each day, the series stacked. `words` writes a figure."""
+    """Build a chart with one bar per day and stacked series. `words` formats a value."""
     most = max((sum(one.values[n] for one in series) for n in range(len(days))), default=0.0)
     scale = HEIGHT * HEADROOM / most if most else 0.0
     slot = WIDTH / max(len(days), 1)
@@ -79,7 +79,7 @@ def _short(day: date) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A row of a chart of shares: `width` is out of a hundred, of the largest."""
+    """A row of a chart of shares: `width` is a percentage of the largest value."""
 
     name: str
     figure: str
@@ -88,6 +88,6 @@ class Share:
 
 
 def shares(rows: Sequence[tuple[str, float, str]], words: Callable[[float], str]) -> list[Share]:
-    """Rows of name, figure and class, each with a bar as long as its part of the largest."""
+    """Build the rows of a chart of shares from (name, value, class); the largest value has the longest bar."""
     most = max((figure for _, figure, _ in rows), default=0) or 1
     return [Share(name, words(figure), round(figure / most * 100, 1), kind) for name, figure, kind in rows]

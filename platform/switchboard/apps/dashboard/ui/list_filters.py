@@ -1,4 +1,4 @@
-"""What several pages filter their lists by."""
+"""Filters that several lists share."""
 
 import re
 from typing import Annotated
@@ -10,4 +10,4 @@ from switchboard.foundation.web.schemas import PhoneNumberFilter
 SPACING = re.compile(r"[\s()./-]")
 
 WrittenNumber = Annotated[PhoneNumberFilter, BeforeValidator(lambda text: SPACING.sub("", str(text)))]
-"""A phone number as people write it, and as our own pages show it: with spaces, brackets and hyphens."""
+"""A phone number in any common notation: with spaces, brackets, or hyphens, as the dashboard shows it."""

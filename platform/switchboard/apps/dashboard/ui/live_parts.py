@@ -1,6 +1,6 @@
-"""Parts of pages that change while one looks: rendered here again each second, sent as a server-sent event when they differ.
+"""Live parts of pages: rendered again each second, and sent as a server-sent event when they differ.
 
-A template says `<div data-live="{{ url }}">{% include part %}</div>`; `static/js/live.js` puts in what comes.
+A template contains `<div data-live="{{ url }}">{% include part %}</div>`; `static/js/live.js` replaces the content.
 """
 
 import asyncio
@@ -17,13 +17,15 @@ BREATHS = 15
 
 
 class Last(str):
-    """What a part shows when nothing more is to come: the stream ends with it."""
+    """The last content of a part; the stream ends with it."""
 
     __slots__ = ()
 
 
 async def live(viewer: Viewer, show: Callable[[TenantSession], Awaitable[str]]) -> Response:
-    """A stream of what `show` renders. It ends when the browser leaves, with a `Last`, or when who looks has signed out or works elsewhere."""
+    """Stream what `show` renders. The stream ends when the browser disconnects, after a `Last`, or when the viewer
+    signs out or switches organizations.
+    """
 
     @stream_with_context
     async def stream() -> AsyncGenerator[bytes, None]:
@@ -48,7 +50,9 @@ async def live(viewer: Viewer, show: Callable[[TenantSession], Awaitable[str]]) 
 
 
 async def _still_here(viewer: Viewer) -> bool:
-    """Whether they are signed in as before: somebody who is no longer a member has a session still, and no organization in it."""
+    """Return whether the viewer is still signed in to the same organization. A removed member's session has no
+    organization.
+    """
     now = await find_viewer()
     return now is not None and now.organization is not None and now.organization.id == viewer.organization_id
 

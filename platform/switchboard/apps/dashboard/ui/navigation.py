@@ -1,11 +1,13 @@
-"""The dashboard's navigation: what there is, where, and who sees it."""
+"""The dashboard's navigation."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A page in the navigation; `icon` is a name in `static/icons.svg`, `role` who may open it, `beyond` where pages of it are that lie elsewhere."""
+    """A page in the navigation: `icon` is a name in `static/icons.svg`, `role` is required to open it, and `beyond` is
+    a second path prefix of its pages.
+    """
 
     name: str
     path: str
@@ -14,14 +16,14 @@ class Entry:
     beyond: str | None = None
 
     def leads_to(self, path: str) -> bool:
-        """Whether somebody at this address is in this part."""
+        """Return whether a path belongs to this entry."""
         below = path.startswith(f"{self.path}/") and self.path != "/dashboard"
         return path == self.path or below or (self.beyond is not None and path.startswith(self.beyond))
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Entries that belong together."""
+    """A group of entries."""
 
     name: str
     entries: tuple[Entry, ...]
@@ -41,10 +43,10 @@ SECTIONS = (
         "Talk",
         (
             Entry("Calls", "/dashboard/calls", "phone"),
-            Entry("Texts", "/dashboard/texts", "chat"),
+            Entry("Text messages", "/dashboard/texts", "chat"),
             Entry("Contacts", "/dashboard/contacts", "people"),
             Entry("Campaigns", "/dashboard/campaigns", "campaign"),
-            Entry("Numbers", "/dashboard/numbers", "hash"),
+            Entry("Phone numbers", "/dashboard/numbers", "hash"),
         ),
     ),
     Section(

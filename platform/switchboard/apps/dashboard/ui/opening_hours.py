@@ -1,4 +1,4 @@
-"""Opening hours as pages show them, and as their form brings them."""
+"""Opening hours: display and form."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,19 +12,19 @@ from switchboard.apps.dashboard.forms.rows import kept_rows
 from switchboard.resources.phone_numbers.schedule import Schedule, find_next_change, is_open
 
 HOURS: Final = ("schedule", "sms_schedule")
-"""The fields of a number that are opening hours."""
+"""The fields of a phone number that are opening hours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """Whether it is open, and until when, by the schedule's own clock."""
+    """Whether a schedule is open, and until when, in the schedule's time zone."""
 
     is_open: bool
     words: str
 
     @classmethod
     def of(cls, schedule: dict[str, Any] | None, moment: datetime) -> "Opening":
-        """As the service decides, of a schedule as it is kept."""
+        """Evaluate a stored schedule at a moment."""
         rule = Schedule.model_validate(schedule) if schedule else None
         if rule is None or not rule.enabled:
             return cls(True, "always open")
@@ -40,7 +40,7 @@ class Opening:
 
 
 def without_blanks(schedule: JsonValue) -> JsonValue:
-    """A schedule as a form brings it, without the rows that were left empty."""
+    """Return a submitted schedule without its empty rows."""
     if not isinstance(schedule, dict):
         return schedule
     kept = dict(schedule)
@@ -51,12 +51,14 @@ def without_blanks(schedule: JsonValue) -> JsonValue:
 
 
 def slots_of(schedule: JsonValue) -> list[JsonValue]:
-    """The rows of opening hours in which something stands. Where no day is chosen, a form brings no list; here it is empty."""
+    """Return the rows of opening hours that are not empty. A form sends no list if no day is chosen; here the list is
+    empty.
+    """
     slots = schedule.get("slots") if isinstance(schedule, dict) else None
     return [{"days": [], **slot} for _, slot in kept_rows(slots, "days", "start", "end")]
 
 
 @cache
 def timezones() -> tuple[str, ...]:
-    """Each IANA time zone, those that are named after a place first."""
+    """Return the IANA time zones, those named after a place first."""
     return tuple(sorted(available_timezones(), key=lambda name: ("/" not in name, name)))

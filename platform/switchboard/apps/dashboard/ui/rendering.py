@@ -1,4 +1,4 @@
-"""Templates, with what every page shows: who is signed in, the navigation, and the words for times, money and numbers."""
+"""Template rendering: the frame of every page, and filters for times, money, and numbers."""
 
 import re
 from dataclasses import dataclass
@@ -72,12 +72,12 @@ TONES = {
     ),
     "neutral": "calm",
 }
-"""How a state looks: a class of the style sheet."""
+"""The style sheet's class of each status."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """What stands around a page."""
+    """The frame around a page."""
 
     viewer: Viewer | None
     sections: list[Section]
@@ -87,7 +87,7 @@ class Shell:
 
 
 async def render(template: str, **values: object) -> str:
-    """A page as HTML."""
+    """Render a page as HTML."""
     viewer: Viewer | None = g.get("viewer")
     notice = await _notice(viewer)
     theme = request.cookies.get("theme", "")
@@ -98,7 +98,7 @@ async def render(template: str, **values: object) -> str:
 
 
 def _sections(viewer: Viewer | None) -> list[Section]:
-    """What this viewer may open."""
+    """Return the sections that the viewer may open."""
     shown = [
         Section(section.name, tuple(entry for entry in section.entries if viewer and viewer.may(entry.role)))
         for section in SECTIONS
@@ -107,13 +107,13 @@ def _sections(viewer: Viewer | None) -> list[Section]:
 
 
 async def render_part(template: str, **values: object) -> str:
-    """A part of a page, for one that is brought up to date while it is looked at."""
+    """Render a part of a page, for live updates."""
     viewer: Viewer | None = g.get("viewer")
     return await render_template(template, csrf_token=viewer.csrf if viewer else "", **values)
 
 
 async def rows(session: TenantSession, found: SelectOfScalar[Row], query: PageQuery) -> Page[Row]:
-    """A part of a list as its rows, for the templates; the last part where the list has become shorter than where one was in it."""
+    """Return one page of a list. If the list has become shorter than the offset, return its last page."""
     part = await page(session, found, _itself, query)
     if part.items or not part.total:
         return part
@@ -126,7 +126,7 @@ def _itself(row: Row) -> Row:
 
 
 async def _notice(viewer: Viewer | None) -> str:
-    """What the last action has to say; said once."""
+    """Return the notice of the last action, once."""
     if viewer is None or not viewer.session.notice:
         return ""
     await sign_in.save_notice(current_runtime().database, viewer.session.id, None)
@@ -134,7 +134,7 @@ async def _notice(viewer: Viewer | None) -> str:
 
 
 def install_words(blueprint: Blueprint) -> None:
-    """Give the templates their words."""
+    """Register the template filters and globals."""
     for word in (when, day, month, duration, dollars, phone, percent, count, prose, field_name, action_label):
         blueprint.add_app_template_filter(word, word.__name__)
     for part in (icon, logo, with_query):
@@ -143,21 +143,21 @@ def install_words(blueprint: Blueprint) -> None:
 
 
 def icon(name: str) -> Markup:
-    """A drawing of `static/icons.svg`."""
+    """Render an icon of `static/icons.svg`."""
     return Markup('<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>').format(
         url_for("dashboard.static", filename="icons.svg"), name
     )
 
 
 def logo() -> Markup:
-    """The mark beside the name."""
+    """Render the logo."""
     return Markup('<img class="logo" src="{}" alt="" width="28" height="28">').format(
         url_for("dashboard.static", filename="logo.svg")
     )
 
 
 def with_query(**changed: object) -> str:
-    """This page's address with some of its query changed; the offset goes back to the beginning unless it is what changes."""
+    """Return this page's address with changes to its query. The offset is reset unless it is changed."""
     kept = {name: value for name, value in request.args.items() if name != "offset"}
     return f"{request.path}?{urlencode({**kept, **changed})}"
 
@@ -168,7 +168,7 @@ def _zone() -> ZoneInfo:
 
 
 def when(moment: datetime | None) -> str | Markup:
-    """A time by the organization's clock, exact in its title."""
+    """Format a time in the organization's time zone; the title has the exact time."""
     if moment is None:
         return "–"
     local = moment.astimezone(_zone())
@@ -180,7 +180,7 @@ def when(moment: datetime | None) -> str | Markup:
 
 
 def prose(text: str) -> Markup:
-    """A text of ours or a plugin's, in which words between backticks are code. What is rendered already stays as it is."""
+    """Render text with words between backticks as code. Rendered markup is returned unchanged."""
     if isinstance(text, Markup):
         return text
     parts = re.split(r"`([^`\n]+)`", text.strip())
@@ -190,7 +190,7 @@ def prose(text: str) -> Markup:
 
 
 def field_name(name: str) -> str:
-    """A form field's dotted name in words, rows counted from 1: `actions 1 phone number`."""
+    """Return a form field's dotted name in words, with rows counted from 1: `actions 1 phone number`."""
     parts = [
         str(int(part) + 1) if part.isdecimal() else part
         for part in name.split(".")
@@ -206,17 +206,17 @@ def action_label(action: str) -> str:
 
 
 def day(moment: datetime | None) -> str:
-    """A date by the organization's calendar."""
+    """Format a date in the organization's time zone."""
     return "–" if moment is None else moment.astimezone(_zone()).strftime("%d %b %Y")
 
 
 def month(period: str) -> str:
-    """`2026-11` in words."""
+    """Format a month, such as `2026-11`."""
     return date.fromisoformat(f"{period}-01").strftime("%b %Y")
 
 
 def duration(seconds: float | None) -> str:
-    """`1:05`, `1:02:03`."""
+    """Format a duration, such as `1:05` or `1:02:03`."""
     if seconds is None:
         return "–"
     minutes, rest = divmod(round(seconds), 60)
@@ -225,7 +225,7 @@ def duration(seconds: float | None) -> str:
 
 
 def dollars(amount: Decimal | float | None) -> str:
-    """Two decimals; four below a dollar, where calls cost what they cost."""
+    """Format an amount with two decimals; with four below a dollar, because most calls cost cents."""
     if amount is None:
         return "–"
     size = abs(float(amount))
@@ -234,7 +234,7 @@ def dollars(amount: Decimal | float | None) -> str:
 
 
 def phone(number: str | None) -> str:
-    """A number with the spaces that its country puts into it."""
+    """Format a phone number with the spacing of its country."""
     if not number:
         return "–"
     try:
@@ -246,16 +246,16 @@ def phone(number: str | None) -> str:
 
 
 def number_name(number: PhoneNumber) -> str:
-    """One of our numbers, with what it is called."""
+    """Return an own phone number with its name."""
     shown = phone(number.phone_number)
     return shown if number.friendly_name in (None, "", number.phone_number) else f"{shown} · {number.friendly_name}"
 
 
 def percent(share: float | None) -> str:
-    """A share of one."""
+    """Format a share of one as a percentage."""
     return "–" if share is None else f"{share * 100:.0f} %"
 
 
 def count(number: float | None) -> str:
-    """A number with its thousands apart."""
+    """Format a number with thousands separators."""
     return "–" if number is None else f"{number:,.0f}"

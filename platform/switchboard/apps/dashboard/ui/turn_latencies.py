@@ -1,4 +1,4 @@
-"""How fast an agent answered in each turn of a call, as bars of steps on one scale."""
+"""Response latency in each turn of a call, as bars of steps on one scale."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from itertools import pairwise
 
 WIDTH = 100.0
 STEPS = (
-    ("endpoint_ms", "noticing that they are done", "step-1"),
-    ("transcript_ms", "understanding the words", "step-2"),
-    ("first_token_ms", "the model's first word", "step-3"),
-    ("first_audio_ms", "making speech", "step-4"),
-    ("first_frame_ms", "sending it", "step-5"),
+    ("endpoint_ms", "End of turn", "step-1"),
+    ("transcript_ms", "Transcript", "step-2"),
+    ("first_token_ms", "First token", "step-3"),
+    ("first_audio_ms", "First audio", "step-4"),
+    ("first_frame_ms", "Heard", "step-5"),
 )
 
 
@@ -26,7 +26,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A turn: what its answer waited for, and how long until the caller heard something."""
+    """A turn: the steps of its latency, and the total until the caller heard the response."""
 
     number: int
     steps: tuple[Step, ...]
@@ -34,7 +34,7 @@ class Turn:
 
 
 def turns(latencies: Sequence[Mapping[str, int | None]]) -> list[Turn]:
-    """The turns in which the agent answered. Milliseconds count from the caller's last voiced audio."""
+    """Return the turns with a response. Milliseconds count from the caller's last voiced audio."""
     longest = (
         max((ms for turn in latencies for name, _, _ in STEPS if (ms := turn.get(name)) is not None), default=0) or 1
     )
@@ -42,7 +42,7 @@ def turns(latencies: Sequence[Mapping[str, int | None]]) -> list[Turn]:
 
 
 def _turn(number: int, latency: Mapping[str, int | None], scale: float) -> Turn:
-    # A step that was reached before the one in front of it, such as words known before the turn's end, cost no time.
+    # A step that is reached before the previous one, such as a transcript before the end of the turn, costs no time.
     reached = [0]
     for name, _, _ in STEPS:
         reached.append(max(reached[-1], latency.get(name) or 0))

@@ -1,4 +1,4 @@
-"""What differs between two versions of an agent, field by field; long texts line by line, changed lines word by word."""
+"""Differences between two versions of an agent by field; long texts by line, changed lines by word."""
 
 import json
 import re
@@ -10,27 +10,47 @@ from typing import Final, Literal, TypeAlias
 from pydantic import JsonValue
 
 NAMES: Final = {
-    "name": "Name", "greeting_message": "Greeting", "system_prompt": "Prompt", "status": "Status",
-    "llm_provider": "Model provider", "llm_model": "Model", "llm_temperature": "Temperature",
-    "tts_provider": "Voice provider", "tts_voice_id": "Voice", "tts_model": "Voice model", "voice_speed": "Speed", "pronunciations": "Pronunciations",
-    "stt_provider": "Listening provider", "stt_model": "Listening model", "stt_language": "Language", "vad_confidence": "Confidence",
-    "vad_start_secs": "Seconds of voice", "vad_min_volume": "Volume", "allow_interruptions": "Callers may interrupt",
-    "interruption_min_words": "Words that interrupt", "end_call_silence_seconds": "Seconds of silence", "max_call_duration_seconds": "Longest call",
-    "timezone": "Time zone", "knowledge_base_ids": "Knowledge", "tools": "Tools", "extraction_schema": "After the call", "webhook_url": "Webhook",
-}  # fmt: skip
+    "name": "Name",
+    "greeting_message": "Greeting",
+    "system_prompt": "Prompt",
+    "status": "Status",
+    "llm_provider": "Model provider",
+    "llm_model": "Model",
+    "llm_temperature": "Temperature",
+    "tts_provider": "Voice provider",
+    "tts_voice_id": "Voice",
+    "tts_model": "Voice model",
+    "voice_speed": "Speed",
+    "pronunciations": "Pronunciations",
+    "stt_provider": "Transcription provider",
+    "stt_model": "Transcription model",
+    "stt_language": "Language",
+    "vad_confidence": "Confidence",
+    "vad_start_secs": "Speech duration",
+    "vad_min_volume": "Volume",
+    "allow_interruptions": "Callers can interrupt",
+    "interruption_min_words": "Words needed to interrupt",
+    "end_call_silence_seconds": "Seconds of silence",
+    "max_call_duration_seconds": "Maximum duration",
+    "timezone": "Time zone",
+    "knowledge_base_ids": "Knowledge",
+    "tools": "Tools",
+    "extraction_schema": "After the call",
+    "webhook_url": "Webhook",
+}
 """The fields in the order of the form."""
 AROUND: Final = 2
 MOST_LINES: Final = 3000
-"""Of more than that each line is shown as gone or new: comparing takes time in proportion to their product."""
+"""Longer texts are shown as removed and added lines: comparing takes time in proportion to their product."""
 SHORT: Final = 80
 
 Word: TypeAlias = tuple[str, bool]
-"""A piece of a line, and whether it is what changed."""
+"""A piece of a line, and whether it changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a text that changed; `gap` stands for lines that are the same."""
+    """A line of a changed text; `gap` stands for unchanged lines."""
 
     kind: Literal["same", "gone", "new", "gap"]
     words: tuple[Word, ...]
@@ -38,7 +58,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A field that differs: `old` and `new` where they are short, `lines` where they are not."""
+    """A changed field: `old` and `new` for short values, `lines` for long ones."""
 
     name: str
     old: str = ""
@@ -47,12 +67,12 @@ class Change:
 
 
 def changed_names(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue]) -> list[str]:
-    """The names of the fields that differ; one that a version does not know yet differs in nothing."""
+    """Return the names of the changed fields. A field that one version lacks is not changed."""
     return [name for field, name in NAMES.items() if field in old and field in new and old[field] != new[field]]
 
 
 def differences(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue], bases: Mapping[str, str]) -> list[Change]:
-    """Each field that differs. `bases` are the names of knowledge bases by their ids."""
+    """Return the changed fields. `bases` holds the names of knowledge bases by id."""
     found = []
     for field, name in NAMES.items():
         if field in old and field in new and old[field] != new[field]:

@@ -1,4 +1,4 @@
-"""A recording's drawing: a bar for each of its parts, the caller above the line and the agent below."""
+"""The waveform of a recording: one bar per part, the caller above the line and the agent below."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ PARTS = 300
 WIDTH, HEIGHT = 900, 96
 BAR = 2
 CURVE = 0.6
-"""Ears tell quiet sounds better apart than loud ones; so does the drawing, with this power of the amplitude."""
+"""The exponent of the amplitude: like hearing, it separates quiet sounds better than loud ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waveform:
-    """Paths of an SVG that is `WIDTH` by `HEIGHT`."""
+    """Paths of an SVG of `WIDTH` by `HEIGHT`."""
 
     seconds: float
     caller: str
@@ -22,7 +22,7 @@ class Waveform:
 
 
 def draw(peaks: Peaks) -> Waveform:
-    """Each side as high as it is loud, out of the loudest sound of both."""
+    """Draw both sides, scaled to the loudest sound of either."""
     loudest = max((*peaks.caller, *peaks.agent), default=0.0) or 1.0
     return Waveform(peaks.seconds, _path(peaks.caller, loudest, -1), _path(peaks.agent, loudest, 1))
 

@@ -1,1 +1,1 @@
-"""The pages of agents: setting them up, their versions, trying them, simulations."""
+"""The pages of agents: settings, versions, tests, and simulations."""

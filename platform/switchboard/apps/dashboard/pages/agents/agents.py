@@ -1,4 +1,4 @@
-"""Agents: the list, a new one, setting one up, pausing, deleting."""
+"""Agents: list, create, edit, pause, and delete."""
 
 from typing import Final
 from uuid import UUID
@@ -26,13 +26,27 @@ from switchboard.resources.phone_numbers import service as numbers
 from switchboard.runtime import current_runtime
 
 LANGUAGES: Final = (
-    "de-DE", "en-AU", "en-GB", "en-IN", "en-US", "es-ES", "es-MX", "fr-CA", "fr-FR", "it-IT", "ja-JP", "nl-NL", "pl-PL", "pt-BR", "sv-SE",
-)  # fmt: skip
-"""Suggestions: an agent may be given any."""
+    "de-DE",
+    "en-AU",
+    "en-GB",
+    "en-IN",
+    "en-US",
+    "es-ES",
+    "es-MX",
+    "fr-CA",
+    "fr-FR",
+    "it-IT",
+    "ja-JP",
+    "nl-NL",
+    "pl-PL",
+    "pt-BR",
+    "sv-SE",
+)
+"""Suggestions; an agent accepts any language."""
 
 
 class OfferQuery(Query):
-    """What a provider offers."""
+    """The provider whose voices or models are requested."""
 
     provider: str = Field(max_length=255)
 
@@ -40,7 +54,7 @@ class OfferQuery(Query):
 @dashboard.get("/dashboard/agents")
 @page(query=PageQuery)
 async def agents_page(session: TenantSession, query: PageQuery) -> str:
-    """The agents, and the numbers that reach them."""
+    """List the agents with their phone numbers."""
     listing = await rows(session, agents.list_agents(session), query)
     reached = await numbers.list_numbers_answered_by(session, [agent.id for agent in listing.items])
     return await render("dashboard/agents/list.html", agents=listing, reached=reached)
@@ -49,7 +63,7 @@ async def agents_page(session: TenantSession, query: PageQuery) -> str:
 @dashboard.get("/dashboard/agents/new")
 @page()
 async def new_agent_page(session: TenantSession, form: Form) -> str:
-    """The form of a new agent, with the defaults filled in."""
+    """Show the form of a new agent, with the defaults filled in."""
     fresh = Agent(organization_id=session.organization_id, name="", llm_provider="", tts_provider="", stt_provider="")
     for field, capability in agents.PROVIDER_FIELDS.items():
         setattr(fresh, field, next(iter(await list_provider_names(session, capability)), ""))
@@ -59,21 +73,21 @@ async def new_agent_page(session: TenantSession, form: Form) -> str:
 @dashboard.post("/dashboard/agents/new")
 @action(invalid=new_agent_page)
 async def add_agent(session: TenantSession) -> Next:
-    """Make an agent."""
+    """Create an agent."""
     runtime = current_runtime()
     with forms.read(AgentCreate, nested(await request.form)) as data:
         agent = await agents.create_agent(
             session, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
         )
     return Next(
-        url_for("dashboard.agent_page", agent_id=agent.id), f"{agent.name} is ready. Try it before somebody calls."
+        url_for("dashboard.agent_page", agent_id=agent.id), f"{agent.name} was created. Test it before you take calls."
     )
 
 
 @dashboard.get("/dashboard/agents/voices")
 @page(query=OfferQuery)
 async def voices_part(viewer: Viewer, query: OfferQuery) -> str:
-    """The voices of a provider, as the choices of a field."""
+    """Render a provider's voices as options of a field."""
     found = await current_runtime().voices.list_voices(viewer.organization_id, query.provider)
     return await render_part("dashboard/agents/voices.html", voices=found)
 
@@ -81,7 +95,7 @@ async def voices_part(viewer: Viewer, query: OfferQuery) -> str:
 @dashboard.get("/dashboard/agents/models")
 @page(query=OfferQuery)
 async def models_part(viewer: Viewer, query: OfferQuery) -> str:
-    """The models of a provider, as the choices of a field."""
+    """Render a provider's models as options of a field."""
     found = await list_offered_models(current_runtime().providers, viewer.organization_id, query.provider)
     return await render_part("dashboard/agents/models.html", models=found)
 
@@ -89,7 +103,7 @@ async def models_part(viewer: Viewer, query: OfferQuery) -> str:
 @dashboard.get("/dashboard/agents/<agent_id>")
 @page()
 async def agent_page(session: TenantSession, agent_id: UUID, form: Form) -> str:
-    """One agent, to be set up."""
+    """Show the settings of an agent."""
     agent = await agents.get_agent(session, agent_id)
     return await _form_page(session, form.starting_with(forms.shown(agent)), agent)
 
@@ -97,29 +111,29 @@ async def agent_page(session: TenantSession, agent_id: UUID, form: Form) -> str:
 @dashboard.post("/dashboard/agents/<agent_id>")
 @action(invalid=agent_page)
 async def save_agent(session: TenantSession, agent_id: UUID) -> Next:
-    """Change an agent and publish it."""
+    """Update an agent and publish it as a new version."""
     values = nested(await request.form)
     _refuse_overwriting(await agents.get_agent(session, agent_id, lock=True), str(values.get("seen_version", "")))
     with forms.read(AgentUpdate, values) as data:
         agent = await _update(session, agent_id, data)
     return Next(
         url_for("dashboard.agent_page", agent_id=agent_id),
-        f"Version {agent.version} is published: calls from now on use it.",
+        f"Version {agent.version} is published. New calls use it.",
     )
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/pause")
 @action()
 async def pause_agent(session: TenantSession, agent_id: UUID) -> Next:
-    """Have an agent take and place no calls."""
+    """Pause an agent: it does not take or place calls."""
     agent = await _update(session, agent_id, AgentUpdate(status="paused"))
-    return Next(_came_from_list(agent_id), f"{agent.name} is paused: it takes and places no calls.")
+    return Next(_came_from_list(agent_id), f"{agent.name} is paused. It does not take or place calls.")
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/activate")
 @action()
 async def activate_agent(session: TenantSession, agent_id: UUID) -> Next:
-    """Have an agent take calls again."""
+    """Activate a paused agent."""
     agent = await _update(session, agent_id, AgentUpdate(status="active"))
     return Next(_came_from_list(agent_id), f"{agent.name} is active.")
 
@@ -127,16 +141,19 @@ async def activate_agent(session: TenantSession, agent_id: UUID) -> Next:
 @dashboard.post("/dashboard/agents/<agent_id>/delete")
 @action()
 async def delete_agent(session: TenantSession, agent_id: UUID) -> Next:
-    """Delete an agent for good."""
+    """Delete an agent permanently."""
     await agents.delete_agent(session, agent_id)
-    return Next(url_for("dashboard.agents_page"), "The agent was deleted. Its calls stay.")
+    return Next(url_for("dashboard.agents_page"), "Agent deleted. Its calls are kept.")
 
 
 def _refuse_overwriting(agent: Agent, seen_version: str) -> None:
-    """The form sends every field: what somebody else changed since it was opened would be lost. Raises `Conflict`."""
+    """Raise `Conflict` if the agent has changed since the form was opened: the form sends every field, and would undo
+    the change.
+    """
     if seen_version and seen_version != str(agent.version):
         raise Conflict(
-            f"Version {agent.version} was published since you opened this page; Versions shows what it changed. Save again to put yours in its place."
+            f"Version {agent.version} was published after you opened this page. See Versions for its changes. "
+            "Save again to replace it."
         )
 
 
@@ -148,7 +165,7 @@ async def _update(session: TenantSession, agent_id: UUID, data: AgentUpdate) -> 
 
 
 def _came_from_list(agent_id: UUID) -> str:
-    """Back to the list where the button was there."""
+    """Return the address of the page that the button was on: the list, or the agent."""
     from_list = request.headers.get("Referer", "").partition("?")[0].endswith(url_for("dashboard.agents_page"))
     return url_for("dashboard.agents_page") if from_list else url_for("dashboard.agent_page", agent_id=agent_id)
 
@@ -177,5 +194,5 @@ async def _form_page(session: TenantSession, form: Form, agent: Agent | None) ->
 
 
 def _with(names: list[str], chosen: object) -> list[str]:
-    """What can be chosen, and what is: an agent may name a provider that is gone."""
+    """Add the chosen provider to the options: an agent may name a provider that was removed."""
     return [*names, str(chosen)] if chosen and chosen not in names else names

@@ -1,4 +1,6 @@
-"""The carriers' client SDKs that pages talk to agents with: files that the operator downloaded, served from our own host (docs/live-calls.md)."""
+"""The carriers' client SDKs for talking in the browser: files that the operator downloads, served from this host
+(docs/live-calls.md).
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +16,9 @@ from switchboard.runtime import current_runtime
 
 @dataclass(frozen=True, slots=True)
 class ClientSdk:
-    """A file for browsers, and where it connects to, as a policy's `connect-src` says it. Media go by WebRTC, beside the policy."""
+    """A client SDK's file, and the hosts that it connects to, for the policy's `connect-src`. Media use WebRTC, which
+    the policy does not cover.
+    """
 
     title: str
     file: str
@@ -25,23 +29,27 @@ CLIENT_SDKS = {
     "twilio": ClientSdk("Twilio", "twilio.min.js", "https://eventgw.twilio.com wss://voice-js.roaming.twilio.com"),
     "telnyx": ClientSdk("Telnyx", "telnyx.bundle.mjs", "wss://rtc.telnyx.com"),
 }
-"""By carrier. The hosts are those of @twilio/voice-sdk's README (without its CDN and its sounds) and of Telnyx's network requirements."""
+"""Client SDKs by carrier. The hosts are from @twilio/voice-sdk's README (without its CDN and sounds) and from Telnyx's
+network requirements.
+"""
 
 
 def present(settings: Settings) -> dict[str, ClientSdk]:
-    """Those whose files are there."""
+    """Return the client SDKs whose files are installed."""
     return {carrier: sdk for carrier, sdk in CLIENT_SDKS.items() if _path(settings, sdk.file) is not None}
 
 
 @dashboard.get("/dashboard/client-sdks/<filename>")
 @page()
 async def client_sdk(filename: str) -> Response:
-    """One file of the folder; no other name leads into it. Not cached, so that a new version is there at once."""
+    """Serve a client SDK's file. Only known names are served; the file is not cached, so that a new version takes
+    effect immediately.
+    """
     path = (
         _path(current_runtime().settings, filename) if filename in {sdk.file for sdk in CLIENT_SDKS.values()} else None
     )
     if path is None:
-        raise NotFound(f"There is no client SDK {filename}.")
+        raise NotFound(f"The client SDK {filename} does not exist.")
     response = await send_file(path, mimetype="text/javascript", conditional=True)
     response.headers["Cache-Control"] = "no-cache"
     return response

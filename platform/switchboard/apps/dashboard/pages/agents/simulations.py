@@ -1,4 +1,4 @@
-"""Simulations of an agent: the list, a new one, one while it runs and once it is over."""
+"""Simulations of an agent: list, create, and follow."""
 
 import json
 from uuid import UUID
@@ -25,7 +25,7 @@ from switchboard.runtime import current_runtime
 
 
 class FreshQuery(Query):
-    """Which simulation the form begins with."""
+    """The simulation that a new one copies."""
 
     like: str | None = Field(None, max_length=64)
 
@@ -33,7 +33,7 @@ class FreshQuery(Query):
 @dashboard.get("/dashboard/agents/<agent_id>/simulations")
 @page(query=PageQuery)
 async def simulations_page(session: TenantSession, agent_id: UUID, query: PageQuery) -> str:
-    """The agent's simulations with their results."""
+    """List the agent's simulations with their results."""
     agent = await agents.get_agent(session, agent_id)
     listing = await rows(session, simulations.list_simulations(session, agent_id), query)
     return await render("dashboard/agents/simulations.html", agent=agent, simulations=listing, query=query)
@@ -42,7 +42,7 @@ async def simulations_page(session: TenantSession, agent_id: UUID, query: PageQu
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/rows")
 @page(query=PageQuery)
 async def live_simulations(viewer: Viewer, agent_id: UUID, query: PageQuery) -> Response:
-    """The list while simulations run."""
+    """Stream the list of simulations."""
 
     async def show(session: TenantSession) -> str:
         return await render_part(
@@ -59,7 +59,7 @@ async def live_simulations(viewer: Viewer, agent_id: UUID, query: PageQuery) -> 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/new")
 @page(query=FreshQuery)
 async def new_simulation_page(session: TenantSession, agent_id: UUID, query: FreshQuery, form: Form) -> str:
-    """The form of a new simulation, empty or with what another one was made of."""
+    """Show the form of a new simulation, empty or copied from another."""
     agent = await agents.get_agent(session, agent_id)
     values = forms.FRESH
     if query.like is not None:
@@ -87,7 +87,7 @@ async def new_simulation_page(session: TenantSession, agent_id: UUID, query: Fre
 @dashboard.post("/dashboard/agents/<agent_id>/simulations/new")
 @action(invalid=new_simulation_page)
 async def run_new_simulation(session: TenantSession, agent_id: UUID) -> Next:
-    """Make a simulation; a worker runs it."""
+    """Create a simulation, which a worker runs."""
     with forms.read(nested(await request.form)) as data:
         return await _started(session, agent_id, data)
 
@@ -95,7 +95,7 @@ async def run_new_simulation(session: TenantSession, agent_id: UUID) -> Next:
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/<simulation_id>")
 @page()
 async def simulation_page(session: TenantSession, agent_id: UUID, simulation_id: UUID) -> str:
-    """One simulation."""
+    """Show a simulation."""
     agent = await agents.get_agent(session, agent_id)
     return await render(
         "dashboard/agents/simulation.html",
@@ -107,13 +107,13 @@ async def simulation_page(session: TenantSession, agent_id: UUID, simulation_id:
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/<simulation_id>/result")
 @page()
 async def live_simulation(viewer: Viewer, agent_id: UUID, simulation_id: UUID) -> Response:
-    """How far a simulation is, and how it went."""
+    """Stream a simulation's progress and result."""
 
     async def show(session: TenantSession) -> str:
         try:
             simulation = await simulations.get_simulation(session, agent_id, simulation_id)
         except NotFound:
-            return "It was deleted, with its agent."
+            return "The simulation was deleted with its agent."
         return await render_part("dashboard/agents/simulation_result.html", **_shown(simulation))
 
     async with current_runtime().database.tenant(viewer.organization_id) as session:
@@ -124,7 +124,7 @@ async def live_simulation(viewer: Viewer, agent_id: UUID, simulation_id: UUID) -
 @dashboard.post("/dashboard/agents/<agent_id>/simulations/<simulation_id>/again")
 @action()
 async def run_simulation_again(session: TenantSession, agent_id: UUID, simulation_id: UUID) -> Next:
-    """Run the same once more, with the agent as it is now."""
+    """Run the simulation again with the current version of the agent."""
     done = await simulations.get_simulation(session, agent_id, simulation_id)
     return await _started(
         session, agent_id, SimulationCreate.model_validate(done.model_dump(include=set(SimulationCreate.model_fields)))
@@ -141,7 +141,7 @@ def _shown(simulation: Simulation) -> dict[str, object]:
 
 
 def _line(entry: dict[str, str]) -> dict[str, str]:
-    """An entry; a tool's name apart from what it was told and what it said."""
+    """Return a transcript entry; a tool's name is separate from its arguments and result."""
     if entry["role"] != "tool":
         return entry
     told: dict[str, JsonValue] = json.loads(entry["content"])

@@ -1,4 +1,6 @@
-"""Talking to an agent from the browser: `static/js/talk.js` dials it over the carrier's client SDK where that is there, else over our own socket."""
+"""Talking to an agent in the browser: `static/js/talk.js` dials over the carrier's client SDK if it is installed, else
+over this server's socket.
+"""
 
 from uuid import UUID
 
@@ -22,7 +24,7 @@ from switchboard.runtime import current_runtime
 
 
 class Connected(BaseModel):
-    """The call that the page began: its carrier, and its id there."""
+    """The call that the page has started: the carrier, and the carrier's call id."""
 
     carrier: str = Field(min_length=1, max_length=255)
     carrier_call_id: str = Field(min_length=1, max_length=255)
@@ -31,7 +33,7 @@ class Connected(BaseModel):
 @dashboard.get("/dashboard/agents/<agent_id>/talk")
 @page()
 async def talk_page(session: TenantSession, agent_id: UUID) -> Response:
-    """The button, the levels, the transcript. Only this page may connect to a carrier, and only to the one whose client SDK it uses."""
+    """Show the page for talking. Only this page may connect to a carrier, and only to the carrier of its client SDK."""
     agent = await agents.get_agent(session, agent_id)
     carrier, missing = "", ""
     try:
@@ -51,11 +53,11 @@ async def talk_page(session: TenantSession, agent_id: UUID) -> Response:
 @dashboard.post("/dashboard/agents/<agent_id>/talk")
 @action()
 async def begin_talking(session: TenantSession, viewer: Viewer, agent_id: UUID) -> Response:
-    """What the page needs for one call."""
+    """Return the token and the connection for one call."""
     agent = await agents.get_agent(session, agent_id)
     try:
         if agent.status != "active":
-            raise InvalidState("The agent is paused: it takes and places no calls.")
+            raise InvalidState("The agent is paused: it does not take or place calls.")
         carrier = await _carrier(session)
         minted = await browser_calls.create_browser_token(
             current_runtime(), session, carrier, f"user_{viewer.user.id.hex}", "web"
@@ -75,7 +77,7 @@ async def begin_talking(session: TenantSession, viewer: Viewer, agent_id: UUID) 
 @dashboard.post("/dashboard/agents/<agent_id>/talk/transcript")
 @action(form=Connected)
 async def follow_talk(session: TenantSession, viewer: Viewer, agent_id: UUID, data: Connected) -> Response:
-    """Where the page reads what is said, once its call was answered."""
+    """Return the address of the live transcript, once the call is answered."""
     call = await calls.find_call_by_carrier_id(session, data.carrier, data.carrier_call_id)
     if call is None or call.agent_id != agent_id:
         raise NotFound

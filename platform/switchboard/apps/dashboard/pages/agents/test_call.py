@@ -1,4 +1,4 @@
-"""Trying an agent: it rings a telephone, or talks in the browser."""
+"""Testing an agent by phone or in the browser."""
 
 from uuid import UUID
 
@@ -18,7 +18,7 @@ LATEST = 5
 
 
 class TestCall(CallCreate):
-    """A call by the agent whose page it is."""
+    """A call by the agent of the page."""
 
     agent_id: ReferenceId = ""
 
@@ -26,14 +26,14 @@ class TestCall(CallCreate):
 @dashboard.get("/dashboard/agents/<agent_id>/try")
 @page()
 async def try_page(session: TenantSession, agent_id: UUID, form: Form) -> str:
-    """The form of a test call, and the agent's latest calls."""
+    """Show the form of a test call, and the agent's latest calls."""
     agent = await agents.get_agent(session, agent_id)
     return await render(
         "dashboard/agents/try.html",
         agent=agent,
         form=form,
         numbers=[(number.id, number_name(number)) for number in await numbers.list_active_numbers(session)],
-        # A name with a dot would be an object in the form.
+        # The form would turn a name with a dot into an object.
         names=[name for name in find_placeholders(agent.greeting_message, agent.system_prompt) if "." not in name],
         latest=await rows(
             session, calls.list_calls(session, CallQuery(agent_id=str(agent_id))), PageQuery(limit=LATEST)
@@ -44,7 +44,7 @@ async def try_page(session: TenantSession, agent_id: UUID, form: Form) -> str:
 @dashboard.post("/dashboard/agents/<agent_id>/call")
 @action(form=TestCall, invalid=try_page)
 async def place_test_call(session: TenantSession, agent_id: UUID, data: TestCall) -> Next:
-    """Have the agent call somebody."""
+    """Place a test call."""
     await agents.get_agent(session, agent_id)
     given = {name: value for name, value in data.metadata.items() if value != ""}
     call = await calls.place_call(session, data.model_copy(update={"agent_id": str(agent_id), "metadata": given}))

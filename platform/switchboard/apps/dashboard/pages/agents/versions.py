@@ -1,4 +1,4 @@
-"""An agent's versions: who published what and when, what differs between two, restoring one."""
+"""An agent's versions: list, compare, and restore."""
 
 import asyncio
 from uuid import UUID
@@ -22,7 +22,7 @@ from switchboard.runtime import current_runtime
 
 
 class CompareQuery(Query):
-    """With which version; the one before it where none is named."""
+    """The version to compare with; by default the previous one."""
 
     to: int | None = Field(None, ge=1)
 
@@ -30,7 +30,7 @@ class CompareQuery(Query):
 @dashboard.get("/dashboard/agents/<agent_id>/versions")
 @page(query=PageQuery)
 async def versions_page(session: TenantSession, viewer: Viewer, agent_id: UUID, query: PageQuery) -> str:
-    """The versions, newest first, each with the fields that it changed."""
+    """List the versions, newest first, with the fields that each changed."""
     agent = await agents.get_agent(session, agent_id)
     listing = await rows(session, agents.list_versions(session, agent_id), query)
     oldest = listing.items[-1].version if listing.items else 1
@@ -52,7 +52,7 @@ async def versions_page(session: TenantSession, viewer: Viewer, agent_id: UUID, 
 @dashboard.get("/dashboard/agents/<agent_id>/versions/<number>")
 @page(query=CompareQuery)
 async def version_page(session: TenantSession, viewer: Viewer, agent_id: UUID, number: str, query: CompareQuery) -> str:
-    """What one version changed, or what differs between it and another."""
+    """Show the differences between a version and the previous or another one."""
     agent = await agents.get_agent(session, agent_id)
     shown = await agents.get_version(session, agent_id, _number(number))
     other = await agents.get_version(session, agent_id, query.to if query.to is not None else max(shown.version - 1, 1))
@@ -72,21 +72,21 @@ async def version_page(session: TenantSession, viewer: Viewer, agent_id: UUID, n
 @dashboard.post("/dashboard/agents/<agent_id>/versions/<number>/restore")
 @action()
 async def restore_version(session: TenantSession, agent_id: UUID, number: str) -> Next:
-    """Publish an old version anew."""
+    """Publish an old version again, as a new version."""
     runtime, old = current_runtime(), _number(number)
     agent = await agents.restore_version(
         session, agent_id, old, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
     )
     return Next(
-        url_for("dashboard.agent_page", agent_id=agent_id), f"Version {old} is back, as version {agent.version}."
+        url_for("dashboard.agent_page", agent_id=agent_id), f"Version {old} was restored as version {agent.version}."
     )
 
 
 async def _makers(session: TenantSession, versions: list[AgentVersion]) -> dict[int, str]:
-    """Who made each version, in words."""
+    """Return the name of the author of each version."""
     names = await get_actor_names(session)
     return {
-        version.version: names.get(version.made_by or "", "somebody who has left" if version.made_by else "–")
+        version.version: names.get(version.made_by or "", "a former member" if version.made_by else "–")
         for version in versions
     }
 

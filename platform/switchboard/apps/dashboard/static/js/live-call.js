@@ -33,7 +33,7 @@ function show(holder) {
   part("whisper").hidden = !following || holder !== null;
   listen.classList.toggle("primary", !following);
   listen.querySelector("span").textContent = following ? "Stop listening" : "Listen";
-  part("hint").textContent = mine ? "They hear you. The agent waits." : "You hear both sides; they do not hear you.";
+  part("hint").textContent = mine ? "They hear you. The agent is waiting." : "You hear both sides. They do not hear you.";
   part("our-side").textContent = mine ? "You" : holder?.name ?? "Agent";
   part("dot").className = `dot ${holder ? "busy" : "good"}`;
   if (had?.hidden) (mine ? part("hand-back") : part("take-over")).focus();
@@ -41,7 +41,7 @@ function show(holder) {
 
 function told({ holder, agent }) {
   lost = 0;
-  const doing = { listening: "listens", thinking: "thinks", speaking: "speaks", silent: "is silent" };
+  const doing = { listening: "is listening", thinking: "is thinking", speaking: "is speaking", silent: "is silent" };
   const state = holder === null ? `The agent ${doing[agent]}.` : holder.you ? "You have the call." : `${holder.name} has the call.`;
   if (part("state").textContent !== state) part("state").textContent = state;
   show(holder);
@@ -49,7 +49,7 @@ function told({ holder, agent }) {
 
 async function ticket() {
   const answer = await fetch(desk.dataset.ticket, { method: "POST", body: new URLSearchParams({ csrf_token: desk.dataset.token }) });
-  if (!answer.ok) throw new Error(answer.headers.get("Content-Type").startsWith("text/plain") ? await answer.text() : "The call cannot be followed.");
+  if (!answer.ok) throw new Error(answer.headers.get("Content-Type").startsWith("text/plain") ? await answer.text() : "The call cannot be monitored.");
   return (await answer.json()).url;
 }
 

@@ -53,7 +53,7 @@ document.addEventListener("click", async (event) => {
   } catch {
     // Browsers let pages that came over plain http copy nothing.
     getSelection().selectAllChildren(text);
-    button.textContent = "Selected: now copy it";
+    button.textContent = "Selected. Press Ctrl+C to copy.";
   }
 });
 

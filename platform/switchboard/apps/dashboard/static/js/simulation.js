@@ -2,12 +2,12 @@
 import "./form-rows.js";
 
 const ASKS = {
-  said: ["Words", "In a row, in any case; * stands for anything.", "open from * to six"],
-  never_said: ["Words", "In a row, in any case; * stands for anything.", "I do not know"],
-  tool_called: ["Tool", "Its name.", "transfer_call"],
-  ended_by: ["Who", "agent, caller, transfer or limit.", "agent"],
-  latency_under_ms: ["Milliseconds", "From the caller's last sound to the agent's first. Spoken only.", "2000"],
-  judge: ["Question", "What must hold; the agent's model reads the conversation and says.", "Was the agent friendly throughout?"],
+  said: ["Words", "In this order, in upper or lower case. * stands for anything.", "open from * to six"],
+  never_said: ["Words", "In this order, in upper or lower case. * stands for anything.", "I do not know"],
+  tool_called: ["Tool", "The name of the tool.", "transfer_call"],
+  ended_by: ["Ended by", "agent, caller, transfer, or limit.", "agent"],
+  latency_under_ms: ["Milliseconds", "From the caller's last sound to the agent's first. Audio simulations only.", "2000"],
+  judge: ["Question", "The agent's model reads the conversation and answers yes or no.", "Was the agent friendly throughout?"],
 };
 
 /** @param {HTMLElement} row */

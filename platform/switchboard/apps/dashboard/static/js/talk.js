@@ -3,8 +3,8 @@ import { showLevel } from "./level.js";
 
 const WORDS = { user: "You", agent: "Agent", tool: "Tool", system: "Note" };
 const FAULTS = {
-  NotAllowedError: "The microphone is not allowed. Allow it for this page in your browser, then try again.",
-  NotFoundError: "There is no microphone.",
+  NotAllowedError: "Access to the microphone was denied. Allow it for this page in your browser, then try again.",
+  NotFoundError: "No microphone was found.",
   NotReadableError: "The microphone is in use by another program.",
 };
 const WAYS = { "switchboard-loopback": "./browser-call.js", "twilio-voice": "./twilio-call.js", "telnyx-webrtc": "./telnyx-call.js" };
@@ -34,7 +34,7 @@ function showCalling(on) {
 /** @returns {Promise<object>} what the server answers; rejects with its words */
 async function ask(address, fields = {}) {
   const answer = await fetch(address, { method: "POST", body: new URLSearchParams({ csrf_token: desk.dataset.csrf, ...fields }) });
-  const told = await answer.json().catch(() => ({ fault: "This page is out of date. Load it again." }));
+  const told = await answer.json().catch(() => ({ fault: "This page is out of date. Reload it." }));
   if (!answer.ok || told.fault) throw new Error(told.fault);
   return told;
 }
@@ -79,7 +79,7 @@ function changed(state, message) {
     showCalling(false);
     showYou(0);
     showAgent(0);
-    say(message ?? "The call is over.");
+    say(message ?? "Call ended.");
     find("[data-done]").hidden = find("[data-done] a").getAttribute("href") === "#";
   }
 }
@@ -89,9 +89,9 @@ function time(seconds) {
 }
 
 async function begin() {
-  if (!navigator.mediaDevices) throw new Error("Browsers give the microphone to pages over https only.");
+  if (!navigator.mediaDevices) throw new Error("Browsers allow the microphone only on HTTPS pages.");
   const { token, connection, carrier, to_number: toNumber } = await ask(desk.dataset.begin);
-  if (carrier !== desk.dataset.carrier) throw new Error("The way to the agent has changed. Load this page again.");
+  if (carrier !== desk.dataset.carrier) throw new Error("The carrier has changed. Reload this page.");
   const { startCall } = await import(WAYS[connection.sdk]);
   list.replaceChildren();
   find("[data-done]").hidden = true;

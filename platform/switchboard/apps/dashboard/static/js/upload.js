@@ -11,11 +11,11 @@ async function send(form, file) {
   body.set("files", file);
   try {
     const answer = await fetch(form.action, { method: "POST", body, headers: { Accept: "text/plain" } });
-    if (answer.redirected) return `${file.name} was not sent: you were signed out. Sign in again.`;
+    if (answer.redirected) return `${file.name} was not uploaded: you were signed out. Sign in again.`;
     if (answer.ok) return await answer.text();
-    return answer.status === 413 ? `${file.name} is larger than 5 MiB.` : `${file.name} could not be sent (${answer.status}).`;
+    return answer.status === 413 ? `${file.name} is larger than 5 MiB.` : `${file.name} could not be uploaded (${answer.status}).`;
   } catch {
-    return `${file.name} could not be sent: the connection was lost.`;
+    return `${file.name} could not be uploaded: the connection was lost.`;
   }
 }
 
@@ -27,7 +27,7 @@ async function sendAll(form, files) {
   const list = form.querySelector(".uploads");
   for (const file of files) {
     const line = list.appendChild(document.createElement("li"));
-    line.textContent = `Sending ${file.name} …`;
+    line.textContent = `Uploading ${file.name} …`;
     const fault = await send(form, file);
     line.textContent = fault || `${file.name} was added.`;
     line.classList.toggle("fault", fault !== "");
