@@ -9,7 +9,7 @@ from switchboard.foundation.web.paging import page
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.schemas import AgentCreate, AgentOut, AgentQuery, AgentUpdate, AgentVersionOut
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime
 
 blueprint = ApiBlueprint("agents", __name__, tags={"agents": "Voice agents and their versions."})
 
@@ -23,12 +23,11 @@ async def list_agents(session: TenantSession, query: AgentQuery) -> Page[AgentOu
 
 @blueprint.post("/v1/agents")
 @endpoint(scope="agents:write", body=AgentCreate, answer=AgentOut, status=201)
-async def create_agent(session: TenantSession, data: AgentCreate) -> AgentOut:
+async def create_agent(session: TenantSession, data: AgentCreate, runtime: Runtime) -> AgentOut:
     """Create an agent.
 
     Only `name` is required; providers that are left out are the organization's first of each kind.
     """
-    runtime = current_runtime()
     return AgentOut.of(
         await agents.create_agent(
             session, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
@@ -45,13 +44,12 @@ async def get_agent(session: TenantSession, agent_id: UUID) -> AgentOut:
 
 @blueprint.put("/v1/agents/<agent_id>")
 @endpoint(scope="agents:write", body=AgentUpdate, answer=AgentOut)
-async def update_agent(session: TenantSession, agent_id: UUID, data: AgentUpdate) -> AgentOut:
+async def update_agent(session: TenantSession, agent_id: UUID, data: AgentUpdate, runtime: Runtime) -> AgentOut:
     """Update an agent.
 
     Only the given fields change. The agent is published at once: new calls use it, and calls in progress keep the
     previous version.
     """
-    runtime = current_runtime()
     return AgentOut.of(
         await agents.update_agent(
             session, agent_id, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices

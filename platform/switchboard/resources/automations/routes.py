@@ -15,7 +15,7 @@ from switchboard.resources.automations.schemas import (
     AutomationRunOut,
     AutomationUpdate,
 )
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime
 
 blueprint = ApiBlueprint("automations", __name__, tags={"automations": "Actions that run when an event happens."})
 
@@ -29,13 +29,12 @@ async def list_automations(session: TenantSession, query: PageQuery) -> Page[Aut
 
 @blueprint.post("/v1/automations")
 @endpoint(scope="campaigns:write", body=AutomationCreate, answer=AutomationOut, status=201)
-async def create_automation(session: TenantSession, data: AutomationCreate) -> AutomationOut:
+async def create_automation(session: TenantSession, data: AutomationCreate, runtime: Runtime) -> AutomationOut:
     """Create an automation.
 
     It runs from the next event on, unless it is disabled. An action that can never work (an unknown action, an invalid
     template, an unknown id) is a 422 that names the place of each error, like `actions.1.params.body`.
     """
-    runtime = current_runtime()
     return AutomationOut.of(
         await automations.create_automation(session, data, registry=runtime.registry, outbound=runtime.outbound)
     )
@@ -50,12 +49,13 @@ async def get_automation(session: TenantSession, automation_id: UUID) -> Automat
 
 @blueprint.patch("/v1/automations/<automation_id>")
 @endpoint(scope="campaigns:write", body=AutomationUpdate, answer=AutomationOut)
-async def update_automation(session: TenantSession, automation_id: UUID, data: AutomationUpdate) -> AutomationOut:
+async def update_automation(
+    session: TenantSession, automation_id: UUID, data: AutomationUpdate, runtime: Runtime
+) -> AutomationOut:
     """Update an automation.
 
     Only the given fields change. Runs that have started continue unchanged, even if the automation is disabled.
     """
-    runtime = current_runtime()
     return AutomationOut.of(
         await automations.update_automation(
             session, automation_id, data, registry=runtime.registry, outbound=runtime.outbound

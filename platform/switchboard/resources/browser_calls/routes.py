@@ -9,21 +9,22 @@ from switchboard.foundation.web.principal import Principal
 from switchboard.resources.browser_calls import service as browser_calls
 from switchboard.resources.browser_calls.schemas import BrowserTokenOut, CallerIdOut, CallerIds, TokenQuery
 from switchboard.resources.phone_numbers import service as numbers
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime
 
 blueprint = Blueprint("browser_calls", __name__)
 
 
 @blueprint.post("/v1/browser-call/token")
 @endpoint(scope="calls:write", query=TokenQuery, answer=BrowserTokenOut, errors=[InvalidState, ProviderFailed])
-async def create_browser_call_token(session: TenantSession, principal: Principal, query: TokenQuery) -> BrowserTokenOut:
+async def create_browser_call_token(
+    session: TenantSession, principal: Principal, query: TokenQuery, runtime: Runtime
+) -> BrowserTokenOut:
     """Create a token for calling from a browser or a phone app.
 
     The token is for the client SDK in `connection.sdk`, or the platform's WebSocket at `connection.url`. A call to one
     of the organization's phone numbers reaches that number's agent, `agent:<id>` reaches an agent, and any other number
     is dialed with one of the numbers of `GET /v1/browser-call/phone-numbers` as the caller ID.
     """
-    runtime = current_runtime()
     name = await browser_calls.find_browser_carrier(session, runtime.registry)
     if name is None:
         raise InvalidState("None of the organization's carriers supports browser calls.")
@@ -34,11 +35,11 @@ async def create_browser_call_token(session: TenantSession, principal: Principal
 
 @blueprint.get("/v1/browser-call/phone-numbers")
 @endpoint(scope="phone-numbers:read", answer=CallerIds)
-async def list_browser_call_phone_numbers(session: TenantSession) -> CallerIds:
+async def list_browser_call_phone_numbers(session: TenantSession, runtime: Runtime) -> CallerIds:
     """List the phone numbers that a browser can call from.
 
     The numbers are those of the carrier that `POST /v1/browser-call/token` creates tokens for.
     """
-    name = await browser_calls.find_browser_carrier(session, current_runtime().registry)
+    name = await browser_calls.find_browser_carrier(session, runtime.registry)
     found = [] if name is None else await numbers.list_numbers_at_carrier(session, name)
     return CallerIds(items=[CallerIdOut.of(number) for number in found])

@@ -14,7 +14,7 @@ from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.after import recordings
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.schemas import CallCreate, CallOut, CallQuery, TranscriptEntryOut
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime, current_runtime
 
 blueprint = ApiBlueprint("calls", __name__, tags={"calls": "Calls, transcripts, and recordings."})
 
@@ -59,10 +59,10 @@ async def get_call_transcript(session: TenantSession, call_id: UUID) -> list[Tra
 
 @blueprint.get("/v1/calls/<call_id>/recording")
 @endpoint(scope="calls:read", answer=None, media_type="audio/wav", errors=[ProviderFailed])
-async def get_call_recording(session: TenantSession, call_id: UUID) -> Response:
+async def get_call_recording(session: TenantSession, call_id: UUID, runtime: Runtime) -> Response:
     """Stream a call's recording.
 
     Stereo WAV with the caller left and the agent right, or a carrier's own recording in the carrier's format.
     `Range` requests get status 206.
     """
-    return await recordings.respond_with_recording(current_runtime(), await calls.get_call(session, call_id))
+    return await recordings.respond_with_recording(runtime, await calls.get_call(session, call_id))

@@ -23,7 +23,7 @@ from switchboard.resources.knowledge_bases.schemas import (
     PassagesOut,
 )
 from switchboard.resources.knowledge_bases.search import search_passages
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime
 
 blueprint = Blueprint("knowledge_bases", __name__)
 
@@ -44,14 +44,14 @@ async def create_knowledge_base(session: TenantSession, data: KnowledgeBaseCreat
 
 @blueprint.post("/v1/knowledge-bases/search")
 @endpoint(scope="agents:read", body=KnowledgeSearch, answer=PassagesOut, errors=[InsufficientBalance, ProviderFailed])
-async def search_knowledge_bases(principal: Principal, data: KnowledgeSearch) -> PassagesOut:
+async def search_knowledge_bases(principal: Principal, data: KnowledgeSearch, runtime: Runtime) -> PassagesOut:
     """Search knowledge bases.
 
     The search combines meaning and words: it finds paraphrases as well as names and numbers.
     """
     try:
         found = await search_passages(
-            current_runtime(),
+            runtime,
             principal.organization_id,
             data.query,
             knowledge_base_ids=data.knowledge_base_ids,
@@ -89,7 +89,7 @@ async def list_documents(session: TenantSession, kb_id: UUID, query: PageQuery) 
 
 @blueprint.post("/v1/knowledge-bases/<uuid:kb_id>/documents")
 @endpoint(scope="agents:write", body=DocumentCreate, answer=DocumentOut, status=201, errors=[InsufficientBalance])
-async def create_document(principal: Principal, kb_id: UUID, data: DocumentCreate) -> DocumentOut:
+async def create_document(principal: Principal, kb_id: UUID, data: DocumentCreate, runtime: Runtime) -> DocumentOut:
     """Add a document.
 
     The document is chunked and embedded before the response, so a large one takes seconds. If the embedding model or
@@ -97,7 +97,7 @@ async def create_document(principal: Principal, kb_id: UUID, data: DocumentCreat
     """
     key = request.headers.get("Idempotency-Key")
     document = await ingestion.add_document(
-        current_runtime(), principal.organization_id, kb_id, data, idempotency_key=key, actor=principal.actor
+        runtime, principal.organization_id, kb_id, data, idempotency_key=key, actor=principal.actor
     )
     return DocumentOut.of(document)
 

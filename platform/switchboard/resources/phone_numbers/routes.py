@@ -19,7 +19,7 @@ from switchboard.resources.phone_numbers.schemas import (
     PhoneNumberOut,
     PhoneNumberUpdate,
 )
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime
 
 blueprint = ApiBlueprint(
     "phone_numbers", __name__, tags={"phone-numbers": "Search, buy, configure, and release phone numbers."}
@@ -44,31 +44,32 @@ async def list_phone_numbers(session: TenantSession, query: PageQuery) -> Page[P
     status=201,
     errors=[Conflict, InsufficientBalance, ProviderFailed],
 )
-async def buy_phone_number(principal: Principal, data: PhoneNumberBuy) -> PhoneNumberOut:
+async def buy_phone_number(principal: Principal, data: PhoneNumberBuy, runtime: Runtime) -> PhoneNumberOut:
     """Buy a phone number.
 
     It is bought from the organization's first carrier and routed to this server; `inbound_agent_id` answers its calls.
     """
-    bought = purchases.buy_number(current_runtime(), principal.organization_id, data, actor=principal.actor)
+    bought = purchases.buy_number(runtime, principal.organization_id, data, actor=principal.actor)
     return PhoneNumberOut.of(await bought)
 
 
 @blueprint.post("/v1/phone-numbers/search")
 @endpoint(scope="phone-numbers:read", body=NumberSearch, answer=AvailableNumbers, errors=[ProviderFailed])
-async def search_phone_numbers(principal: Principal, data: NumberSearch) -> AvailableNumbers:
+async def search_phone_numbers(principal: Principal, data: NumberSearch, runtime: Runtime) -> AvailableNumbers:
     """Search phone numbers to buy."""
-    found = await purchases.search_available_numbers(current_runtime(), principal.organization_id, data)
+    found = await purchases.search_available_numbers(runtime, principal.organization_id, data)
     return AvailableNumbers(items=[AvailableNumberOut.of(number) for number in found])
 
 
 @blueprint.put("/v1/phone-numbers/<uuid:number_id>")
 @endpoint(scope="phone-numbers:write", body=PhoneNumberUpdate, answer=PhoneNumberOut)
-async def update_phone_number(session: TenantSession, number_id: UUID, data: PhoneNumberUpdate) -> PhoneNumberOut:
+async def update_phone_number(
+    session: TenantSession, number_id: UUID, data: PhoneNumberUpdate, runtime: Runtime
+) -> PhoneNumberOut:
     """Update a phone number.
 
     Only the given fields change; null clears one.
     """
-    runtime = current_runtime()
     number, secret = await numbers.update_phone_number(
         session, number_id, data, keyring=runtime.keyring, outbound=runtime.outbound
     )

@@ -12,7 +12,7 @@ from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.agents import service as agents
 from switchboard.resources.simulations import service as simulations
 from switchboard.resources.simulations.schemas import SimulationCreate, SimulationOut
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime
 
 blueprint = Blueprint("simulations", __name__)
 
@@ -36,13 +36,15 @@ async def list_simulations(session: TenantSession, agent_id: UUID, query: PageQu
     status=201,
     errors=[InsufficientBalance, InvalidState],
 )
-async def create_simulation(session: TenantSession, agent_id: UUID, data: SimulationCreate) -> SimulationOut:
+async def create_simulation(
+    session: TenantSession, agent_id: UUID, data: SimulationCreate, runtime: Runtime
+) -> SimulationOut:
     """Simulate a conversation with an agent.
 
     A simulated caller talks to the agent, and assertions evaluate the conversation; `simulation.completed` reports the
     result. An addition to the specification.
     """
-    return SimulationOut.of(await simulations.create_simulation(session, current_runtime().registry, agent_id, data))
+    return SimulationOut.of(await simulations.create_simulation(session, runtime.registry, agent_id, data))
 
 
 @blueprint.get("/v1/agents/<agent_id>/simulations/<simulation_id>")

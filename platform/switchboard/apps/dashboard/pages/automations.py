@@ -22,7 +22,7 @@ from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.automations import service as automations
 from switchboard.resources.automations.schemas import AutomationCreate, AutomationUpdate
 from switchboard.resources.campaigns import service as campaigns
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime, current_runtime
 
 TRIGGERS = [(name, f"{name}: {(kind.__doc__ or '').rstrip('.')}") for name, kind in CATALOG.items()]
 BEGINNING: dict[str, JsonValue] = {
@@ -42,9 +42,9 @@ class RunsQuery(PageQuery):
 
 @dashboard.get("/dashboard/automations")
 @page(query=PageQuery)
-async def automations_page(session: TenantSession, query: PageQuery) -> str:
+async def automations_page(session: TenantSession, query: PageQuery, runtime: Runtime) -> str:
     """List the automations."""
-    titles = {kind.name: kind.title for kind in current_runtime().registry.actions}
+    titles = {kind.name: kind.title for kind in runtime.registry.actions}
     return await render(
         "dashboard/automations/list.html",
         automations=await rows(session, automations.list_automations(session), query),
@@ -120,18 +120,18 @@ async def _kinds(session: TenantSession) -> forms.Kinds:
 
 @dashboard.post("/dashboard/automations/new")
 @action(invalid=new_automation_page)
-async def add_automation(session: TenantSession) -> Next:
+async def add_automation(session: TenantSession, runtime: Runtime) -> Next:
     """Create an automation."""
-    runtime, data = current_runtime(), await _read(session)
+    data = await _read(session)
     made = await automations.create_automation(session, data, registry=runtime.registry, outbound=runtime.outbound)
     return Next(url_for("dashboard.automations_page"), f"{made.name} was created.")
 
 
 @dashboard.post("/dashboard/automations/<automation_id>")
 @action(invalid=automation_page)
-async def save_automation(session: TenantSession, automation_id: UUID) -> Next:
+async def save_automation(session: TenantSession, automation_id: UUID, runtime: Runtime) -> Next:
     """Update an automation. Runs that have started continue unchanged."""
-    runtime, data = current_runtime(), await _read(session)
+    data = await _read(session)
     whole = AutomationUpdate.model_validate(data.model_dump(mode="json"))
     await automations.update_automation(
         session, automation_id, whole, registry=runtime.registry, outbound=runtime.outbound
@@ -145,11 +145,12 @@ async def _read(session: TenantSession) -> AutomationCreate:
 
 @dashboard.post("/dashboard/automations/<automation_id>/enabled")
 @action(form=AutomationUpdate)
-async def switch_automation(session: TenantSession, automation_id: UUID, data: AutomationUpdate) -> Next:
+async def switch_automation(
+    session: TenantSession, automation_id: UUID, data: AutomationUpdate, runtime: Runtime
+) -> Next:
     """Enable or disable an automation."""
     if data.model_fields_set != {"enabled"}:
         raise ValidationFailed("Only `enabled` can be changed here.")
-    runtime = current_runtime()
     changed = await automations.update_automation(
         session, automation_id, data, registry=runtime.registry, outbound=runtime.outbound
     )
@@ -195,9 +196,9 @@ async def retry_automation_run(session: TenantSession, automation_id: UUID, run_
 
 @dashboard.get("/dashboard/automations/<automation_id>/runs/<run_id>/live")
 @page()
-async def automation_run_live(viewer: Viewer, automation_id: UUID, run_id: UUID) -> Response:
+async def automation_run_live(viewer: Viewer, automation_id: UUID, run_id: UUID, runtime: Runtime) -> Response:
     """Stream a run's progress."""
-    async with current_runtime().database.tenant(viewer.organization_id) as session:
+    async with runtime.database.tenant(viewer.organization_id) as session:
         await automations.get_run(session, automation_id, run_id)
 
     async def show(session: TenantSession) -> str:

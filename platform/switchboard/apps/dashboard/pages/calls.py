@@ -11,7 +11,7 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui import charts, waveform
-from switchboard.apps.dashboard.ui.labels import CAPABILITIES, ENDED
+from switchboard.apps.dashboard.ui.labels import CAPABILITIES, COST_PARTS, ENDED
 from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
 from switchboard.apps.dashboard.ui.live_parts import Last, live
 from switchboard.apps.dashboard.ui.rendering import dollars, number_name, render, render_part, rows
@@ -28,7 +28,7 @@ from switchboard.resources.calls.schemas import CallCreate, CallQuery
 from switchboard.resources.calls.states import is_over
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.phone_numbers import service as numbers
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime, current_runtime
 
 STATUSES = ("queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled")
 
@@ -133,16 +133,16 @@ async def call_about(viewer: Viewer, session: TenantSession, call_id: UUID) -> R
 
 @dashboard.get("/dashboard/calls/<call_id>/recording")
 @page()
-async def call_recording(session: TenantSession, call_id: UUID) -> Response:
+async def call_recording(session: TenantSession, call_id: UUID, runtime: Runtime) -> Response:
     """Serve a call's recording, with ranges, as the API does."""
-    return await recordings.respond_with_recording(current_runtime(), await calls.get_call(session, call_id))
+    return await recordings.respond_with_recording(runtime, await calls.get_call(session, call_id))
 
 
 @dashboard.get("/dashboard/calls/<call_id>/waveform")
 @page()
-async def call_waveform(session: TenantSession, call_id: UUID) -> str:
+async def call_waveform(session: TenantSession, call_id: UUID, runtime: Runtime) -> str:
     """Render the waveform of a recording that this server stores."""
-    path = recordings.find_recording_file(current_runtime().settings, await calls.get_call(session, call_id))
+    path = recordings.find_recording_file(runtime.settings, await calls.get_call(session, call_id))
     if path is None:
         raise NotFound("The call has no recording on this server.")
     drawn = waveform.draw(await waveform_peaks.measure_peaks(path, waveform.PARTS))
@@ -169,7 +169,7 @@ async def _about(session: TenantSession, call: Call) -> dict[str, object]:
     other = call.from_number if call.direction == "inbound" else call.to_number
     names = await agents.get_agent_names(session)
     parts = sorted(
-        ((name.replace("_", " "), float(cost), "accent") for name, cost in call.cost_parts.items()),
+        ((COST_PARTS.get(name, name), float(cost), "accent") for name, cost in call.cost_parts.items()),
         key=lambda part: -part[1],
     )
     return {

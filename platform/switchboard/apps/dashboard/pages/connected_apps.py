@@ -10,7 +10,7 @@ from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Forbidden, Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.resources.oauth import connections
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime
 
 
 @dashboard.get("/dashboard/connected-apps")
@@ -24,9 +24,11 @@ async def connected_apps_page(session: TenantSession, viewer: Viewer) -> str:
 
 @dashboard.post("/dashboard/connected-apps/<application_id>/<user_id>/disconnect")
 @action()
-async def disconnect_app(session: TenantSession, viewer: Viewer, application_id: UUID, user_id: UUID) -> Next:
+async def disconnect_app(
+    session: TenantSession, viewer: Viewer, application_id: UUID, user_id: UUID, runtime: Runtime
+) -> Next:
     """Revoke an application's access for one user."""
     if user_id != viewer.user.id and not viewer.may("owner"):
         raise Forbidden
-    await connections.disconnect(session, current_runtime().limiter, application=application_id, user_id=user_id)
+    await connections.disconnect(session, runtime.limiter, application=application_id, user_id=user_id)
     return Next(url_for("dashboard.connected_apps_page"), "Application disconnected.")

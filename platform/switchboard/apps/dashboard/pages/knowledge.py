@@ -22,7 +22,7 @@ from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.knowledge_bases.extraction import ENDINGS
 from switchboard.resources.knowledge_bases.schemas import DocumentCreate, KnowledgeBaseCreate
 from switchboard.resources.knowledge_bases.search import search_passages
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime
 
 SHOWN_CHARACTERS = 50_000
 
@@ -62,9 +62,9 @@ async def add_knowledge_base(session: TenantSession, data: KnowledgeBaseCreate) 
 
 @dashboard.get("/dashboard/knowledge/search")
 @page(query=SearchQuery)
-async def search_knowledge_page(viewer: Viewer, query: SearchQuery) -> str:
+async def search_knowledge_page(viewer: Viewer, query: SearchQuery, runtime: Runtime) -> str:
     """Search as an agent does. No transaction is open while the embedding model runs."""
-    runtime, fault, found = current_runtime(), "", []
+    fault, found = "", []
     async with runtime.database.tenant(viewer.organization_id) as session:
         bases = await knowledge.resolve_knowledge_bases(session, None)
     chosen = [query.knowledge_base_id] if query.knowledge_base_id else None
@@ -102,21 +102,23 @@ async def knowledge_base_page(session: TenantSession, base_id: UUID, query: Page
 
 @dashboard.get("/dashboard/knowledge/<base_id>/documents")
 @page(query=PageQuery)
-async def live_documents(viewer: Viewer, base_id: UUID, query: PageQuery) -> Response:
+async def live_documents(viewer: Viewer, base_id: UUID, query: PageQuery, runtime: Runtime) -> Response:
     """Stream the documents while they are processed."""
 
     async def show(session: TenantSession) -> str:
         found = await rows(session, knowledge.list_documents(session, base_id), query)
         return await render_part("dashboard/knowledge/documents.html", documents=found)
 
-    async with current_runtime().database.tenant(viewer.organization_id) as session:
+    async with runtime.database.tenant(viewer.organization_id) as session:
         await knowledge.get_knowledge_base(session, base_id)
     return await live(viewer, show)
 
 
 @dashboard.post("/dashboard/knowledge/<base_id>/upload")
 @action(invalid=knowledge_base_page)
-async def upload_documents(viewer: Viewer, base_id: UUID, files: "MultiDict[str, FileStorage]") -> Next | Response:
+async def upload_documents(
+    viewer: Viewer, base_id: UUID, files: "MultiDict[str, FileStorage]", runtime: Runtime
+) -> Next | Response:
     """Add files; an invalid file does not affect the others.
 
     `upload.js` sends one file at a time and accepts `text/plain`: the response is the file's error, or empty.
@@ -126,9 +128,7 @@ async def upload_documents(viewer: Viewer, base_id: UUID, files: "MultiDict[str,
     for file in given:
         try:
             filename, actor = (file.filename or "")[-255:], viewer.principal.actor
-            await ingestion.add_file(
-                current_runtime(), viewer.organization_id, base_id, filename, file.read(), actor=actor
-            )
+            await ingestion.add_file(runtime, viewer.organization_id, base_id, filename, file.read(), actor=actor)
         except ValidationFailed as refusal:
             faults += [
                 FieldError(field="files", message=f"{file.filename} {fault['message']}.") for fault in refusal.errors
@@ -145,9 +145,9 @@ async def upload_documents(viewer: Viewer, base_id: UUID, files: "MultiDict[str,
 
 @dashboard.post("/dashboard/knowledge/<base_id>/paste")
 @action(form=DocumentCreate, invalid=knowledge_base_page)
-async def paste_document(viewer: Viewer, base_id: UUID, data: DocumentCreate) -> Next:
+async def paste_document(viewer: Viewer, base_id: UUID, data: DocumentCreate, runtime: Runtime) -> Next:
     """Add pasted text as a document."""
-    await ingestion.add_text(current_runtime(), viewer.organization_id, base_id, data, actor=viewer.principal.actor)
+    await ingestion.add_text(runtime, viewer.organization_id, base_id, data, actor=viewer.principal.actor)
     return Next(_address(base_id), f"{data.filename} is being processed.")
 
 
@@ -197,7 +197,7 @@ async def document_page(session: TenantSession, document_id: UUID) -> str:
 
 @dashboard.get("/dashboard/documents/<document_id>/status")
 @page()
-async def live_document(viewer: Viewer, document_id: UUID) -> Response:
+async def live_document(viewer: Viewer, document_id: UUID, runtime: Runtime) -> Response:
     """Stream a document's status."""
 
     async def show(session: TenantSession) -> str:
@@ -207,7 +207,7 @@ async def live_document(viewer: Viewer, document_id: UUID) -> Response:
             document = None
         return await render_part("dashboard/knowledge/status.html", document=document)
 
-    async with current_runtime().database.tenant(viewer.organization_id) as session:
+    async with runtime.database.tenant(viewer.organization_id) as session:
         await knowledge.get_document(session, document_id)
     return await live(viewer, show)
 

@@ -19,7 +19,7 @@ from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.live import tickets
 from switchboard.resources.calls.models import Call
 from switchboard.resources.contacts import service as contacts
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime
 
 
 @dashboard.get("/dashboard/live")
@@ -78,13 +78,11 @@ async def live_call_said(viewer: Viewer, session: TenantSession, call_id: UUID) 
 
 @dashboard.post("/dashboard/live/<call_id>/ticket")
 @action()
-async def follow_call(viewer: Viewer, session: TenantSession, call_id: UUID) -> Response:
+async def follow_call(viewer: Viewer, session: TenantSession, call_id: UUID, runtime: Runtime) -> Response:
     """Return a ticket for the call's socket as `{"url": …}`, or the reason for refusing one as text."""
     person = Supervisor(viewer.user.id, viewer.user.email)
     try:
-        ticket = await tickets.mint_ticket(
-            current_runtime(), session, call_id, person, "control", browser=viewer.session.id
-        )
+        ticket = await tickets.mint_ticket(runtime, session, call_id, person, "control", browser=viewer.session.id)
     except (InvalidState, Unavailable) as error:
         return Response(error.detail, error.status, content_type="text/plain; charset=utf-8")
     return Response(json.dumps({"url": ticket.url}), content_type="application/json")

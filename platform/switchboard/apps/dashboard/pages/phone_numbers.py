@@ -21,7 +21,7 @@ from switchboard.resources.phone_numbers import purchases, rent
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schemas import NumberSearch, PhoneNumberBuy, PhoneNumberUpdate
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime, current_runtime
 
 
 class SearchQuery(Query):
@@ -100,9 +100,9 @@ async def order_page(session: TenantSession, query: OrderQuery, form: Form) -> s
 
 @dashboard.post("/dashboard/numbers/order")
 @action(role="owner", form=PhoneNumberBuy, invalid=order_page)
-async def buy_number(viewer: Viewer, data: PhoneNumberBuy) -> Next:
+async def buy_number(viewer: Viewer, data: PhoneNumberBuy, runtime: Runtime) -> Next:
     """Buy a phone number."""
-    number = await purchases.buy_number(current_runtime(), viewer.organization_id, data, actor=viewer.principal.actor)
+    number = await purchases.buy_number(runtime, viewer.organization_id, data, actor=viewer.principal.actor)
     return Next(url_for("dashboard.number_page", number_id=number.id), f"{phone(number.phone_number)} was bought.")
 
 
@@ -150,9 +150,8 @@ def _kept(viewer: Viewer, number: PhoneNumber) -> dict[str, JsonValue]:
 
 @dashboard.post("/dashboard/numbers/<number_id>")
 @action(form=NumberForm, invalid=number_page)
-async def save_number(session: TenantSession, number_id: UUID, data: NumberForm) -> Next:
+async def save_number(session: TenantSession, number_id: UUID, data: NumberForm, runtime: Runtime) -> Next:
     """Update a phone number's name, agent, or opening hours."""
-    runtime = current_runtime()
     # A new webhook URL creates a secret, which only `save_number_webhook` shows.
     data.model_fields_set.discard("forward_webhook_url")
     await numbers.update_phone_number(session, number_id, data, keyring=runtime.keyring, outbound=runtime.outbound)
@@ -161,9 +160,10 @@ async def save_number(session: TenantSession, number_id: UUID, data: NumberForm)
 
 @dashboard.post("/dashboard/numbers/<number_id>/webhook")
 @action(role="owner", form=NumberForm, invalid=number_page)
-async def save_number_webhook(viewer: Viewer, session: TenantSession, number_id: UUID, data: NumberForm) -> Next | str:
+async def save_number_webhook(
+    viewer: Viewer, session: TenantSession, number_id: UUID, data: NumberForm, runtime: Runtime
+) -> Next | str:
     """Set the webhook for calls outside opening hours, and show its signing secret."""
-    runtime = current_runtime()
     number, secret = await numbers.update_phone_number(
         session, number_id, data, keyring=runtime.keyring, outbound=runtime.outbound
     )

@@ -22,7 +22,7 @@ from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.agents import service as agents
 from switchboard.resources.knowledge_bases import service as knowledge_bases
 from switchboard.resources.phone_numbers import service as numbers
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime, current_runtime
 
 CHECK_SECONDS = 20
 MOST_NAMED = 5
@@ -75,7 +75,9 @@ def _part(capability: Capability, found: list[ProviderConfiguration]) -> Part:
 
 @dashboard.get("/dashboard/providers/<capability>/<name>")
 @page(role="owner")
-async def provider_page(session: TenantSession, viewer: Viewer, form: Form, capability: str, name: str) -> str:
+async def provider_page(
+    session: TenantSession, viewer: Viewer, form: Form, *, capability: str, name: str, runtime: Runtime
+) -> str:
     """Show a provider's settings. A stored secret is never shown."""
     kind = _kind(capability, name)
     row = await editing.find_provider(session, Capability(capability), name)
@@ -90,7 +92,7 @@ async def provider_page(session: TenantSession, viewer: Viewer, form: Form, capa
         about="" if kind.Settings is ProviderSettings else kind.Settings.__doc__ or "",
         fields=fields,
         locked=locked,
-        kept=editing.list_saved_secrets(current_runtime().keyring, row),
+        kept=editing.list_saved_secrets(runtime.keyring, row),
         row=row,
         part=NAMES[Capability(capability)][0],
         capability=capability,
@@ -100,7 +102,7 @@ async def provider_page(session: TenantSession, viewer: Viewer, form: Form, capa
 
 @dashboard.post("/dashboard/providers/<capability>/<name>")
 @action(role="owner", invalid=provider_page)
-async def save_provider(session: TenantSession, viewer: Viewer, capability: str, name: str) -> Next:
+async def save_provider(session: TenantSession, viewer: Viewer, capability: str, name: str, runtime: Runtime) -> Next:
     """Add a provider, or update its settings."""
     kind = _kind(capability, name)
     _require_no_file(viewer)
@@ -110,7 +112,7 @@ async def save_provider(session: TenantSession, viewer: Viewer, capability: str,
     )
     if faults:
         raise ValidationFailed("Some settings are not valid.", errors=faults)
-    wanted, runtime = ProviderSpec(Capability(capability), name, values), current_runtime()
+    wanted = ProviderSpec(Capability(capability), name, values)
     try:
         await editing.put_provider(
             session, runtime.registry, runtime.keyring, wanted, by_operator=viewer.may("superadmin")
@@ -159,14 +161,12 @@ async def _users(session: TenantSession, capability: Capability, name: str) -> l
 
 @dashboard.post("/dashboard/providers/<capability>/<name>/check")
 @action(role="owner")
-async def check_provider(viewer: Viewer, capability: str, name: str) -> Next:
+async def check_provider(viewer: Viewer, capability: str, name: str, runtime: Runtime) -> Next:
     """Check a provider's settings and show the result."""
     try:
         async with (
             asyncio.timeout(CHECK_SECONDS),
-            current_runtime().providers.use(
-                viewer.organization_id, _capability(capability).base_class, name
-            ) as provider,
+            runtime.providers.use(viewer.organization_id, _capability(capability).base_class, name) as provider,
         ):
             await provider.check()
             told = f"{provider.title} works."

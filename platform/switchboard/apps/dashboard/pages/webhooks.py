@@ -19,7 +19,7 @@ from switchboard.foundation.web.schemas import PageQuery, RequestBody
 from switchboard.resources.webhooks import deliveries
 from switchboard.resources.webhooks import service as endpoints
 from switchboard.resources.webhooks.schemas import AllDeliveriesQuery, EndpointCreate, EndpointUpdate
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime
 
 RECENT = 10
 EVENTS = [(name, f"{name}: {(kind.__doc__ or '').rstrip('.')}") for name, kind in CATALOG.items()]
@@ -57,9 +57,8 @@ async def new_webhook_page(form: Form) -> str:
 
 @dashboard.post("/dashboard/webhooks/new")
 @action(role="owner", form=EndpointCreate, invalid=new_webhook_page)
-async def add_webhook(session: TenantSession, data: EndpointCreate) -> str:
+async def add_webhook(session: TenantSession, data: EndpointCreate, runtime: Runtime) -> str:
     """Create an endpoint and show its secret once."""
-    runtime = current_runtime()
     endpoint, secret = await endpoints.create_endpoint(
         session, data, keyring=runtime.keyring, outbound=runtime.outbound
     )
@@ -90,17 +89,17 @@ async def webhook_page(session: TenantSession, endpoint_id: UUID, form: Form, vi
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>")
 @action(role="owner", form=EndpointUpdate, invalid=webhook_page)
-async def save_webhook(session: TenantSession, endpoint_id: UUID, data: EndpointUpdate) -> Next:
+async def save_webhook(session: TenantSession, endpoint_id: UUID, data: EndpointUpdate, runtime: Runtime) -> Next:
     """Update an endpoint."""
-    await endpoints.update_endpoint(session, endpoint_id, data, outbound=current_runtime().outbound)
+    await endpoints.update_endpoint(session, endpoint_id, data, outbound=runtime.outbound)
     return Next(url_for("dashboard.webhook_page", endpoint_id=endpoint_id), "Saved.")
 
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/enabled")
 @action(role="owner", form=EndpointUpdate)
-async def switch_webhook(session: TenantSession, endpoint_id: UUID, data: EndpointUpdate) -> Next:
+async def switch_webhook(session: TenantSession, endpoint_id: UUID, data: EndpointUpdate, runtime: Runtime) -> Next:
     """Enable or disable an endpoint."""
-    endpoint = await endpoints.update_endpoint(session, endpoint_id, data, outbound=current_runtime().outbound)
+    endpoint = await endpoints.update_endpoint(session, endpoint_id, data, outbound=runtime.outbound)
     told = (
         "Endpoint enabled. Pending deliveries continue."
         if endpoint.enabled
@@ -111,10 +110,10 @@ async def switch_webhook(session: TenantSession, endpoint_id: UUID, data: Endpoi
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/rotate")
 @action(role="owner", form=Rotation)
-async def rotate_webhook_secret(session: TenantSession, endpoint_id: UUID, data: Rotation) -> str:
+async def rotate_webhook_secret(session: TenantSession, endpoint_id: UUID, data: Rotation, runtime: Runtime) -> str:
     """Rotate the secret and show the new one once."""
     endpoint, secret = await endpoints.rotate_endpoint_secret(
-        session, endpoint_id, grace=data.grace, keyring=current_runtime().keyring
+        session, endpoint_id, grace=data.grace, keyring=runtime.keyring
     )
     return await render("dashboard/webhooks/secret.html", endpoint=endpoint, secret_text=secret, is_new=False)
 
@@ -159,9 +158,9 @@ async def delivery_page(session: TenantSession, delivery_id: UUID) -> str:
 
 @dashboard.get("/dashboard/webhooks/deliveries/<delivery_id>/live")
 @page()
-async def delivery_live(viewer: Viewer, delivery_id: UUID) -> Response:
+async def delivery_live(viewer: Viewer, delivery_id: UUID, runtime: Runtime) -> Response:
     """Stream a delivery's attempts."""
-    async with current_runtime().database.tenant(viewer.organization_id) as session:
+    async with runtime.database.tenant(viewer.organization_id) as session:
         await deliveries.get_delivery(session, delivery_id)
 
     async def show(session: TenantSession) -> str:

@@ -30,6 +30,15 @@ CAPABILITIES: Final = {
 }
 """Labels of the capabilities that serve a call."""
 
+COST_PARTS: Final = {
+    "carriage": "Phone line",
+    "speech_to_text": "Speech to text",
+    "text_to_speech": "Text to speech",
+    "model": "Language model",
+    "embedding": "Embedding",
+}
+"""Labels of the parts of a call's cost."""
+
 OUTSIDE: Final = {
     "hangup": "Reject the call",
     "voicemail": "Take a voicemail message",

@@ -23,7 +23,7 @@ from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.schemas import AgentCreate, AgentUpdate
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.phone_numbers import service as numbers
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime, current_runtime
 
 LANGUAGES: Final = (
     "de-DE",
@@ -72,9 +72,8 @@ async def new_agent_page(session: TenantSession, form: Form) -> str:
 
 @dashboard.post("/dashboard/agents/new")
 @action(invalid=new_agent_page)
-async def add_agent(session: TenantSession) -> Next:
+async def add_agent(session: TenantSession, runtime: Runtime) -> Next:
     """Create an agent."""
-    runtime = current_runtime()
     with forms.read(AgentCreate, nested(await request.form)) as data:
         agent = await agents.create_agent(
             session, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
@@ -86,17 +85,17 @@ async def add_agent(session: TenantSession) -> Next:
 
 @dashboard.get("/dashboard/agents/voices")
 @page(query=OfferQuery)
-async def voices_part(viewer: Viewer, query: OfferQuery) -> str:
+async def voices_part(viewer: Viewer, query: OfferQuery, runtime: Runtime) -> str:
     """Render a provider's voices as options of a field."""
-    found = await current_runtime().voices.list_voices(viewer.organization_id, query.provider)
+    found = await runtime.voices.list_voices(viewer.organization_id, query.provider)
     return await render_part("dashboard/agents/voices.html", voices=found)
 
 
 @dashboard.get("/dashboard/agents/models")
 @page(query=OfferQuery)
-async def models_part(viewer: Viewer, query: OfferQuery) -> str:
+async def models_part(viewer: Viewer, query: OfferQuery, runtime: Runtime) -> str:
     """Render a provider's models as options of a field."""
-    found = await list_offered_models(current_runtime().providers, viewer.organization_id, query.provider)
+    found = await list_offered_models(runtime.providers, viewer.organization_id, query.provider)
     return await render_part("dashboard/agents/models.html", models=found)
 
 

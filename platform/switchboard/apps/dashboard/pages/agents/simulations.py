@@ -21,7 +21,7 @@ from switchboard.resources.agents.schemas import BUILT_IN_TOOLS
 from switchboard.resources.simulations import service as simulations
 from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.schemas import SimulationCreate, SimulationOut
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime, current_runtime
 
 
 class FreshQuery(Query):
@@ -41,7 +41,7 @@ async def simulations_page(session: TenantSession, agent_id: UUID, query: PageQu
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/rows")
 @page(query=PageQuery)
-async def live_simulations(viewer: Viewer, agent_id: UUID, query: PageQuery) -> Response:
+async def live_simulations(viewer: Viewer, agent_id: UUID, query: PageQuery, runtime: Runtime) -> Response:
     """Stream the list of simulations."""
 
     async def show(session: TenantSession) -> str:
@@ -51,14 +51,16 @@ async def live_simulations(viewer: Viewer, agent_id: UUID, query: PageQuery) -> 
             simulations=await rows(session, simulations.list_simulations(session, agent_id), query),
         )
 
-    async with current_runtime().database.tenant(viewer.organization_id) as session:
+    async with runtime.database.tenant(viewer.organization_id) as session:
         await agents.get_agent(session, agent_id)
     return await live(viewer, show)
 
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/new")
 @page(query=FreshQuery)
-async def new_simulation_page(session: TenantSession, agent_id: UUID, query: FreshQuery, form: Form) -> str:
+async def new_simulation_page(
+    session: TenantSession, agent_id: UUID, query: FreshQuery, form: Form, runtime: Runtime
+) -> str:
     """Show the form of a new simulation, empty or copied from another."""
     agent = await agents.get_agent(session, agent_id)
     values = forms.FRESH
@@ -67,12 +69,12 @@ async def new_simulation_page(session: TenantSession, agent_id: UUID, query: Fre
         if like is None:
             raise NotFound
         values = forms.shown(await simulations.get_simulation(session, agent_id, like))
-    can_ring = await simulations.find_simulated_number(session, current_runtime().registry, agent_id) is not None
+    can_ring = await simulations.find_simulated_number(session, runtime.registry, agent_id) is not None
     tools = sorted(
         {
             *BUILT_IN_TOOLS,
             *(tool["name"] for tool in agent.tools),
-            *(tool.name for tool in current_runtime().registry.tools),
+            *(tool.name for tool in runtime.registry.tools),
         }
     )
     return await render(
@@ -106,7 +108,7 @@ async def simulation_page(session: TenantSession, agent_id: UUID, simulation_id:
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/<simulation_id>/result")
 @page()
-async def live_simulation(viewer: Viewer, agent_id: UUID, simulation_id: UUID) -> Response:
+async def live_simulation(viewer: Viewer, agent_id: UUID, simulation_id: UUID, runtime: Runtime) -> Response:
     """Stream a simulation's progress and result."""
 
     async def show(session: TenantSession) -> str:
@@ -116,7 +118,7 @@ async def live_simulation(viewer: Viewer, agent_id: UUID, simulation_id: UUID) -
             return "The simulation was deleted with its agent."
         return await render_part("dashboard/agents/simulation_result.html", **_shown(simulation))
 
-    async with current_runtime().database.tenant(viewer.organization_id) as session:
+    async with runtime.database.tenant(viewer.organization_id) as session:
         await simulations.get_simulation(session, agent_id, simulation_id)
     return await live(viewer, show)
 

@@ -20,7 +20,7 @@ from switchboard.resources.browser_calls import service as browser_calls
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.browser import AGENT
 from switchboard.resources.calls.live import tickets
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime, current_runtime
 
 
 class Connected(BaseModel):
@@ -52,7 +52,7 @@ async def talk_page(session: TenantSession, agent_id: UUID) -> Response:
 
 @dashboard.post("/dashboard/agents/<agent_id>/talk")
 @action()
-async def begin_talking(session: TenantSession, viewer: Viewer, agent_id: UUID) -> Response:
+async def begin_talking(session: TenantSession, viewer: Viewer, agent_id: UUID, runtime: Runtime) -> Response:
     """Return the token and the connection for one call."""
     agent = await agents.get_agent(session, agent_id)
     try:
@@ -60,7 +60,7 @@ async def begin_talking(session: TenantSession, viewer: Viewer, agent_id: UUID) 
             raise InvalidState("The agent is paused: it does not take or place calls.")
         carrier = await _carrier(session)
         minted = await browser_calls.create_browser_token(
-            current_runtime(), session, carrier, f"user_{viewer.user.id.hex}", "web"
+            runtime, session, carrier, f"user_{viewer.user.id.hex}", "web"
         )
     except ApiError as refusal:
         return _refused(refusal)
@@ -76,16 +76,16 @@ async def begin_talking(session: TenantSession, viewer: Viewer, agent_id: UUID) 
 
 @dashboard.post("/dashboard/agents/<agent_id>/talk/transcript")
 @action(form=Connected)
-async def follow_talk(session: TenantSession, viewer: Viewer, agent_id: UUID, data: Connected) -> Response:
+async def follow_talk(
+    session: TenantSession, viewer: Viewer, agent_id: UUID, data: Connected, runtime: Runtime
+) -> Response:
     """Return the address of the live transcript, once the call is answered."""
     call = await calls.find_call_by_carrier_id(session, data.carrier, data.carrier_call_id)
     if call is None or call.agent_id != agent_id:
         raise NotFound
     person = Supervisor(viewer.user.id, viewer.user.email)
     try:
-        ticket = await tickets.mint_ticket(
-            current_runtime(), session, call.id, person, "transcript", browser=viewer.session.id
-        )
+        ticket = await tickets.mint_ticket(runtime, session, call.id, person, "transcript", browser=viewer.session.id)
     except ApiError as refusal:
         return _refused(refusal)
     return jsonify({"url": ticket.url, "call": f"/dashboard/calls/{call.id}"})

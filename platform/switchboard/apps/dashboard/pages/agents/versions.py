@@ -18,7 +18,7 @@ from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import AgentVersion
 from switchboard.resources.knowledge_bases import service as knowledge
-from switchboard.runtime import current_runtime
+from switchboard.runtime import Runtime
 
 
 class CompareQuery(Query):
@@ -71,9 +71,9 @@ async def version_page(session: TenantSession, viewer: Viewer, agent_id: UUID, n
 
 @dashboard.post("/dashboard/agents/<agent_id>/versions/<number>/restore")
 @action()
-async def restore_version(session: TenantSession, agent_id: UUID, number: str) -> Next:
+async def restore_version(session: TenantSession, agent_id: UUID, number: str, runtime: Runtime) -> Next:
     """Publish an old version again, as a new version."""
-    runtime, old = current_runtime(), _number(number)
+    old = _number(number)
     agent = await agents.restore_version(
         session, agent_id, old, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
     )
