@@ -1,9 +1,9 @@
-// An agent's form: rows, and what the chosen providers offer.
+// An agent's form: rows, and the voices and models of the chosen providers.
 import "./form-rows.js";
 
 /**
- * Keep a field's choices to what its provider offers.
- * @param {{provider: string, field: string, list: string, atOnce?: boolean}} names  `atOnce`: the page came without them, because providers take their time.
+ * Offer the choices of the selected provider in a field.
+ * @param {{provider: string, field: string, list: string, atOnce?: boolean}} names  `atOnce`: load them now, because the page is rendered without them (providers can be slow).
  */
 function offer({ provider, field, list, atOnce = false }) {
   const chosen = document.getElementById(`field-${provider}`);

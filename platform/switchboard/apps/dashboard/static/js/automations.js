@@ -1,8 +1,8 @@
-// The builder's rows without loading the page: the server answers the same page as without this module, and its builder takes the old one's place.
+// Changes the builder's rows without reloading the page: the server returns the same page as without this module, and its builder replaces the old one.
 
 const there = () => document.getElementById("builder");
 
-/** Where somebody goes on writing after a change: in the new row, at the button that they moved a row by, else at the list's last button. */
+/** The element to focus after a change: the new row's first field, the button that moved a row, or the list's last button. */
 function next(builder, change) {
   const [verb, list, place] = change.split(":");
   const part = builder.querySelector(`[data-list="${list}"]`);

@@ -8,12 +8,12 @@ import { openSpeaker } from "./speaker.js";
  * @typedef {object} Options
  * @property {{url: string}} connection  The token's `connection`, whose `sdk` is `switchboard-loopback`.
  * @property {string} token
- * @property {string} toNumber  One of our numbers, or anybody's.
- * @property {string} [fromNumber]  The caller id: one of our numbers.
- * @property {(callId: string) => Promise<string>} [transcriptOf]  The address of a ticket for the transcript of the call that the carrier knows by this id.
+ * @property {string} toNumber  The number to call.
+ * @property {string} [fromNumber]  The caller ID: one of the organization's phone numbers.
+ * @property {(callId: string) => Promise<string>} [transcriptOf]  Returns the address of a transcript ticket for a call, by the carrier's call id.
  * @property {(entry: import("./monitor.js").Entry) => void} [onTranscript]
- * @property {(levels: {you?: number, agent?: number}) => void} [onLevel]  How loud, 0 to 1: `you` and `agent` come by themselves.
- * @property {(state: "ringing" | "connected" | "ended", message: string | null) => void} [onState]  With a message where the call failed.
+ * @property {(levels: {you?: number, agent?: number}) => void} [onLevel]  Volume from 0 to 1; `you` and `agent` are reported separately.
+ * @property {(state: "ringing" | "connected" | "ended", message: string | null) => void} [onState]  With a message if the call failed.
  */
 
 /**
@@ -24,7 +24,7 @@ import { openSpeaker } from "./speaker.js";
  */
 
 /**
- * Call, in a click's handler. Rejects with the browser's error where the microphone cannot be had.
+ * Start a call. Must run in a click handler. Rejects with the browser's error if the microphone is not available.
  * @param {Options} options
  * @returns {Promise<BrowserCall>}
  */
@@ -46,7 +46,7 @@ export async function startCall(options) {
     if (transcriptOf) await followCall({ url: await transcriptOf(callId), onTranscript });
   }
 
-  // Nothing of the microphone may go before the first message.
+  // The first message must precede any audio.
   const opened = new WebSocket(connection.url);
   opened.binaryType = "arraybuffer";
   opened.onopen = () => {

@@ -1,8 +1,8 @@
-// Rows of a form that are added and taken away. Without this module there is one empty row more, folded up, and a row that is emptied is none.
+// Adds and removes rows of a form. Without this module, the form has one extra, collapsed row, and empty rows are ignored.
 
 /**
- * @param {HTMLElement} list an element whose `data-rows` is how its fields' names begin; the empty row is in its `details`. A `template` is
- *   what a new row begins with instead.
+ * @param {HTMLElement} list an element whose `data-rows` is the prefix of its fields' names; the empty row is in its `details`. A `template`
+ *   replaces it as the pattern of a new row.
  */
 function take(list) {
   const spare = list.querySelector(":scope > details");
@@ -31,7 +31,7 @@ function take(list) {
   }
 }
 
-/** @returns {number} a row's place among its fields' names: of `tools`, `tools.2.name` is 2; 0 where names have no place, as in `days[]` */
+/** @returns {number} a row's index in its fields' names: 2 for `tools.2.name`; 0 for names without an index, such as `days[]` */
 function placeOf(row, prefix) {
   return Number.parseInt(row.querySelector("[name]").name.slice(prefix.length + 1), 10) || 0;
 }

@@ -1,11 +1,11 @@
-// How loud something is, and showing it.
+// Measures and shows volume.
 
 const QUIETEST = -60;
 
 /**
- * The root mean square of samples: 0 is silence, 1 as loud as can be.
+ * The root mean square of samples: 0 is silence, 1 is the maximum.
  * @param {Int16Array | Float32Array} samples
- * @param {number} loudest  What a sample can be at most.
+ * @param {number} loudest  The largest value of a sample.
  * @returns {number}
  */
 export function loudness(samples, loudest = 32768) {
@@ -16,10 +16,10 @@ export function loudness(samples, loudest = 32768) {
 }
 
 /**
- * Tell how loud a stream is, ten times a second.
+ * Report the volume of a stream ten times a second.
  * @param {MediaStream} stream
  * @param {(level: number) => void} onLevel
- * @returns {() => Promise<void>}  Stops it.
+ * @returns {() => Promise<void>}  Stops the reports.
  */
 export function watchLevel(stream, onLevel) {
   const context = new AudioContext();
@@ -37,7 +37,7 @@ export function watchLevel(stream, onLevel) {
 }
 
 /**
- * Show a loudness on a `<meter min="0" max="1">`, by decibels, as ears hear it; it falls slowly.
+ * Show a volume on a `<meter min="0" max="1">` in decibels; the meter falls slowly.
  * @param {HTMLMeterElement} meter
  * @returns {(level: number) => void}
  */

@@ -1,4 +1,4 @@
-// The desk of a live call: listen, whisper to the agent, take the call over, hand it back, hang up.
+// Supervision of a live call: listen, whisper to the agent, take over, hand back, and hang up.
 import { showLevel } from "./level.js";
 import { followCall } from "./monitor.js";
 
@@ -22,7 +22,7 @@ function complain(message) {
   part("fault").hidden = !message;
 }
 
-/** Show what can be done now; whoever was on a button that goes finds themselves on the one in its place. */
+/** Show the available actions. If the focused button disappears, focus its replacement. */
 function show(holder) {
   const following = monitor !== null;
   const had = desk.contains(document.activeElement) && document.activeElement;
@@ -72,14 +72,14 @@ function loud({ caller, agent }) {
   levels.agent(agent);
 }
 
-/** To the call that is over. The socket and the page's live part both say so; the one that comes later would break off what the first began. */
+/** Open the details of the ended call. Both the socket and the page's live part report the end; the second must not interrupt the navigation. */
 function leave() {
   if (gone) return;
   gone = true;
   location.assign(desk.dataset.after);
 }
 
-/** The call is over, or only the connection: then come back, and take what was ours again before the agent does. */
+/** Handle the end of the call or of the connection. After a lost connection, reconnect, and take the call over again before the agent does. */
 async function over(reason) {
   const had = mine;
   monitor = null;

@@ -1,7 +1,7 @@
-// Parts of a page that the server renders again while one looks: `<div data-live="address">`.
+// Live parts of a page, which the server renders again: `<div data-live="address">`.
 
 /**
- * Keep every live part within an element up to date; a part that is taken away is let go of.
+ * Keep every live part within an element up to date. The stream of a removed part is closed.
  * @param {ParentNode} within
  */
 export function keepLive(within) {
@@ -9,7 +9,7 @@ export function keepLive(within) {
     const events = new EventSource(part.dataset.live);
     let waiting = null;
     const show = () => {
-      // What somebody is about to use stays under their finger, until they leave it.
+      // Do not replace a part while an element in it has focus.
       if (waiting === null || part.matches(":focus-within:not(:focus)")) return;
       part.innerHTML = waiting;
       waiting = null;

@@ -1,4 +1,4 @@
-// What every page uses: the menu on small screens, the theme, questions before buttons that cannot be undone, copying, live parts.
+// Shared by every page: the menu on small screens, the theme, confirmations, copying, and live parts.
 import { keepLive } from "./live.js";
 
 const SENT_MS = 10_000;
@@ -33,8 +33,8 @@ document.addEventListener("submit", (event) => {
   if (question && !confirm(question)) event.preventDefault();
 });
 
-// A form is sent once, however often its button is pressed: a call is placed, a text sent, a number bought for each time that it comes. Its own
-// page's module has had its say before (an event reaches the window last); whoever stopped the page meanwhile may send it again.
+// A form is submitted once, however often its button is pressed: each submission would place a call, send a message, or buy a number. The
+// page's own module runs first (an event reaches the window last). After a while the form may be submitted again.
 addEventListener("submit", (event) => {
   const form = event.target;
   if (event.defaultPrevented || form.getAttribute("method") !== "post") return;
@@ -51,18 +51,18 @@ document.addEventListener("click", async (event) => {
     await navigator.clipboard.writeText(text.textContent);
     button.textContent = "Copied";
   } catch {
-    // Browsers let pages that came over plain http copy nothing.
+    // Browsers do not allow copying on plain HTTP pages.
     getSelection().selectAllChildren(text);
     button.textContent = "Selected. Press Ctrl+C to copy.";
   }
 });
 
-// A filter that is chosen applies at once; without this module its form has a button.
+// Apply a filter when it is selected; without this module, the form has a button.
 document.addEventListener("change", (event) => {
   if (event.target.matches("form[data-at-once] select")) event.target.form.requestSubmit();
 });
 
-// What is wrong is listed by the names that fields have for programs; here by what stands above each field. Rows keep their place in the name.
+// Replace field names in the list of errors by the fields' labels. Fields in rows keep their name, which has the row's number.
 for (const link of document.querySelectorAll(".faults a")) {
   const field = document.getElementById(link.hash.slice(1));
   const label = field?.labels?.[0] ?? field?.querySelector("legend");

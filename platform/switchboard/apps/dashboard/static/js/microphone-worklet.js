@@ -1,12 +1,12 @@
-// In the audio thread: what the microphone hears, at 8 kHz, as 16-bit samples, 40 ms at a time.
+// In the audio thread: converts microphone audio to 16-bit samples at 8 kHz, in blocks of 40 ms.
 
 const RATE = 8000;
 const BLOCK = 320;
-// Of the same length in time whatever the rate, and even.
+// The filter covers the same time at every sample rate; its length is even.
 const TAPS = 2 * Math.ceil((32 * sampleRate) / 48000);
 const PHASES = 64;
 
-/** A windowed sinc that lets 3.8 kHz through, for each of PHASES places between two samples. */
+/** Windowed sinc low-pass filters with a cutoff of 3.8 kHz, one for each of PHASES positions between two samples. */
 function filters() {
   const cutoff = (0.95 * RATE) / 2 / sampleRate;
   return Array.from({ length: PHASES }, (_, phase) => {

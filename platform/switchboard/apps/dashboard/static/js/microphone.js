@@ -1,14 +1,14 @@
-// The microphone as the platform hears it: 16-bit samples, one channel, 8 kHz, 40 ms at a time.
+// The microphone: 16-bit samples, one channel, 8 kHz, in blocks of 40 ms.
 import { loudness } from "./level.js";
 
 /**
  * @typedef {object} Microphone
- * @property {(muted: boolean) => void} mute  Send silence instead of what is heard.
- * @property {() => Promise<void>} close  Let go of it; the browser's sign goes out.
+ * @property {(muted: boolean) => void} mute  Send silence instead of audio.
+ * @property {() => Promise<void>} close  Release the microphone.
  */
 
 /**
- * Ask for the microphone and listen. Rejects with the browser's error where the person does not allow it or there is none.
+ * Open the microphone. Rejects with the browser's error if the user denies access or there is no microphone.
  * @param {{onAudio: (samples: Int16Array) => void, onLevel?: (level: number) => void}} options
  * @returns {Promise<Microphone>}
  */

@@ -1,11 +1,11 @@
-// Follows a live call: hears it, reads it, whispers, takes it over. The protocol is in docs/live-calls.md.
+// Monitors a live call: audio, transcript, whispering, and takeover. The protocol is in docs/live-calls.md.
 import { openMicrophone } from "./microphone.js";
 import { openSpeaker } from "./speaker.js";
 
 const PING_MILLISECONDS = 2000;
 
 /**
- * @typedef {object} Entry  Something that was said.
+ * @typedef {object} Entry  A transcript entry.
  * @property {"user" | "agent" | "tool" | "system"} role
  * @property {string} content
  * @property {number} timestamp_ms
@@ -16,19 +16,19 @@ const PING_MILLISECONDS = 2000;
 
 /**
  * @typedef {object} State
- * @property {{name: string, you: boolean} | null} holder  Which person has the call; null while the agent has.
+ * @property {{name: string, you: boolean} | null} holder  The person who has the call; null while the agent has it.
  * @property {"listening" | "thinking" | "speaking" | "silent"} agent
  */
 
 /**
  * @typedef {object} Options
- * @property {string} url  A ticket's address.
- * @property {boolean} [sound]  Whether to hear the call; open it in a click's handler then.
+ * @property {string} url  The address of a ticket.
+ * @property {boolean} [sound]  Whether to play the call's audio; requires a click handler.
  * @property {(state: State) => void} [onState]
  * @property {(entry: Entry) => void} [onTranscript]
  * @property {(levels: {caller: number, agent: number}) => void} [onLevel]
- * @property {(message: string) => void} [onRefused]  What was asked for was not done, or the microphone cannot be had.
- * @property {(reason: string | null) => void} [onEnded]  Called once: the call is over, or (null) the connection is.
+ * @property {(message: string) => void} [onRefused]  A request was refused, or the microphone is not available.
+ * @property {(reason: string | null) => void} [onEnded]  Called once, when the call has ended, or (null) the connection was lost.
  */
 
 /**
@@ -37,12 +37,12 @@ const PING_MILLISECONDS = 2000;
  * @property {() => void} handBack
  * @property {() => void} hangUp
  * @property {(text: string) => void} whisper
- * @property {(muted: boolean) => void} mute  One's own microphone.
+ * @property {(muted: boolean) => void} mute  Mute one's own microphone.
  * @property {() => Promise<void>} close
  */
 
 /**
- * Follow a call.
+ * Monitor a call.
  * @param {Options} options
  * @returns {Promise<Monitor>}
  */
@@ -53,7 +53,7 @@ export async function followCall(options) {
   const socket = new WebSocket(url);
   socket.binaryType = "arraybuffer";
   let microphone = null;
-  // From the click to the answer: until then the microphone stays open though the call is not ours yet.
+  // True from the click until the response: the microphone stays open although the call is not taken over yet.
   let asking = false;
   let mine = false;
   let reason = null;
@@ -69,7 +69,7 @@ export async function followCall(options) {
 
   function show(state) {
     mine = state.holder?.you === true;
-    // Nobody wants to hear oneself, a moment later.
+    // Do not play one's own voice.
     speaker?.mute([false, mine]);
     if (mine) asking = false;
     else if (!asking) letGoOfMicrophone();
@@ -77,7 +77,7 @@ export async function followCall(options) {
   }
 
   socket.onmessage = ({ data }) => {
-    // By what comes and not by a timer: those of a page in the background rest.
+    // Triggered by messages instead of a timer, because browsers throttle the timers of background pages.
     if (Date.now() - pinged > PING_MILLISECONDS) {
       pinged = Date.now();
       tell({ type: "ping" });

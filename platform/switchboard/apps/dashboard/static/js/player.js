@@ -1,5 +1,5 @@
-// A call's recording: the waveform to seek in, and the transcript in step with what is heard.
-// Without this module the browser's own player stands here.
+// The player of a call's recording: a waveform for seeking, and a transcript that follows playback.
+// Without this module, the browser's player is shown.
 
 const STEP_SECONDS = 5;
 
@@ -69,7 +69,7 @@ function start(player) {
 }
 
 /**
- * Fetch the waveform and have it seek, by pointer and keys.
+ * Fetch the waveform and make it seekable by pointer and keyboard.
  * @param {string} address
  * @param {HTMLElement} wave
  * @param {{seek: (seconds: number) => void, toggle: () => void, show: () => void, length: () => number, now: () => number}} audio

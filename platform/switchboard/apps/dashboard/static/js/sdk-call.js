@@ -1,9 +1,9 @@
-// What calls over a carrier's client SDK have in common (docs/live-calls.md, "From a browser").
+// Shared by calls over a carrier's client SDK (docs/live-calls.md, "From a browser").
 import { watchLevel } from "./level.js";
 import { followCall } from "./monitor.js";
 
 /**
- * Ask for the microphone before the SDK does, so that a refusal is the browser's own error whatever the SDK makes of it.
+ * Ask for the microphone before the SDK does, so that a denial is reported as the browser's own error.
  * @returns {Promise<void>}
  */
 export async function askForMicrophone() {
@@ -12,7 +12,7 @@ export async function askForMicrophone() {
 }
 
 /**
- * Tells a call's states, each once, and follows it from answer to end.
+ * Report each state of a call once, and monitor it from answer to end.
  * @param {Pick<import("./browser-call.js").Options, "transcriptOf" | "onTranscript" | "onLevel" | "onState">} options
  */
 export function tellStates({ transcriptOf, onTranscript = nothing, onLevel = nothing, onState = nothing }) {
@@ -28,7 +28,7 @@ export function tellStates({ transcriptOf, onTranscript = nothing, onLevel = not
   return {
     ringing: () => reach("ringing", null),
 
-    /** `callId` is the call's at the carrier; `you` and `agent` are the streams of both sides, where the SDK has them. */
+    /** `callId` is the carrier's call id; `you` and `agent` are the audio streams, if the SDK provides them. */
     connected(callId, you, agent) {
       if (!reach("connected", null)) return;
       if (you) watching.push(watchLevel(you, (level) => onLevel({ you: level })));
@@ -36,7 +36,7 @@ export function tellStates({ transcriptOf, onTranscript = nothing, onLevel = not
       if (transcriptOf) follow(callId).catch((error) => console.warn("no live transcript:", error));
     },
 
-    /** With a message where the call failed. Answers whether it had not ended yet. */
+    /** Report the end, with a message if the call failed. Returns false if it was reported before. */
     ended(message) {
       for (const stop of watching.splice(0)) stop();
       return reach("ended", message);

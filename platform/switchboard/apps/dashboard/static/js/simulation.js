@@ -1,4 +1,4 @@
-// A new simulation's form: rows, and what each row asks for by its kind.
+// A new simulation's form: rows, and the value field of each assertion type.
 import "./form-rows.js";
 
 const ASKS = {

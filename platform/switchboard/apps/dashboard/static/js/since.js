@@ -1,4 +1,4 @@
-// How long something has been going on: `<time data-since="2026-11-20T09:30:00Z">`.
+// Shows the time since a moment: `<time data-since="2026-11-20T09:30:00Z">`.
 
 function show() {
   for (const time of document.querySelectorAll("time[data-since]")) {

@@ -1,4 +1,4 @@
-// In the audio thread: plays what comes, a little behind, so that what comes late leaves no gap.
+// In the audio thread: plays samples with a small jitter buffer.
 
 const CUSHION = 640;
 const MOST = 4000;
@@ -14,7 +14,7 @@ class Speaker extends AudioWorkletProcessor {
     this.port.onmessage = ({ data }) => (data.muted ? (this.muted = data.muted) : this.add(data));
   }
 
-  /** Samples of all channels, one after the other; more than half a second that waits is dropped, or it would stay late. */
+  /** Add interleaved samples. A backlog of more than half a second is dropped, because it would never be caught up. */
   add(samples) {
     for (let at = 0; at < samples.length; at += this.channels) {
       let sum = 0;

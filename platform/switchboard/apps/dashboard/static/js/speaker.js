@@ -1,17 +1,17 @@
-// Plays a call: 16-bit samples at 8 kHz, as they come.
+// Plays a call: 16-bit samples at 8 kHz, as they arrive.
 
 const RATE = 8000;
 
 /**
  * @typedef {object} Speaker
- * @property {(samples: Int16Array) => void} play  What comes next, all channels of a moment side by side.
- * @property {(muted: boolean[]) => void} mute  Which channels are not to be heard.
+ * @property {(samples: Int16Array) => void} play  Play interleaved samples.
+ * @property {(muted: boolean[]) => void} mute  Mute channels.
  * @property {() => Promise<void>} close
  */
 
 /**
- * Open the loudspeaker; browsers allow it after a click.
- * @param {number} channels  How many the samples have; all are mixed into one.
+ * Open audio output, which browsers allow after a click.
+ * @param {number} channels  The number of channels, which are mixed into one.
  * @returns {Promise<Speaker>}
  */
 export async function openSpeaker(channels = 1) {

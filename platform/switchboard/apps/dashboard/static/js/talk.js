@@ -1,4 +1,4 @@
-// Talking to an agent: one button, both levels, what is said.
+// Talking to an agent: one button, both volume meters, and the transcript.
 import { showLevel } from "./level.js";
 
 const WORDS = { user: "You", agent: "Agent", tool: "Tool", system: "Note" };
@@ -31,7 +31,7 @@ function showCalling(on) {
   mute.hidden = !on;
 }
 
-/** @returns {Promise<object>} what the server answers; rejects with its words */
+/** @returns {Promise<object>} the server's response; rejects with its error message */
 async function ask(address, fields = {}) {
   const answer = await fetch(address, { method: "POST", body: new URLSearchParams({ csrf_token: desk.dataset.csrf, ...fields }) });
   const told = await answer.json().catch(() => ({ fault: "This page is out of date. Reload it." }));
@@ -39,7 +39,7 @@ async function ask(address, fields = {}) {
   return told;
 }
 
-/** The call may be answered a moment before it can be followed. */
+/** Retry, because the call may be answered shortly before it can be monitored. */
 async function transcriptOf(carrier, carrierCallId) {
   for (let tried = 1; ; tried++) {
     try {

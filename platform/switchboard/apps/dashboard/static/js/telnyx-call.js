@@ -5,7 +5,7 @@ const NUMBER = /^\+\d+$/;
 const ELSEWHERE = "sip:agent@sip.telnyx.com";
 
 /**
- * Call, in a click's handler, as `startCall` of browser-call.js does.
+ * Start a call in a click handler, like `startCall` of browser-call.js.
  * @param {import("./browser-call.js").Options & {sdk: string}} options  `sdk` is the address of Telnyx's file.
  * @returns {Promise<import("./browser-call.js").BrowserCall>}
  */
@@ -24,10 +24,10 @@ export async function startCall(options) {
     if (type !== "callUpdate") return;
     if (call.state === "active") states.connected(call.telnyxIDs.telnyxCallControlId, call.localStream, call.remoteStream);
     if (call.state === "hangup") states.ended(message);
-    // Sooner, the hanging up itself would be lost.
+    // Disconnecting earlier would lose the hangup.
     if (call.state === "destroy") client.disconnect();
   });
-  // It is ready again whenever the connection comes back, which must not dial anew: a promise is kept once.
+  // The event repeats after each reconnection, which must not dial again: a promise resolves once.
   const signedIn = new Promise((resolve, reject) => {
     client.on("telnyx.ready", resolve);
     client.on("telnyx.error", ({ error }) => {
@@ -41,7 +41,7 @@ export async function startCall(options) {
     throw error;
   });
 
-  // Telnyx takes numbers and SIP addresses; the header says what else is dialled, and plugins/telephony_telnyx reads it.
+  // Telnyx accepts numbers and SIP addresses. The header names any other target; plugins/telephony_telnyx reads it.
   const call = client.newCall({
     destinationNumber: NUMBER.test(toNumber) ? toNumber : ELSEWHERE,
     customHeaders: [{ name: "X-Switchboard-To", value: toNumber }],

@@ -5,7 +5,7 @@ const SILENCE = new URL("../sounds/silence.wav", import.meta.url).href;
 const SOUNDS = ["incoming", "outgoing", "disconnect", ..."0123456789sh".split("").map((key) => `dtmf${key}`)];
 
 /**
- * Call, in a click's handler, as `startCall` of browser-call.js does.
+ * Start a call in a click handler, like `startCall` of browser-call.js.
  * @param {import("./browser-call.js").Options & {sdk: string}} options  `sdk` is the address of Twilio's file.
  * @returns {Promise<import("./browser-call.js").BrowserCall>}
  */
@@ -14,15 +14,15 @@ export async function startCall(options) {
   await askForMicrophone();
   await import(sdk);
   const states = tellStates(options);
-  // The SDK's own tones would come from Twilio's host.
+  // The SDK would load its own tones from Twilio's host.
   const device = new globalThis.Twilio.Device(token, { sounds: Object.fromEntries(SOUNDS.map((name) => [name, SILENCE])) });
   let message = null;
   const end = () => states.ended(message) && device.destroy();
   const failed = (error) => (message = `Twilio: ${error.message}`);
 
-  // The device tries to connect for ever; the first fault before there is a call is the end of it.
+  // The device retries forever, so the first error before a call exists ends the attempt.
   const refused = new Promise((_, reject) => device.on("error", (error) => reject(new Error(failed(error)))));
-  // What Twilio posts to the application: plugins/telephony_twilio reads both.
+  // Twilio posts these parameters to the application; plugins/telephony_twilio reads both.
   const dialling = device.connect({ params: { To: toNumber, ...(fromNumber ? { CallerId: fromNumber } : {}) } });
   const call = await Promise.race([dialling, refused]).catch((error) => {
     device.destroy();

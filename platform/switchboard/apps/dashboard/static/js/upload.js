@@ -1,9 +1,9 @@
-// Files that are dropped or chosen are sent one by one, so that one that cannot be read holds up no other.
+// Uploads dropped or chosen files one at a time, so that an invalid file does not affect the others.
 
 /**
  * @param {HTMLFormElement} form
  * @param {File} file
- * @returns {Promise<string>} what is wrong with it; empty where nothing is
+ * @returns {Promise<string>} the file's error; empty if it has none
  */
 async function send(form, file) {
   const body = new FormData();
