@@ -18,7 +18,7 @@ from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.server import app
 from switchboard.foundation.database import new_id, now
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.paging import page
+from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.migrations import upgrade
 from switchboard.resources.contacts import search
@@ -149,7 +149,7 @@ def naively(parts: Runtime, organization_id: UUID) -> Search:
                         )
                     )
                 )
-            return (await page(session, rows, ContactOut.of, PageQuery())).total
+            return (await paginate(session, rows, ContactOut.of, PageQuery())).total
 
     return run
 

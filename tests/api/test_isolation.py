@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 from quart import Quart
 from switchboard.apps.server import app
-from switchboard.foundation.web.openapi import Json, document
+from switchboard.foundation.web.openapi import Json, build_document
 
 from tests.fixtures.app import Answer, Caller, LivePlatform, Organizations, fresh_number
 from tests.fixtures.isolation import FREE, populate, quiet, rows
@@ -95,7 +95,7 @@ async def test_an_id_of_another_organization_is_an_unknown_id_everywhere(
     application = Quart("switchboard")
     for blueprint in app.BLUEPRINTS:
         application.register_blueprint(blueprint)
-    found = list(places(document(application, server="http://localhost")))
+    found = list(places(build_document(application, server="http://localhost")))
     assert {place.where for place in found} == {"path", "query", "body"}
     await quiet(live.runtime, victim)
     before = await rows(live.runtime, victim)

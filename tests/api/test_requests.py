@@ -41,7 +41,7 @@ async def test_a_revoked_key_is_refused_with_the_next_request(caller: Caller, ru
     assert (await caller.get("/v1/agents")).status == 200
     async with runtime.database.tenant(caller.organization_id) as session:
         await identity.revoke_api_key(session, caller.key_id)
-    await runtime.limiter.tell_revoked(str(caller.key_id))
+    await runtime.limiter.announce_revocation(str(caller.key_id))
     assert (await caller.get("/v1/agents")).status == 401
 
 

@@ -1,4 +1,4 @@
-"""The pictures of docs/screenshots, made anew: `make screenshots`. A platform of its own, the demo organization,
+"""Regenerate the pictures of docs/screenshots: `make screenshots`. A platform of its own, the demo organization,
 made-up calls, Chromium.
 """
 
@@ -52,9 +52,9 @@ PAGES = {
     "overview": "/dashboard",
     "agent": "/dashboard/agents",
     "knowledge": "/dashboard/knowledge/search?query=Which+cake+has+no+flour",
-    "calls": "/dashboard/calls",
+    "voice": "/dashboard/calls",
     "call": "/dashboard/calls?direction=inbound",
-    "texts": "/dashboard/texts",
+    "SMS": "/dashboard/texts",
     "contacts": "/dashboard/contacts",
     "campaign": "/dashboard/campaigns",
     "numbers": "/dashboard/numbers",
@@ -63,7 +63,7 @@ PAGES = {
     "providers": "/dashboard/providers",
     "usage": "/dashboard/usage",
 }
-OPENED = {"agent", "call", "campaign", "automation", "texts", "numbers"}
+OPENED = {"agent", "call", "campaign", "automation", "SMS", "numbers"}
 """Whose first row is opened."""
 LINES = ("What are your opening hours?", "How much is a loaf?", "Where are you?", "Goodbye")
 
@@ -128,7 +128,8 @@ async def _make(client: aiohttp.ClientSession) -> None:
             return str((await answer.json())["items"][0]["id"])
 
     base = await post("/v1/knowledge-bases", {"name": "The bakery", "description": "What we bake, and what is in it."})
-    text = "Rye bread is baked on Mondays and Thursdays. The sourdough is forty years old.\n\nThe almond cake has nuts and no flour."
+    text = "Rye bread is baked on Mondays and Thursdays. The sourdough is forty years old.\n\n"
+    text += "The almond cake has nuts and no flour."
     await post(f"/v1/knowledge-bases/{base}/documents", {"filename": "breads.txt", "content": text})
     await post(
         "/v1/webhook-endpoints",

@@ -3,7 +3,7 @@
 from unittest.mock import AsyncMock
 
 import pytest
-from switchboard.apps.dashboard.ui.version_diff import differences
+from switchboard.apps.dashboard.ui.version_diff import compare_settings
 from switchboard.runtime import Runtime
 from switchboard_offline.scripted import ScriptedLLM
 
@@ -138,7 +138,7 @@ WRONG: list[tuple[Fields, str, str]] = [
     ),
     ({"pronunciations": "a = b\nc"}, "pronunciations", "Line 2: write word = pronunciation."),
     ({"llm_provider": "openai"}, "llm_provider", "openai is not configured"),
-    ({"tts_voice_id": "nobody"}, "tts_voice_id", "espeak has no voice nobody"),
+    ({"tts_voice_id": "no agent"}, "tts_voice_id", "espeak has no voice nobody"),
     ({"name": " "}, "name", "is required"),
     ({"knowledge_base_ids[]": ["", "unknown"]}, "knowledge_base_ids", "there is no knowledge base unknown"),
 ]
@@ -268,10 +268,10 @@ async def test_nobody_reaches_another_organizations_agents(member: Person, stran
 
 def test_long_texts_differ_line_by_line_and_huge_ones_do_not_take_long() -> None:
     old = "\n".join(f"Line {number}" for number in range(12))
-    [change] = differences({"system_prompt": old}, {"system_prompt": old.replace("Line 6", "Line six")}, {})
+    [change] = compare_settings({"system_prompt": old}, {"system_prompt": old.replace("Line 6", "Line six")}, {})
     told = [(line.kind, "".join(text for text, _ in line.words)) for line in change.lines]
     assert told[0] == ("gap", "")
     assert told[3:5] == [("gone", "Line 6"), ("new", "Line six")]
     assert [text for text, is_changed in change.lines[4].words if is_changed] == ["six"]
-    [huge] = differences({"system_prompt": "a\nb\n" * 20_000}, {"system_prompt": "b\na\n" * 20_000}, {})
+    [huge] = compare_settings({"system_prompt": "a\nb\n" * 20_000}, {"system_prompt": "b\na\n" * 20_000}, {})
     assert len(huge.lines) == 80_000

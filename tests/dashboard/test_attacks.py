@@ -1,4 +1,4 @@
-"""What a page of somebody else's tries in the browser of who is signed in."""
+"""Attacks by another site's page in the browser of a signed-in user."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +11,8 @@ from tests.fixtures.dashboard import PASSWORD, browsing, make_person, sign_in_wi
 
 TRICKS = """<!doctype html><title>Kittens</title>
 <iframe id="frame" src="{victim}/dashboard/sign-in"></iframe>
-<form id="add" method="post" action="{victim}/dashboard/contacts/new"><input name="phone_number" value="+15550100077"></form>
+<form id="add" method="post" action="{victim}/dashboard/contacts/new">
+<input name="phone_number" value="+15550100077"></form>
 <form id="login" method="post" action="{victim}/dashboard/sign-in">
   <input name="email" value="{email}"><input name="password" value="{password}"></form>"""
 
@@ -46,7 +47,7 @@ async def test_another_site_frames_nothing_posts_nothing_and_signs_nobody_in(
         await page.goto(evil)
         framed = page.frame(url=lambda url: url.startswith(base_url))
         assert framed is None or "Password" not in await framed.content(), "clickjacking"
-        # Without its cookie the post is nobody's, and is sent to sign in; that page is asked for with the cookie, and leads home.
+        # Without its cookie the request is anonymous and is redirected to sign in, which has the cookie and leads home.
         for form, path, status in (("add", "/dashboard", 200), ("login", "/dashboard/sign-in", 403)):
             await page.goto(evil)
             async with page.expect_navigation() as answered:

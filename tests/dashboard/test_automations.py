@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pydantic import Field
-from switchboard.apps.dashboard.forms.automation import Kinds, read, shown
+from switchboard.apps.dashboard.forms.automation import ActionTypes, automation_to_form, read_automation_form
 from switchboard.plugin_sdk import ActionContext, ActionParams, AutomationAction, JsonObject, hookimpl
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations.models import Automation
@@ -30,7 +30,7 @@ TAGGING: Fields = {
 
 
 class HootParams(ActionParams):
-    """How."""
+    """Condition."""
 
     times: int = Field(1, le=9, description="How often to hoot.")
     loud: bool = False
@@ -84,7 +84,7 @@ async def test_an_automation_is_built_and_its_run_is_seen(window: Window, live: 
     await page.get_by_label("Value").fill("refund")
     await page.get_by_label("First action").select_option("wait")
     await page.get_by_role("button", name="Add action").click()
-    await page.get_by_label("Seconds").fill("1")
+    await page.get_by_label("Duration (seconds)").fill("1")
     await page.get_by_label("Next action").select_option("tag_contact")
     await page.get_by_role("button", name="Add action").click()
     await page.get_by_label("Tag").fill("refund")
@@ -244,10 +244,10 @@ AUTOMATION: dict[str, Any] = {
 
 
 def test_what_is_shown_and_left_alone_is_saved_as_it_was(registry: Registry) -> None:
-    kinds = Kinds(registry, {})
+    kinds = ActionTypes(registry, {})
     automation = Automation(id=uuid7(), organization_id=uuid7(), **AUTOMATION)
-    form = {**shown(automation, kinds), "enabled": "false"}
-    assert read(form, kinds).model_dump(mode="json") == AUTOMATION
+    form = {**automation_to_form(automation, kinds), "enabled": "false"}
+    assert read_automation_form(form, kinds).model_dump(mode="json") == AUTOMATION
 
 
 async def test_an_action_whose_plugin_is_gone_is_told_and_kept_until_it_is_removed(
@@ -296,7 +296,7 @@ async def test_runs_are_filtered_and_each_says_what_failed(owner: Person, caller
         caller, TAG, bad, TAG, conditions=[{"field": "data.body", "operator": "contains", "value": "<b>"}]
     )
     await publish_text(runtime, caller, "Say <b>hello</b>")
-    await publish_text(runtime, caller, "Nothing")
+    await publish_text(runtime, caller, "No changes")
     await work_through(runtime, caller)
     path = f"/dashboard/automations/{automation['id']}/runs"
     failed, skipped = sorted(await runs_of(caller, automation), key=lambda run: str(run["status"]))

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from switchboard.apps.dashboard.forms.form import parse
+from switchboard.apps.dashboard.forms.form import parse_form
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.resources.agents.schemas import AgentUpdate
 
@@ -13,19 +13,19 @@ from tests.fixtures.dashboard import People
 
 def test_what_is_cleared_is_empty_and_not_left_as_it_was() -> None:
     """A prompt's default is the empty text; the language's is not."""
-    data = parse(AgentUpdate, {"greeting_message": " ", "stt_language": "", "llm_model": "", "voice_speed": ""})
+    data = parse_form(AgentUpdate, {"greeting_message": " ", "stt_language": "", "llm_model": "", "voice_speed": ""})
     assert data.model_dump(exclude_unset=True) == {"greeting_message": "", "llm_model": None}
 
 
 def test_a_name_that_is_cleared_is_refused() -> None:
     with pytest.raises(ValidationFailed) as refusal:
-        parse(AgentUpdate, {"name": ""})
+        parse_form(AgentUpdate, {"name": ""})
     assert [error["field"] for error in refusal.value.errors] == ["name"]
 
 
 def test_what_is_wrong_is_said_as_one_says_it_to_people() -> None:
     with pytest.raises(ValidationFailed) as refusal:
-        parse(
+        parse_form(
             AgentUpdate,
             {
                 "name": "",

@@ -29,14 +29,15 @@ async def made(member: Person, name: str = "Bakery") -> str:
 
 
 async def sent(member: Person, base: str, files: dict[str, bytes], *, accept: str = "text/html") -> tuple[int, str]:
-    """The answer to an upload of files by their names: one field with several, which the client's own mapping cannot say."""
+    """Upload files by name, as one field with several files, which the test client's own mapping cannot express."""
     token = re.search(r'name="csrf_token" value="(\w+)"', (await member.get("/dashboard/organizations")).html)
     assert token
     client: Client = member.client
     boundary = "the-end-of-a-part"
     parts = [f'--{boundary}\r\nContent-Disposition: form-data; name="csrf_token"\r\n\r\n{token[1]}\r\n'.encode()]
     for name, data in files.items():
-        head = f'--{boundary}\r\nContent-Disposition: form-data; name="files"; filename="{name}"\r\nContent-Type: application/octet-stream\r\n\r\n'
+        head = f'--{boundary}\r\nContent-Disposition: form-data; name="files"; filename="{name}"\r\n'
+        head += "Content-Type: application/octet-stream\r\n\r\n"
         parts.append(head.encode() + data + b"\r\n")
     body = b"".join(parts) + f"--{boundary}--\r\n".encode()
     headers = {"Content-Type": f"multipart/form-data; boundary={boundary}", "Accept": accept}
@@ -61,7 +62,7 @@ async def test_documents_are_dropped_pasted_embedded_and_found(window: Window, t
     await window.check_accessibility()
     await page.get_by_text("Paste text instead").click()
     await page.get_by_label("Name").fill("Parking")
-    await page.get_by_role("textbox", name="Text", exact=True).fill("You can park behind the house.")
+    await page.get_by_role("textbox", name="Message", exact=True).fill("You can park behind the house.")
     await page.get_by_role("button", name="Add text").click()
     await page.get_by_text("Parking is being processed.").wait_for()
     await page.locator(".badge", has_text="ready").nth(1).wait_for()

@@ -40,7 +40,7 @@ def spoken(path: Path, text: str) -> Path:
 
 
 def envelope(samples: Samples) -> npt.NDArray[np.float64]:
-    """How loud it is in each 50 ms; the root brings what a browser's microphone makes louder or quieter closer together."""
+    """Return the loudness of each 50 ms; the root evens out a browser's automatic gain."""
     pieces = samples[: len(samples) // PIECE * PIECE].astype(np.float64).reshape(-1, PIECE)
     return np.asarray(np.mean(np.square(pieces), axis=1) ** 0.25)
 
@@ -109,7 +109,8 @@ async def test_who_has_the_call_keeps_it_when_the_connection_breaks_and_hangs_up
     ):
         page = window.page
         await page.add_init_script(
-            "window.sockets = []; window.WebSocket = class extends WebSocket { constructor(url) { super(url); window.sockets.push(this); } }"
+            "window.sockets = []; window.WebSocket = class extends WebSocket {"
+            " constructor(url) { super(url); window.sockets.push(this); } }"
         )
         await window.open(f"/dashboard/live/{caller.call_id}")
         await page.get_by_role("button", name="Listen").click()

@@ -1,4 +1,4 @@
-"""How pages look whatever stands in them."""
+"""The layout of pages with any content."""
 
 from tests.fixtures.app import LivePlatform
 from tests.fixtures.dashboard import Window

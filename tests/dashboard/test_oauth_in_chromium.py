@@ -121,7 +121,7 @@ async def test_a_user_connects_an_application_and_disconnects_it(
 async def test_a_faulty_request_is_answered_right_after_the_user_signed_in(
     live: LivePlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Chromium holds the redirects after the sign-in's form to that page's policy, and the application is on another host."""
+    """Chromium applies the sign-in page's policy to redirects after its form; the application is on another host."""
     chromium()
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
     owner = await make_person(live.runtime, live.caller.client, live.caller.organization_id)

@@ -4,7 +4,7 @@ from typing import Literal
 
 import pytest
 from pydantic import BaseModel, Field, JsonValue, SecretStr
-from switchboard.apps.dashboard.forms.schema_form import fields_of, read, shown
+from switchboard.apps.dashboard.forms.schema_form import list_schema_fields, read_form_values, values_to_form
 
 
 class Part(BaseModel):
@@ -30,7 +30,7 @@ class Model(BaseModel):
     api_key: SecretStr | None = None
 
 
-FIELDS = fields_of(Model, choices={"agent_id": [("1", "Ada")]})
+FIELDS = list_schema_fields(Model, choices={"agent_id": [("1", "Ada")]})
 
 
 def test_each_kind_of_field_is_known() -> None:
@@ -38,9 +38,9 @@ def test_each_kind_of_field_is_known() -> None:
         field.name: (field.kind, field.label, field.required, field.secret, bool(field.options)) for field in FIELDS
     }
     assert kinds == {
-        "text": ("text", "Text", True, False, False),
+        "text": ("text", "Message", True, False, False),
         "long": ("long", "Long", False, False, False),
-        "number": ("number", "Number", False, False, False),
+        "number": ("number", "Phone number", False, False, False),
         "flag": ("flag", "Flag", False, False, True),
         "maybe": ("flag", "Maybe", False, False, True),
         "choice": ("text", "Choice", False, False, True),
@@ -89,7 +89,7 @@ def test_each_kind_of_field_is_known() -> None:
     ],
 )
 def test_what_is_shown_is_read_as_what_it_was(name: str, value: JsonValue) -> None:
-    values, faults = read(FIELDS, shown(FIELDS, {name: value}), prefix="")
+    values, faults = read_form_values(FIELDS, values_to_form(FIELDS, {name: value}), prefix="")
     assert not faults
     assert values == ({name: value} if value != {} else {})
 
@@ -105,7 +105,7 @@ def test_what_is_shown_is_read_as_what_it_was(name: str, value: JsonValue) -> No
     ],
 )
 def test_what_cannot_be_meant_is_told_at_its_field(name: str, typed: str, told: str) -> None:
-    values, faults = read(FIELDS, {name: typed}, prefix="settings.")
+    values, faults = read_form_values(FIELDS, {name: typed}, prefix="settings.")
     assert values == {}
     (fault,) = faults
     assert fault["field"] == f"settings.{name}"
@@ -113,5 +113,5 @@ def test_what_cannot_be_meant_is_told_at_its_field(name: str, typed: str, told: 
 
 
 def test_an_empty_field_is_left_out_and_a_secret_is_never_shown() -> None:
-    assert read(FIELDS, {"text": "", "number": " ", "flag": ""}, prefix="") == ({}, [])
-    assert shown(FIELDS, {"api_key": "sk-secret"})["api_key"] == ""
+    assert read_form_values(FIELDS, {"text": "", "number": " ", "flag": ""}, prefix="") == ({}, [])
+    assert values_to_form(FIELDS, {"api_key": "sk-secret"})["api_key"] == ""

@@ -14,7 +14,7 @@ PROMPT = (
 )
 Fields = dict[str, str | list[str]]
 FORM: Fields = {
-    "name": "Hours",
+    "name": "Opening hours",
     "mode": "text",
     "lines": "What are your opening hours?\n\nGoodbye",
     "goal": "",

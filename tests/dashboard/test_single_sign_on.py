@@ -47,7 +47,7 @@ class Provider:
         return web.json_response({"keys": [self.key.as_dict(private=False)]})
 
     def consent(self, url: str) -> str:
-        """What the person's browser does there: sign in, and come back with a code."""
+        """Act as the browser at the provider: sign in, and return with a code."""
         asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
         code = secrets.token_urlsafe(8)
         self.asked[code] = asked

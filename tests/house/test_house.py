@@ -13,7 +13,7 @@ from switchboard.apps.cli import generated_pages
 from switchboard.apps.server import app
 from switchboard.apps.worker.worker import CLOCK, JOBS
 from switchboard.foundation.events.catalog import CATALOG
-from switchboard.foundation.web.openapi import endpoints
+from switchboard.foundation.web.openapi import iterate_endpoints
 from switchboard.foundation.web.principal import SCOPES
 
 from tests.fixtures.servers import REPOSITORY
@@ -104,7 +104,7 @@ def sources(*roots: str) -> Iterator[tuple[Path, str]]:
 
 
 def test_every_route_is_an_endpoint_or_known_to_be_public(application: Quart) -> None:
-    declared = {rule.rule for rule, _, _ in endpoints(application)}
+    declared = {rule.rule for rule, _, _ in iterate_endpoints(application)}
     for rule in application.url_map.iter_rules():
         blueprint, _, name = rule.endpoint.partition(".")
         if blueprint == "dashboard":
@@ -116,7 +116,7 @@ def test_every_route_is_an_endpoint_or_known_to_be_public(application: Quart) ->
 
 
 def test_every_endpoint_has_a_scope_a_docstring_its_folder_and_its_tests(application: Quart) -> None:
-    for rule, method, declared in endpoints(application):
+    for rule, method, declared in iterate_endpoints(application):
         assert declared.scope in SCOPES, f"{method} {rule.rule}: a scope of web/principal.py"
         assert declared.summary.endswith("."), f"{declared.name}: a one-line docstring, it is the document's summary"
         noun, *beneath = rule.rule.split("/")[2:]

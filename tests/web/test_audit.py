@@ -10,7 +10,7 @@ from sqlmodel import col
 from switchboard.apps.server import app
 from switchboard.foundation.audit import AuditAction, AuditEntry
 from switchboard.foundation.database import new_id, now
-from switchboard.foundation.web.openapi import endpoints
+from switchboard.foundation.web.openapi import iterate_endpoints
 from switchboard.resources.automations.models import AutomationRun
 from switchboard.resources.knowledge_bases.models import KnowledgeDocument
 from switchboard.runtime import Runtime
@@ -38,7 +38,7 @@ def write_operations() -> set[str]:
         application.register_blueprint(blueprint)
     return {
         declared.name
-        for _, method, declared in endpoints(application)
+        for _, method, declared in iterate_endpoints(application)
         if (declared.scope or "").endswith(":write") and method != "get"
     }
 

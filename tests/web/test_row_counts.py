@@ -25,7 +25,7 @@ QUERIES = [
     {"direction": "inbound"},
     {"agent_id": AGENT},
     {"agent_id": AGENT, "status": "busy"},
-    {"agent_id": "nobody"},
+    {"agent_id": "no agent"},
     {"agent_id": AGENT, "status": "completed", "direction": "outbound"},
 ]
 
@@ -64,11 +64,11 @@ async def test_totals_come_from_the_kept_counts(caller: Caller, runtime: Runtime
     await add_call(runtime, caller, now())
     async with runtime.database.system() as session:
         tamper = text(
-            "insert into row_count (organization_id, list, parent, facets, rows) values (:id, 'call', :nobody, "
-            "'{}', 41)"
+            "insert into row_count (organization_id, list, parent, facets, rows)"
+            " values (:id, 'call', :nobody, '{}', 41)"
         )
         nobody = "00000000-0000-0000-0000-000000000000"
-        await (await session.connection()).execute(tamper, {"id": caller.organization_id, "nobody": nobody})
+        await (await session.connection()).execute(tamper, {"id": caller.organization_id, "no agent": nobody})
     assert (await caller.get("/v1/calls")).json["total"] == 42
 
 
@@ -88,7 +88,7 @@ async def test_compacting_changes_no_sum_while_others_compact_and_write(caller: 
     async def compact() -> None:
         for _ in range(15):
             async with runtime.database.system() as session:
-                await row_counts.compact_row_counts(session, most=1)
+                await row_counts.merge_row_count_changes(session, most=1)
 
     await asyncio.gather(write(), compact(), write(), compact())
     await compact()

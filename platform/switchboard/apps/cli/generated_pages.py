@@ -9,7 +9,7 @@ from quart import Quart
 from switchboard.apps.server import app
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.settings import PREFIX, Settings
-from switchboard.foundation.web.openapi import endpoints
+from switchboard.foundation.web.openapi import iterate_endpoints
 from switchboard.plugin_sdk import hooks
 from switchboard.plugin_sdk.hooks import Hooks
 from switchboard.resources.automations.actions import automation_actions
@@ -103,5 +103,5 @@ def _handlers() -> Iterator[tuple[str, str, Callable[..., object]]]:
     application = Quart("switchboard")
     for blueprint in app.BLUEPRINTS:
         application.register_blueprint(blueprint)
-    for rule, method, _ in endpoints(application):
+    for rule, method, _ in iterate_endpoints(application):
         yield method.upper(), rule.rule, inspect.unwrap(application.view_functions[rule.endpoint])

@@ -76,7 +76,7 @@ async def revoke_key(key_id: UUID, as_json: bool) -> None:
             raise Failure(f"there is no API key {key_id}")
         async with runtime.database.tenant(organization_id) as session:
             key = await identity.revoke_api_key(session, key_id)
-        await runtime.limiter.tell_revoked(str(key_id))
+        await runtime.limiter.announce_revocation(str(key_id))
     if key.revoked_at is None:
         raise Failure("the key was not revoked")
     print_result({"id": str(key.id), "revoked_at": key.revoked_at.isoformat()}, as_json=as_json)

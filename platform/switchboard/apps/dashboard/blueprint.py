@@ -7,8 +7,8 @@ from quart import Blueprint, Response, current_app, redirect, request, url_for
 from quart.typing import ResponseReturnValue
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from switchboard.apps.dashboard.ui.rendering import install_words, render
-from switchboard.apps.dashboard.viewer import NotSignedIn, sending_page
+from switchboard.apps.dashboard.ui.rendering import install_filters, render
+from switchboard.apps.dashboard.viewer import NotSignedIn, get_sending_page
 from switchboard.foundation.web.errors import ApiError, NotFound, PayloadTooLarge
 
 logger = structlog.get_logger()
@@ -38,11 +38,11 @@ def content_security_policy(**changed: str) -> str:
     return "; ".join(f"{name} {value}" for name, value in {**POLICY, **changes}.items())
 
 
-install_words(dashboard)
+install_filters(dashboard)
 
 
 @dashboard.after_request
-async def protect(response: Response) -> Response:
+async def set_security_headers(response: Response) -> Response:
     """Set the headers of every response. The referrer policy is `same-origin`: with `no-referrer`, browsers would not
     send the origin of the dashboard's own forms.
     """
@@ -60,7 +60,7 @@ async def protect(response: Response) -> Response:
 @dashboard.errorhandler(NotSignedIn)
 async def to_sign_in(error: NotSignedIn) -> ResponseReturnValue:
     """Redirect to the sign-in page, and from there to the requested page, or to the page whose form was sent."""
-    after = request.full_path.rstrip("?") if request.method == "GET" else sending_page()
+    after = request.full_path.rstrip("?") if request.method == "GET" else get_sending_page()
     return redirect(url_for("dashboard.sign_in_page", after=after or None), HTTPStatus.SEE_OTHER)
 
 

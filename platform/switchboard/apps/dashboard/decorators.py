@@ -28,8 +28,8 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel, JsonValue
 from quart import Response, request
 
-from switchboard.apps.dashboard.forms.form import Form, nested, parse
-from switchboard.apps.dashboard.viewer import Forbidden, Viewer, check_form, current_viewer, sending_page
+from switchboard.apps.dashboard.forms.form import Form, nest_fields, parse_form
+from switchboard.apps.dashboard.viewer import PageForbidden, Viewer, check_form, get_sending_page, require_viewer
 from switchboard.foundation.web.errors import ApiError, NotFound
 from switchboard.foundation.web.pipeline import Arguments, Handler, HandlerPipeline, parse_path, parse_query
 from switchboard.foundation.web.schemas import Query
@@ -74,7 +74,7 @@ def page(*, role: str = "member", query: type[Query] | None = None) -> Callable[
 
         @wraps(handler)
         async def serve(**path: str) -> Response:
-            return await show(declared, await _admit(role), path)
+            return await show_page(declared, await _admit(role), path)
 
         serve.page = declared  # type: ignore[attr-defined]
         return serve
@@ -94,7 +94,7 @@ def action(
         async def serve(**path: str) -> Response:
             viewer = await _admit(role)
             await check_form(viewer)
-            values = nested(await request.form)
+            values = nest_fields(await request.form)
             try:
                 return await _act(declared, viewer, path, values)
             except (ApiError, IdentityError) as error:
@@ -106,7 +106,7 @@ def action(
     return decorate
 
 
-async def show(
+async def show_page(
     declared: _Page, viewer: Viewer, path: Mapping[str, str], form: Form | None = None, status: int = 200
 ) -> Response:
     """Render a page, with the refused form if there is one."""
@@ -121,14 +121,14 @@ async def show(
 async def _act(declared: _Page, viewer: Viewer, path: Mapping[str, str], values: dict[str, JsonValue]) -> Response:
     arguments: Arguments = {"viewer": viewer, "files": await request.files, **parse_path(path)}
     if declared.form is not None:
-        arguments["data"] = parse(declared.form, values)
+        arguments["data"] = parse_form(declared.form, values)
     done = await declared.call(viewer, arguments)
     if isinstance(done, Next):
-        return await lead_to(done, viewer)
+        return await redirect_to_next(done, viewer)
     return done if isinstance(done, Response) else Response(done, content_type=HTML)
 
 
-async def lead_to(done: Next, viewer: Viewer) -> Response:
+async def redirect_to_next(done: Next, viewer: Viewer) -> Response:
     """Redirect to the action's next page. The status is 303, so that reloading that page repeats nothing."""
     if done.notice:
         await sign_in.save_notice(current_runtime().database, viewer.session.id, done.notice)
@@ -142,27 +142,27 @@ async def _refuse(
     invalid: _Page | None,
     path: Mapping[str, str],
 ) -> Response:
-    if isinstance(error, NotFound | Forbidden):
+    if isinstance(error, NotFound | PageForbidden):
         raise error
     message = error.detail if isinstance(error, ApiError) else str(error)
     errors = error.errors if isinstance(error, ApiError) else []
     if invalid is None:
         notice = "; ".join([f"{fault['field']}: {fault['message']}" for fault in errors]) or message
-        return await lead_to(Next(_came_from(), notice), viewer)
+        return await redirect_to_next(Next(_came_from(), notice), viewer)
     form = Form(values, errors=errors, message=message)
-    return await show(invalid, viewer, path, form, error.status if isinstance(error, ApiError) else 422)
+    return await show_page(invalid, viewer, path, form, error.status if isinstance(error, ApiError) else 422)
 
 
 def _came_from() -> str:
     """Return the dashboard page that the form was sent from."""
-    page = sending_page()
+    page = get_sending_page()
     return page if page.startswith("/dashboard") else "/dashboard"
 
 
 async def _admit(role: str) -> Viewer:
-    viewer = await current_viewer()
+    viewer = await require_viewer()
     if role != "superadmin":
         _ = viewer.organization_id
-    if not viewer.may(role):
-        raise Forbidden
+    if not viewer.has_role(role):
+        raise PageForbidden
     return viewer

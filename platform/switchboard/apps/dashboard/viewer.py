@@ -10,7 +10,7 @@ from quart import Response, g, request
 
 from switchboard.foundation.web.errors import ApiError
 from switchboard.foundation.web.principal import SCOPES, Limit, Principal
-from switchboard.foundation.web.rate_limits import Verdict
+from switchboard.foundation.web.rate_limits import RateLimitDecision
 from switchboard.resources.identity import sign_in
 from switchboard.resources.identity.models import Organization, User, UserSession
 from switchboard.resources.identity.system_queries import SESSION_LIFETIME
@@ -27,7 +27,7 @@ class NotSignedIn(ApiError):
     default_detail = "Sign in to see this page."
 
 
-class Forbidden(ApiError):
+class PageForbidden(ApiError):
     """403: a forged form, or a user without permission."""
 
     status, code, title = 403, "forbidden", "Not allowed"
@@ -48,10 +48,10 @@ class Viewer:
     def organization_id(self) -> UUID:
         """The organization's id. Raises `Forbidden` for a user without an organization."""
         if self.organization is None:
-            raise Forbidden("You do not belong to an organization yet. Ask an owner to invite you.")
+            raise PageForbidden("You do not belong to an organization yet. Ask an owner to invite you.")
         return self.organization.id
 
-    def may(self, role: str) -> bool:
+    def has_role(self, role: str) -> bool:
         """Return whether the user is at least a `member`, `owner`, or `superadmin`."""
         if role == "superadmin":
             return self.user.is_superadmin
@@ -63,7 +63,7 @@ class Viewer:
         return Principal(self.organization_id, self.session.id, f"user:{self.user.id}", frozenset(SCOPES), PAGES, PAGES)
 
 
-def cookie_name() -> str:
+def get_cookie_name() -> str:
     """Return the cookie's name. Over HTTPS, the `__Host-` prefix binds the cookie to this host, path, and scheme."""
     return "__Host-switchboard" if is_https() else "switchboard"
 
@@ -76,18 +76,20 @@ def is_https() -> bool:
 def set_cookie(response: Response, token: str) -> None:
     """Set the session cookie, out of reach of scripts and of cross-site requests."""
     age = int(SESSION_LIFETIME.total_seconds())
-    response.set_cookie(cookie_name(), token, max_age=age, secure=is_https(), httponly=True, samesite="Lax", path="/")
+    response.set_cookie(
+        get_cookie_name(), token, max_age=age, secure=is_https(), httponly=True, samesite="Lax", path="/"
+    )
 
 
-def forget_cookie(response: Response) -> None:
+def delete_cookie(response: Response) -> None:
     """Delete the session cookie, and everything that the browser has stored for this site."""
-    response.delete_cookie(cookie_name(), secure=is_https(), httponly=True, samesite="Lax", path="/")
+    response.delete_cookie(get_cookie_name(), secure=is_https(), httponly=True, samesite="Lax", path="/")
     response.headers["Clear-Site-Data"] = '"cache", "storage"'
 
 
 async def find_viewer() -> Viewer | None:
     """Return the viewer of this request; None if the browser is not signed in."""
-    token = request.cookies.get(cookie_name(), "")
+    token = request.cookies.get(get_cookie_name(), "")
     signed_in = await sign_in.resume_session(current_runtime().database, token) if token and token.isascii() else None
     if signed_in is None:
         return None
@@ -98,7 +100,7 @@ async def find_viewer() -> Viewer | None:
     return g.viewer  # type: ignore[no-any-return]
 
 
-async def current_viewer() -> Viewer:
+async def require_viewer() -> Viewer:
     """Return the viewer of this request. Raises `NotSignedIn`."""
     viewer = await find_viewer()
     if viewer is None:
@@ -111,12 +113,12 @@ def check_origin() -> None:
     origin = request.headers.get("Origin")
     if origin is None or origin == current_runtime().settings.base_url or urlsplit(origin).netloc == request.host:
         return
-    raise Forbidden(
+    raise PageForbidden(
         f"This form was sent from another site. Open the dashboard at {current_runtime().settings.base_url}."
     )
 
 
-def sending_page() -> str:
+def get_sending_page() -> str:
     """Return the address, on this host, of the page that sent the form; empty if the browser does not send it."""
     page = urlsplit(request.headers.get("Referer", ""))
     if page.netloc != request.host:
@@ -129,9 +131,11 @@ async def check_form(viewer: Viewer) -> None:
     check_origin()
     given = (await request.form).get("csrf_token", "")
     if not hmac.compare_digest(given.encode(), viewer.csrf.encode()):
-        raise Forbidden("This page was opened in another session or for another organization. Reload it and try again.")
+        raise PageForbidden(
+            "This page was opened in another session or for another organization. Reload it and try again."
+        )
 
 
-async def slow_down(what: str, who: str, limit: Limit) -> Verdict:
+async def count_attempt(what: str, who: str, limit: Limit) -> RateLimitDecision:
     """Count an attempt against a rate limit, for users who are not signed in."""
     return await current_runtime().limiter.check(what, who, limit)

@@ -6,7 +6,7 @@ from markupsafe import Markup, escape
 from quart import Blueprint, Response, current_app, render_template
 
 from switchboard.foundation.events.catalog import CATALOG, build_delivery_model
-from switchboard.foundation.web.openapi import Json, WebhookEvent, document
+from switchboard.foundation.web.openapi import Json, WebhookEvent, build_document
 from switchboard.runtime import current_runtime
 
 blueprint = Blueprint("reference", __name__, template_folder="templates")
@@ -22,7 +22,7 @@ def inline_code(text: str | None) -> Markup:
 def openapi_document() -> Json:
     """Build the OpenAPI document of the running application."""
     events = [WebhookEvent(name, kind.__doc__ or "", build_delivery_model(kind)) for name, kind in CATALOG.items()]
-    return document(current_app, server=current_runtime().settings.base_url, events=events)
+    return build_document(current_app, server=current_runtime().settings.base_url, events=events)
 
 
 @blueprint.get("/openapi.json")

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from switchboard.foundation.events import system_queries
 from switchboard.foundation.web import row_counts
-from switchboard.foundation.web.idempotency import forget_old
+from switchboard.foundation.web.idempotency import delete_old_records
 from switchboard.resources.identity.system_queries import delete_expired_sessions
 from switchboard.resources.oauth.system_queries import delete_expired_grants as delete_grants
 from switchboard.runtime import Runtime
@@ -32,13 +32,13 @@ async def notify_event_watchers(runtime: Runtime) -> None:
 async def compact_row_counts(runtime: Runtime) -> None:
     """Compact the row counts of lists."""
     async with runtime.database.system() as session:
-        await row_counts.compact_row_counts(session, most=DIFFERENCES)
+        await row_counts.merge_row_count_changes(session, most=DIFFERENCES)
 
 
 async def delete_old_idempotent_responses(runtime: Runtime) -> None:
     """Delete the idempotent responses that are older than a day."""
     async with runtime.database.system() as session:
-        await forget_old(session)
+        await delete_old_records(session)
 
 
 async def delete_expired_grants(runtime: Runtime) -> None:

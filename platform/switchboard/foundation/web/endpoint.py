@@ -6,8 +6,8 @@
         \"\"\"Start an outbound call.\"\"\"
 
 A handler receives the arguments that it names: `session` (one transaction of the caller's organization, committed after
-the response is built, rolled back by any error), `principal`, `data` (the body), `query`, `runtime`, and the path's ids as
-UUIDs. It returns a value of type `answer`, or a `Response` of its own.
+the response is built, rolled back by any error), `principal`, `data` (the body), `query`, `runtime`, and the path's ids
+as UUIDs. It returns a value of type `answer`, or a `Response` of its own.
 """
 
 import asyncio
@@ -33,10 +33,16 @@ from switchboard.foundation.web.errors import (
     UnsupportedMediaType,
     ValidationFailed,
 )
-from switchboard.foundation.web.idempotency import IdempotentRequest, KeptAnswer, idempotent, recall, remember
+from switchboard.foundation.web.idempotency import (
+    IdempotentRequest,
+    StoredResponse,
+    find_stored_response,
+    identify_request,
+    store_response,
+)
 from switchboard.foundation.web.pipeline import Arguments, Handler, HandlerPipeline, parse_path, parse_query
 from switchboard.foundation.web.principal import Principal
-from switchboard.foundation.web.rate_limits import headers
+from switchboard.foundation.web.rate_limits import build_rate_limit_headers
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 LONG_BODY_BYTES = 128 * 1024
@@ -137,7 +143,7 @@ async def _respond_once(
 ) -> Response:
     """Return the response stored under the request's `Idempotency-Key`, or respond and store the response."""
     declared, keyring = operation.endpoint, web_context().keyring
-    kept = await recall(session, replay, keyring)
+    kept = await find_stored_response(session, replay, keyring)
     if kept is not None:
         replayed = {"Idempotent-Replayed": "true"}
         return Response(kept.body, kept.status, replayed, content_type=declared.media_type)
@@ -145,7 +151,7 @@ async def _respond_once(
     if isinstance(result, Response):
         return result
     content = _serialize(operation, result)
-    remember(session, replay, KeptAnswer(declared.status, content), keyring)
+    store_response(session, replay, StoredResponse(declared.status, content), keyring)
     return _response(declared, content)
 
 
@@ -173,7 +179,7 @@ async def _admit(declared: Endpoint) -> Principal:
     verdict = await context.limiter.check(declared.name, str(principal.credential_id), limit)
     if verdict.revoked:
         raise InvalidCredentials(was_sent=True)
-    g.rate_limit_headers = headers(limit, verdict)
+    g.rate_limit_headers = build_rate_limit_headers(limit, verdict)
     if not verdict.allowed:
         raise RateLimited
     if declared.scope is not None and declared.scope not in principal.scopes:
@@ -212,4 +218,4 @@ def _idempotent(principal: Principal, raw: bytes) -> IdempotentRequest | None:
     if key is None or request.method != "POST":
         return None
     line = f"{request.method} {request.path}?{request.query_string.decode('latin-1')}"
-    return idempotent(principal.organization_id, key, request_line=line, body=raw)
+    return identify_request(principal.organization_id, key, request_line=line, body=raw)

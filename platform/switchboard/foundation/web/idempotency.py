@@ -29,7 +29,7 @@ class IdempotentRequest:
     fingerprint: bytes
 
 
-def idempotent(organization_id: UUID, key: str, *, request_line: str, body: bytes) -> IdempotentRequest:
+def identify_request(organization_id: UUID, key: str, *, request_line: str, body: bytes) -> IdempotentRequest:
     """Identify a request by its key and content. Raises `ValidationFailed` for a key that is empty or over 255
     characters.
     """
@@ -40,14 +40,16 @@ def idempotent(organization_id: UUID, key: str, *, request_line: str, body: byte
 
 
 @dataclass(frozen=True, slots=True)
-class KeptAnswer:
+class StoredResponse:
     """The stored response of the first request."""
 
     status: int
     body: bytes
 
 
-async def recall(session: TenantSession, request: IdempotentRequest, keyring: KeyRing) -> KeptAnswer | None:
+async def find_stored_response(
+    session: TenantSession, request: IdempotentRequest, keyring: KeyRing
+) -> StoredResponse | None:
     """Return the stored response; None for a first request, which the session's transaction then owns.
 
     Raises `IdempotencyInFlight` while the first request runs, and `IdempotencyMismatch` for another request with the
@@ -67,10 +69,12 @@ async def recall(session: TenantSession, request: IdempotentRequest, keyring: Ke
         return None
     if record.request_hash != request.fingerprint:
         raise IdempotencyMismatch
-    return KeptAnswer(record.status, keyring.decrypt(record.body.decode(), _place(request)).encode())
+    return StoredResponse(record.status, keyring.decrypt(record.body.decode(), _place(request)).encode())
 
 
-def remember(session: TenantSession, request: IdempotentRequest, answer: KeptAnswer, keyring: KeyRing) -> None:
+def store_response(
+    session: TenantSession, request: IdempotentRequest, answer: StoredResponse, keyring: KeyRing
+) -> None:
     """Store the response in the request's transaction."""
     sealed = keyring.encrypt(answer.body.decode(), _place(request)).encode()
     session.add(
@@ -88,6 +92,6 @@ def _place(request: IdempotentRequest) -> str:
     return f"idempotency_record|body|{request.key}|{request.organization_id}"
 
 
-async def forget_old(session: SystemSession) -> None:
+async def delete_old_records(session: SystemSession) -> None:
     """Delete the records of all organizations that are older than 24 hours."""
     await session.exec(delete(IdempotencyRecord).where(col(IdempotencyRecord.created_at) < now() - KEPT_FOR))

@@ -26,7 +26,7 @@ class IdempotencyRecord(SQLModel, table=True):
 
 
 class RowCount(SQLModel, table=True):
-    """A change of a list's number of rows (`row_counts.py`). Written by triggers only; the sum is the number of rows."""
+    """A change of a list's number of rows (`row_counts.py`). Written by triggers; the sum is the number of rows."""
 
     __tablename__ = "row_count"
     __table_args__ = (Index(None, "organization_id", "list", "parent"),)

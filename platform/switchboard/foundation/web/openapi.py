@@ -41,7 +41,7 @@ class WebhookEvent:
     body: type[BaseModel]
 
 
-def endpoints(app: Quart) -> Iterator[tuple[Rule, str, Endpoint]]:
+def iterate_endpoints(app: Quart) -> Iterator[tuple[Rule, str, Endpoint]]:
     """Yield each rule of the application with its method and its endpoint, ordered by path."""
     for rule in sorted(app.url_map.iter_rules(), key=lambda rule: (rule.rule, sorted(rule.methods or ()))):
         declared = getattr(app.view_functions[rule.endpoint], "endpoint", None)
@@ -50,11 +50,11 @@ def endpoints(app: Quart) -> Iterator[tuple[Rule, str, Endpoint]]:
                 yield rule, method.lower(), declared
 
 
-def document(app: Quart, *, server: str, events: Sequence[WebhookEvent] = ()) -> Json:
+def build_document(app: Quart, *, server: str, events: Sequence[WebhookEvent] = ()) -> Json:
     """Generate the document."""
     schemas = _Schemas(app, events)
     paths: dict[str, Json] = {}
-    for rule, method, declared in endpoints(app):
+    for rule, method, declared in iterate_endpoints(app):
         path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
         paths.setdefault(path, {})[method] = _operation(rule, method, declared, schemas)
     return {
@@ -104,7 +104,7 @@ class _Schemas:
 
     def __init__(self, app: Quart, events: Sequence[WebhookEvent]) -> None:
         wanted: dict[tuple[int, JsonSchemaMode], tuple[object, JsonSchemaMode, Any]] = {}
-        for _, _, declared in endpoints(app):
+        for _, _, declared in iterate_endpoints(app):
             shapes: list[tuple[object, JsonSchemaMode]] = [
                 (declared.body, "validation"),
                 (declared.answer, "serialization"),

@@ -13,7 +13,7 @@ from switchboard.foundation.web.schemas import Item, Page, PageQuery
 Row = TypeVar("Row", bound=SQLModel)
 
 
-async def page(
+async def paginate(
     session: TenantSession, rows: SelectOfScalar[Row], out: Callable[[Row], Item], query: PageQuery
 ) -> "Page[Item]":
     """Return one page of a select of one table, which must have `created_at` and `id`."""

@@ -71,7 +71,7 @@ def install(app: Quart) -> None:
 
     @app.errorhandler(HTTPException)
     async def translate(error: HTTPException) -> Response:
-        return problem(_translated(error))
+        return problem(_translate(error))
 
     @app.errorhandler(SQLAlchemyError)
     async def database(error: SQLAlchemyError) -> Response:
@@ -92,7 +92,7 @@ def install(app: Quart) -> None:
         return problem(ApiError())
 
 
-def _translated(error: HTTPException) -> ApiError:
+def _translate(error: HTTPException) -> ApiError:
     if error.code == HTTPStatus.METHOD_NOT_ALLOWED:
         allow = ", ".join(sorted(getattr(error, "valid_methods", None) or []))
         return MethodNotAllowed(f"This path answers {allow}.", headers={"Allow": allow})

@@ -33,7 +33,7 @@ REVOKED_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RateLimitDecision:
     """Rate-limit decision: allowed, revoked, remaining burst, and seconds until reset."""
 
     allowed: bool
@@ -50,7 +50,7 @@ class RateLimiter:
         self._script = redis.register_script(_GCRA)
         self._local: dict[str, float] = {}
 
-    async def check(self, endpoint: str, credential: str, limit: Limit) -> Verdict:
+    async def check(self, endpoint: str, credential: str, limit: Limit) -> RateLimitDecision:
         """Count one request."""
         key = f"limit:{endpoint}:{credential}"
         try:
@@ -60,28 +60,28 @@ class RateLimiter:
         except (RedisError, OSError) as error:
             logger.warning("rate limits are kept in this process: Redis is away", error=type(error).__name__)
             return self._check_here(key, limit)
-        return Verdict(allowed == 1, allowed == -1, int(remaining), wait / 1000)
+        return RateLimitDecision(allowed == 1, allowed == -1, int(remaining), wait / 1000)
 
-    async def tell_revoked(self, credential: str) -> None:
+    async def announce_revocation(self, credential: str) -> None:
         """Announce a revoked credential to every process, which may have it cached."""
         try:
             await self._redis.set(f"revoked:{credential}", b"1", ex=REVOKED_SECONDS)
         except (RedisError, OSError) as error:
             logger.warning("revocation takes a few seconds: Redis is away", error=type(error).__name__)
 
-    def _check_here(self, key: str, limit: Limit) -> Verdict:
+    def _check_here(self, key: str, limit: Limit) -> RateLimitDecision:
         interval, moment = 1 / limit.per_second, time.monotonic()
         if len(self._local) > 10_000:
             self._local = {name: arrival for name, arrival in self._local.items() if arrival > moment}
         arrival = max(self._local.get(key, 0.0), moment) + interval
         ahead = arrival - moment
         if ahead > interval * limit.burst:
-            return Verdict(False, False, 0, ahead - interval * limit.burst)
+            return RateLimitDecision(False, False, 0, ahead - interval * limit.burst)
         self._local[key] = arrival
-        return Verdict(True, False, int((interval * limit.burst - ahead) / interval), ahead)
+        return RateLimitDecision(True, False, int((interval * limit.burst - ahead) / interval), ahead)
 
 
-def headers(limit: Limit, verdict: Verdict) -> dict[str, str]:
+def build_rate_limit_headers(limit: Limit, verdict: RateLimitDecision) -> dict[str, str]:
     """Return `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers), and `Retry-After` for a refused
     request.
     """

@@ -71,7 +71,7 @@ async def count_rows(session: TenantSession, rows: SelectOfScalar[Any]) -> int:
     return int((await session.exec(kept)).one())
 
 
-async def compact_row_counts(session: SystemSession, *, most: int) -> None:
+async def merge_row_count_changes(session: SystemSession, *, most: int) -> None:
     """Merge the differences of each list that has more than `most` of them. Several processes may run this at once."""
     await (await session.connection()).execute(COMPACT, {"most": most})
 

@@ -5,7 +5,7 @@ from uuid import UUID
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
-from switchboard.foundation.web.paging import page
+from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.schemas import AgentCreate, AgentOut, AgentQuery, AgentUpdate, AgentVersionOut
@@ -18,7 +18,7 @@ blueprint = ApiBlueprint("agents", __name__, tags={"agents": "Voice agents and t
 @endpoint(scope="agents:read", query=AgentQuery, answer=Page[AgentOut])
 async def list_agents(session: TenantSession, query: AgentQuery) -> Page[AgentOut]:
     """List agents."""
-    return await page(session, agents.list_agents(session, agent_type=query.agent_type), AgentOut.of, query)
+    return await paginate(session, agents.list_agents(session, agent_type=query.agent_type), AgentOut.of, query)
 
 
 @blueprint.post("/v1/agents")
@@ -75,4 +75,4 @@ async def list_agent_versions(session: TenantSession, agent_id: UUID, query: Pag
     Every update creates one. An addition to the specification.
     """
     await agents.get_agent(session, agent_id)
-    return await page(session, agents.list_versions(session, agent_id), AgentVersionOut.of, query)
+    return await paginate(session, agents.list_versions(session, agent_id), AgentVersionOut.of, query)

@@ -6,7 +6,7 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState
-from switchboard.foundation.web.paging import page
+from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.automations import service as automations
 from switchboard.resources.automations.schemas import (
@@ -24,7 +24,7 @@ blueprint = ApiBlueprint("automations", __name__, tags={"automations": "Actions 
 @endpoint(scope="campaigns:read", query=PageQuery, answer=Page[AutomationOut])
 async def list_automations(session: TenantSession, query: PageQuery) -> Page[AutomationOut]:
     """List automations."""
-    return await page(session, automations.list_automations(session), AutomationOut.of, query)
+    return await paginate(session, automations.list_automations(session), AutomationOut.of, query)
 
 
 @blueprint.post("/v1/automations")
@@ -80,7 +80,7 @@ async def list_automation_runs(session: TenantSession, automation_id: UUID, quer
 
     Runs are kept for thirty days after they end.
     """
-    return await page(session, await automations.list_runs(session, automation_id), AutomationRunOut.of, query)
+    return await paginate(session, await automations.list_runs(session, automation_id), AutomationRunOut.of, query)
 
 
 @blueprint.post("/v1/automations/<automation_id>/runs/<run_id>/retry")

@@ -8,7 +8,7 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, InvalidState, ProviderFailed
-from switchboard.foundation.web.paging import page
+from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import Page
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.after import recordings
@@ -27,7 +27,7 @@ def _out(call: Call) -> CallOut:
 @endpoint(scope="calls:read", query=CallQuery, answer=Page[CallOut])
 async def list_calls(session: TenantSession, query: CallQuery) -> Page[CallOut]:
     """List calls."""
-    return await page(session, calls.list_calls(session, query), _out, query)
+    return await paginate(session, calls.list_calls(session, query), _out, query)
 
 
 @blueprint.post("/v1/calls")

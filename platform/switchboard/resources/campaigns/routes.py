@@ -6,7 +6,7 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState
-from switchboard.foundation.web.paging import page
+from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.campaigns import lifecycle
 from switchboard.resources.campaigns import service as campaigns
@@ -24,7 +24,7 @@ blueprint = ApiBlueprint("campaigns", __name__, tags={"campaigns": "Outbound cal
 @endpoint(scope="campaigns:read", query=PageQuery, answer=Page[CampaignOut])
 async def list_campaigns(session: TenantSession, query: PageQuery) -> Page[CampaignOut]:
     """List campaigns."""
-    return await page(session, campaigns.list_campaigns(session), CampaignOut.of, query)
+    return await paginate(session, campaigns.list_campaigns(session), CampaignOut.of, query)
 
 
 @blueprint.post("/v1/campaigns")
@@ -62,7 +62,7 @@ async def list_campaign_contacts(
 ) -> Page[CampaignContactOut]:
     """List a campaign's contacts."""
     await campaigns.get_campaign(session, campaign_id)
-    return await page(
+    return await paginate(
         session,
         campaigns.list_campaign_contacts(session, campaign_id, status=query.status),
         CampaignContactOut.of,

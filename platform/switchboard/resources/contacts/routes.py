@@ -6,7 +6,7 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import Conflict
-from switchboard.foundation.web.paging import page
+from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import Page
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.schemas import ContactCreate, ContactOut, ContactQuery, ContactUpdate
@@ -22,7 +22,7 @@ async def list_contacts(session: TenantSession, query: ContactQuery) -> Page[Con
     `search` ignores case and accents, and matches parts of words and numbers.
     """
     if not query.search:
-        return await page(session, contacts.list_contacts(session, phone_number=query.phone), ContactOut.of, query)
+        return await paginate(session, contacts.list_contacts(session, phone_number=query.phone), ContactOut.of, query)
     part, total = await contacts.search_contacts(session, query)
     items = [ContactOut.of(contact) for contact in part]
     return Page[ContactOut].model_construct(items=items, total=total, limit=query.limit, offset=query.offset)

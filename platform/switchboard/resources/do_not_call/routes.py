@@ -5,7 +5,7 @@ from uuid import UUID
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
-from switchboard.foundation.web.paging import page
+from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import Page
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.do_not_call.schemas import DoNotCallCreate, DoNotCallOut, DoNotCallQuery
@@ -20,7 +20,7 @@ async def list_do_not_call_entries(session: TenantSession, query: DoNotCallQuery
 
     The do-not-call endpoints are an addition to the specification.
     """
-    return await page(
+    return await paginate(
         session, do_not_call.list_entries(session, phone_number=query.phone_number), DoNotCallOut.of, query
     )
 

@@ -7,7 +7,7 @@ from quart import Blueprint, request
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, ProviderFailed
-from switchboard.foundation.web.paging import page
+from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.plugin_sdk import ProviderError
@@ -32,7 +32,7 @@ blueprint = Blueprint("knowledge_bases", __name__)
 @endpoint(scope="agents:read", query=PageQuery, answer=Page[KnowledgeBaseOut])
 async def list_knowledge_bases(session: TenantSession, query: PageQuery) -> Page[KnowledgeBaseOut]:
     """List knowledge bases."""
-    return await page(session, knowledge.list_knowledge_bases(session), KnowledgeBaseOut.of, query)
+    return await paginate(session, knowledge.list_knowledge_bases(session), KnowledgeBaseOut.of, query)
 
 
 @blueprint.post("/v1/knowledge-bases")
@@ -84,7 +84,7 @@ async def delete_knowledge_base(session: TenantSession, kb_id: UUID) -> None:
 async def list_documents(session: TenantSession, kb_id: UUID, query: PageQuery) -> Page[DocumentOut]:
     """List a knowledge base's documents."""
     base = await knowledge.get_knowledge_base(session, kb_id)
-    return await page(session, knowledge.list_documents(session, base.id), DocumentOut.of, query)
+    return await paginate(session, knowledge.list_documents(session, base.id), DocumentOut.of, query)
 
 
 @blueprint.post("/v1/knowledge-bases/<uuid:kb_id>/documents")

@@ -89,7 +89,7 @@ async def delete_client(database: Database, limiter: RateLimiter, client: UUID) 
         await session.delete(found)
         logger.info("application removed", client_id=found.client_id)
     for grant in ended:
-        await limiter.tell_revoked(str(grant))
+        await limiter.announce_revocation(str(grant))
 
 
 async def authenticate_client(session: SystemSession, client_id: str, secret: str | None) -> OAuthClient:

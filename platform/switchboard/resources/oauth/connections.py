@@ -101,6 +101,6 @@ def revoke_after_commit(session: TenantSession, limiter: RateLimiter, grants: Se
 
     async def notify() -> None:
         for grant in grants:
-            await limiter.tell_revoked(str(grant))
+            await limiter.announce_revocation(str(grant))
 
     after_commit(session, notify)

@@ -53,11 +53,11 @@ async def serve_token_request(
     except OAuth2Error as error:
         return OAuthResponse.of(error)
     for grant in families.ended:
-        await runtime.limiter.tell_revoked(str(grant))
+        await runtime.limiter.announce_revocation(str(grant))
     return answer
 
 
 async def _count(runtime: Runtime, sent: TokenRequest, who: str, limit: Limit) -> None:
     verdict = await runtime.limiter.check(sent.endpoint, who, limit)
     if not verdict.allowed:
-        raise TooManyRequests(rate_limits.headers(limit, verdict))
+        raise TooManyRequests(rate_limits.build_rate_limit_headers(limit, verdict))

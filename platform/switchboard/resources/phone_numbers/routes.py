@@ -6,7 +6,7 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import Conflict, InsufficientBalance, InvalidState, ProviderFailed
-from switchboard.foundation.web.paging import page
+from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.phone_numbers import purchases
@@ -33,7 +33,7 @@ async def list_phone_numbers(session: TenantSession, query: PageQuery) -> Page[P
 
     The list shows active numbers, including those with a scheduled release.
     """
-    return await page(session, numbers.list_phone_numbers(session), PhoneNumberOut.of, query)
+    return await paginate(session, numbers.list_phone_numbers(session), PhoneNumberOut.of, query)
 
 
 @blueprint.post("/v1/phone-numbers")

@@ -7,7 +7,7 @@ from quart import Blueprint
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, InvalidState
-from switchboard.foundation.web.paging import page
+from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.agents import service as agents
 from switchboard.resources.simulations import service as simulations
@@ -25,7 +25,7 @@ async def list_simulations(session: TenantSession, agent_id: UUID, query: PageQu
     An addition to the specification.
     """
     await agents.get_agent(session, agent_id)
-    return await page(session, simulations.list_simulations(session, agent_id), SimulationOut.of, query)
+    return await paginate(session, simulations.list_simulations(session, agent_id), SimulationOut.of, query)
 
 
 @blueprint.post("/v1/agents/<agent_id>/simulations")

@@ -6,7 +6,7 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, InvalidState, RecipientOptedOut
-from switchboard.foundation.web.paging import page
+from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.schemas import SmsConversationOut, SmsCreate, SmsMessageOut, SmsMessageQuery
@@ -34,7 +34,7 @@ async def send_sms(session: TenantSession, data: SmsCreate) -> SmsMessageOut:
 @endpoint(scope="sms:read", query=PageQuery, answer=Page[SmsConversationOut])
 async def list_sms_conversations(session: TenantSession, query: PageQuery) -> Page[SmsConversationOut]:
     """List text message conversations."""
-    return await page(session, sms.list_conversations(session), SmsConversationOut.of, query)
+    return await paginate(session, sms.list_conversations(session), SmsConversationOut.of, query)
 
 
 @blueprint.get("/v1/sms/conversations/<conversation_id>/messages")
@@ -44,4 +44,4 @@ async def list_sms_messages(
 ) -> Page[SmsMessageOut]:
     """List the messages of a conversation."""
     await sms.get_conversation(session, conversation_id)
-    return await page(session, sms.list_messages(session, conversation_id), SmsMessageOut.of, query)
+    return await paginate(session, sms.list_messages(session, conversation_id), SmsMessageOut.of, query)

@@ -7,7 +7,7 @@ from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState
-from switchboard.foundation.web.paging import page
+from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import Page
 from switchboard.resources.webhooks import deliveries
 from switchboard.resources.webhooks import service as webhooks
@@ -98,7 +98,9 @@ async def list_webhook_endpoint_deliveries(
 ) -> Page[DeliveryOut]:
     """List an endpoint's deliveries."""
     await webhooks.get_endpoint(session, endpoint_id)
-    return await page(session, deliveries.list_deliveries(session, query, target_id=endpoint_id), DeliveryOut.of, query)
+    return await paginate(
+        session, deliveries.list_deliveries(session, query, target_id=endpoint_id), DeliveryOut.of, query
+    )
 
 
 @blueprint.post("/v1/webhook-endpoints/<endpoint_id>/rotate-secret")
@@ -134,7 +136,7 @@ async def list_webhook_deliveries(session: TenantSession, query: AllDeliveriesQu
 
     Includes deliveries to the webhooks of agents and of the integration; an addition to the specification.
     """
-    return await page(session, deliveries.list_deliveries(session, query), DeliveryOut.of, query)
+    return await paginate(session, deliveries.list_deliveries(session, query), DeliveryOut.of, query)
 
 
 @blueprint.get("/v1/webhook-deliveries/<delivery_id>")

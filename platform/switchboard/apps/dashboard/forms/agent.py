@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
-from switchboard.apps.dashboard.forms.rows import Row, kept_rows, parse_all, relocated
+from switchboard.apps.dashboard.forms.rows import Row, list_filled_rows, parse_with_errors, rename_error_fields
 from switchboard.foundation.web.errors import FieldError
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.schemas import AgentFields
@@ -16,7 +16,7 @@ Fields = TypeVar("Fields", bound=AgentFields)
 OF_THE_FORM = ("pronunciations", "tools", "extraction", "knowledge_base_ids", "webhook_secret")
 
 
-def shown(agent: Agent) -> dict[str, JsonValue]:
+def agent_to_form(agent: Agent) -> dict[str, JsonValue]:
     """Return the form's values of an agent."""
     values: dict[str, JsonValue] = agent.model_dump(mode="json")
     values["pronunciations"] = "\n".join(f"{word} = {reading}" for word, reading in agent.pronunciations.items())
@@ -38,7 +38,7 @@ def shown(agent: Agent) -> dict[str, JsonValue]:
 
 
 @contextmanager
-def read(model: type[Fields], values: Mapping[str, JsonValue]) -> Iterator[Fields]:
+def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue]) -> Iterator[Fields]:
     """Read a new agent, or an agent's update, from the form. A secret that is left empty does not change.
 
     Raises `ValidationFailed` with the form's field names, and renames errors raised within.
@@ -57,8 +57,8 @@ def read(model: type[Fields], values: Mapping[str, JsonValue]) -> Iterator[Field
     if values.get("webhook_secret"):
         fields["webhook_secret"] = values["webhook_secret"]
     places |= extracted | {"pronunciations.*": "pronunciations"}
-    data = parse_all(model, fields, places, faults)
-    with relocated(places):
+    data = parse_with_errors(model, fields, places, faults)
+    with rename_error_fields(places):
         yield data
 
 
@@ -77,7 +77,7 @@ def _pronunciations(text: JsonValue, faults: list[FieldError]) -> JsonValue:
 def _tools(values: Mapping[str, JsonValue], faults: list[FieldError]) -> tuple[list[JsonValue], dict[str, str]]:
     tools: list[JsonValue] = []
     places = {}
-    for number, row in kept_rows(values.get("tools"), "name", "description", "url"):
+    for number, row in list_filled_rows(values.get("tools"), "name", "description", "url"):
         places[f"tools.{len(tools)}"] = f"tools.{number}"
         tools.append({**row, "parameters": _json(row.get("parameters"), faults, field=f"tools.{number}.parameters")})
     return tools, places
@@ -103,19 +103,19 @@ def _extraction(values: Mapping[str, JsonValue], faults: list[FieldError]) -> tu
     properties: dict[str, JsonValue] = {}
     required: list[JsonValue] = []
     places = {"extraction_schema.properties": "extraction"}
-    for number, row in kept_rows(values.get("extraction"), "name", "description", "enum"):
+    for number, row in list_filled_rows(values.get("extraction"), "name", "description", "enum"):
         name = str(row.get("name", "")).strip()
         if name in properties:
             faults.append(FieldError(field=f"extraction.{number}.name", message=f"{name} is a duplicate."))
         places[f"extraction_schema.properties.{name}"] = f"extraction.{number}"
-        properties[name] = _extracted(row)
+        properties[name] = _read_extraction_field(row)
         if row.get("required") == "true":
             required.append(name)
     schema: JsonValue = {"properties": properties, "required": required} if properties else None
     return schema, places
 
 
-def _extracted(row: Row) -> JsonValue:
+def _read_extraction_field(row: Row) -> JsonValue:
     choices = [choice.strip() for choice in str(row.get("enum") or "").split(",") if choice.strip()]
     field: dict[str, JsonValue] = {"type": row.get("type", "string"), "description": row.get("description", "")}
     return {**field, "enum": list(choices)} if choices else field

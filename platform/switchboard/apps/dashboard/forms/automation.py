@@ -9,7 +9,7 @@ from typing import Final, TypeGuard
 from pydantic import JsonValue
 
 from switchboard.apps.dashboard.forms import schema_form
-from switchboard.apps.dashboard.forms.form import parse
+from switchboard.apps.dashboard.forms.form import parse_form
 from switchboard.apps.dashboard.forms.schema_form import JsonObject, Options, SchemaField
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.web.errors import FieldError, ValidationFailed
@@ -45,7 +45,7 @@ class EventField:
 
 
 @cache
-def event_fields(event: str) -> list[EventField]:
+def list_event_fields(event: str) -> list[EventField]:
     """Return the fields of an event that conditions and templates can use; none for an unknown event."""
     if event not in CATALOG:
         return []
@@ -79,7 +79,7 @@ def _within(path: str, schema: JsonObject, definitions: Mapping[str, JsonObject]
     return [EventField(path, is_text=part.get("type") == "string")]
 
 
-def shown(automation: Automation, kinds: "Kinds") -> JsonObject:
+def automation_to_form(automation: Automation, kinds: "ActionTypes") -> JsonObject:
     """Return the form's values of an automation."""
     texts = _Texts(automation.trigger_type)
     filters: list[JsonValue] = [
@@ -89,7 +89,7 @@ def shown(automation: Automation, kinds: "Kinds") -> JsonObject:
         {**condition, "value": _shown_operand(condition.get("value"), condition["operator"], texts(condition["field"]))}
         for condition in automation.conditions
     ]
-    actions: list[JsonValue] = [kinds.shown(Action.model_validate(action)) for action in automation.actions]
+    actions: list[JsonValue] = [kinds.show(Action.model_validate(action)) for action in automation.actions]
     return {
         "name": automation.name,
         "description": automation.description,
@@ -101,28 +101,30 @@ def shown(automation: Automation, kinds: "Kinds") -> JsonObject:
     }
 
 
-class Kinds:
+class ActionTypes:
     """The action types with their fields. `choices` holds the options of id fields, by field name."""
 
     def __init__(self, registry: Registry, choices: Mapping[str, Options]) -> None:
         self.titles = {kind.name: kind.title for kind in registry.actions}
         self.about = {kind.name: (kind.__doc__ or "").strip() for kind in registry.actions}
-        self.fields = {kind.name: schema_form.fields_of(kind.Params, choices=choices) for kind in registry.actions}
+        self.fields = {
+            kind.name: schema_form.list_schema_fields(kind.Params, choices=choices) for kind in registry.actions
+        }
 
     def fields_of(self, name: object) -> list[SchemaField]:
         """Return an action's fields; none if its plugin is not installed."""
         return self.fields.get(str(name), [])
 
-    def shown(self, action: Action) -> JsonObject:
+    def show(self, action: Action) -> JsonObject:
         """Return an action's row. The parameters of an action without a plugin are kept in a hidden field."""
         return {
             "type": action.type,
-            "params": schema_form.shown(self.fields_of(action.type), action.params),
+            "params": schema_form.values_to_form(self.fields_of(action.type), action.params),
             "kept": "" if action.type in self.fields else json.dumps(action.params),
         }
 
 
-def rows_of(values: Mapping[str, JsonValue]) -> JsonObject:
+def drop_empty_rows(values: Mapping[str, JsonValue]) -> JsonObject:
     """Return the form's values without empty rows."""
     clean = dict(values)
     for name in LISTS:
@@ -132,7 +134,7 @@ def rows_of(values: Mapping[str, JsonValue]) -> JsonObject:
     return clean
 
 
-def changed(values: Mapping[str, JsonValue]) -> JsonObject:
+def apply_row_change(values: Mapping[str, JsonValue]) -> JsonObject:
     """Apply a button to the form's values: `add:conditions`, `remove:actions:1`, `up:actions:1`, or `down:actions:1`.
     Ignore other buttons.
     """
@@ -157,7 +159,7 @@ def changed(values: Mapping[str, JsonValue]) -> JsonObject:
     return after
 
 
-def read(values: Mapping[str, JsonValue], kinds: Kinds) -> AutomationCreate:
+def read_automation_form(values: Mapping[str, JsonValue], kinds: ActionTypes) -> AutomationCreate:
     """Read the automation from the form's values. Raises `ValidationFailed` with the form's field names."""
     texts = _Texts(str(values.get("trigger_type", "")))
     faults: list[FieldError] = []
@@ -177,15 +179,15 @@ def read(values: Mapping[str, JsonValue], kinds: Kinds) -> AutomationCreate:
         if path in paths[:n]
     ]
     try:
-        automation = parse(AutomationCreate, given)
+        automation = parse_form(AutomationCreate, given)
     except ValidationFailed as error:
-        faults += placed(error.errors, paths)
+        faults += move_errors_to_fields(error.errors, paths)
     if faults:
         raise ValidationFailed("Some fields are not valid.", errors=faults)
     return automation
 
 
-def placed(errors: Sequence[FieldError], filters: Sequence[str]) -> list[FieldError]:
+def move_errors_to_fields(errors: Sequence[FieldError], filters: Sequence[str]) -> list[FieldError]:
     """Move errors to the form's fields: an error within a parameter to that parameter, a filter's error to its row."""
     told: dict[str, str] = {}
     for error in errors:
@@ -205,9 +207,9 @@ def _rows(values: Mapping[str, JsonValue], name: str) -> list[JsonObject]:
     return [row for row in rows if _is_object(row)] if isinstance(rows, list) else []
 
 
-def _action(row: JsonObject, kinds: Kinds, faults: list[FieldError], prefix: str) -> JsonValue:
+def _action(row: JsonObject, kinds: ActionTypes, faults: list[FieldError], prefix: str) -> JsonValue:
     texts = row.get("params")
-    params, unreadable = schema_form.read(
+    params, unreadable = schema_form.read_form_values(
         kinds.fields_of(row.get("type")), texts if _is_object(texts) else {}, prefix=prefix
     )
     faults += unreadable
@@ -237,7 +239,7 @@ class _Texts:
     """Decide whether the value at a path is always a string."""
 
     def __init__(self, event: str) -> None:
-        self._texts = {field.path for field in event_fields(event) if field.is_text}
+        self._texts = {field.path for field in list_event_fields(event) if field.is_text}
 
     def __call__(self, path: str) -> bool:
         return ".".join("0" if part.isdecimal() else part for part in path.split(".")) in self._texts
@@ -248,16 +250,16 @@ def _read_value(typed: str, is_text: bool) -> JsonValue:
     if not typed or typed == "null":
         return None
     if not is_text:
-        return schema_form.json_or_text(typed)
+        return schema_form.parse_json_or_text(typed)
     try:
-        return schema_form.json_or_text(typed) if typed.startswith(('"', "[", "{")) else typed
+        return schema_form.parse_json_or_text(typed) if typed.startswith(('"', "[", "{")) else typed
     except ValueError:
         return typed
 
 
 def _read_list(typed: str, is_text: bool) -> JsonValue:
     if typed.startswith("["):
-        return schema_form.json_or_text(typed)
+        return schema_form.parse_json_or_text(typed)
     return [_read_value(item.strip(), is_text) for item in typed.split(",") if item.strip()]
 
 

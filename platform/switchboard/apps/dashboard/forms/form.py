@@ -74,7 +74,7 @@ class Form:
         return [f"{field}: {message}" for field, message in self.errors.items()]
 
 
-def nested(fields: "MultiDict[str, str]") -> dict[str, JsonValue]:
+def nest_fields(fields: "MultiDict[str, str]") -> dict[str, JsonValue]:
     """Turn a form's flat fields into the object that their names describe.
 
     A NUL, which PostgreSQL cannot store, becomes U+FFFD, as in HTML (13.2.5).
@@ -84,7 +84,7 @@ def nested(fields: "MultiDict[str, str]") -> dict[str, JsonValue]:
         name, values = sent.replace("\0", "\ufffd"), [value.replace("\0", "\ufffd") for value in given]
         if name not in OWN:
             _put(root, name.removesuffix("[]").split("."), list(values) if name.endswith("[]") else values[-1])
-    return {name: _listed(value) for name, value in root.items()}
+    return {name: _turn_into_lists(value) for name, value in root.items()}
 
 
 def _put(target: dict[str, JsonValue], path: list[str], value: JsonValue) -> None:
@@ -96,17 +96,17 @@ def _put(target: dict[str, JsonValue], path: list[str], value: JsonValue) -> Non
     target[path[-1]] = value
 
 
-def _listed(value: JsonValue) -> JsonValue:
+def _turn_into_lists(value: JsonValue) -> JsonValue:
     """Turn objects whose keys are all numbers into lists, in order. Gaps left by removed rows close."""
     if not isinstance(value, dict):
         return value
-    inner = {key: _listed(item) for key, item in value.items()}
+    inner = {key: _turn_into_lists(item) for key, item in value.items()}
     if inner and all(re.fullmatch(r"\d{1,4}", key) for key in inner):
         return [inner[key] for key in sorted(inner, key=int)]
     return inner
 
 
-def parse(model: type[Model], values: Mapping[str, JsonValue]) -> Model:
+def parse_form(model: type[Model], values: Mapping[str, JsonValue]) -> Model:
     """Parse a form's strings into a model. Raises `ValidationFailed`."""
     try:
         return model.model_validate(_without_blanks(model, values), strict=False)

@@ -6,13 +6,13 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from switchboard.apps.dashboard.forms.form import Model, parse
+from switchboard.apps.dashboard.forms.form import Model, parse_form
 from switchboard.foundation.web.errors import FieldError, ValidationFailed
 
 Row: TypeAlias = dict[str, JsonValue]
 
 
-def kept_rows(rows: JsonValue, *names: str) -> list[tuple[int, Row]]:
+def list_filled_rows(rows: JsonValue, *names: str) -> list[tuple[int, Row]]:
     """Return the rows in which at least one of these fields is filled in, each with its position in the form."""
     found = [
         (number, row) for number, row in enumerate(rows if isinstance(rows, list) else []) if isinstance(row, dict)
@@ -20,13 +20,13 @@ def kept_rows(rows: JsonValue, *names: str) -> list[tuple[int, Row]]:
     return [(number, row) for number, row in found if any(str(row.get(name) or "").strip() for name in names)]
 
 
-def parse_all(
+def parse_with_errors(
     model: type[Model], values: Mapping[str, JsonValue], places: Mapping[str, str], faults: list[FieldError]
 ) -> Model:
     """Parse like `forms.parse`, and add errors that were found before. Raises `ValidationFailed` with all errors."""
     try:
-        with relocated(places):
-            data = parse(model, values)
+        with rename_error_fields(places):
+            data = parse_form(model, values)
     except ValidationFailed as refusal:
         raise ValidationFailed(refusal.detail, errors=[*faults, *refusal.errors]) from None
     if faults:
@@ -35,7 +35,7 @@ def parse_all(
 
 
 @contextmanager
-def relocated(places: Mapping[str, str]) -> Iterator[None]:
+def rename_error_fields(places: Mapping[str, str]) -> Iterator[None]:
     """Give errors the form's field names: replace the longest matching prefix. A prefix that ends with `*` replaces the
     whole name.
     """
@@ -43,12 +43,13 @@ def relocated(places: Mapping[str, str]) -> Iterator[None]:
         yield
     except ValidationFailed as refusal:
         errors = [
-            FieldError(field=_relocated(error["field"], places), message=error["message"]) for error in refusal.errors
+            FieldError(field=_rename_field(error["field"], places), message=error["message"])
+            for error in refusal.errors
         ]
         raise ValidationFailed(refusal.detail, errors=errors) from None
 
 
-def _relocated(field: str, places: Mapping[str, str]) -> str:
+def _rename_field(field: str, places: Mapping[str, str]) -> str:
     for known in sorted(places, key=len, reverse=True):
         if known.endswith("*") and field.startswith(known[:-1]):
             return places[known]

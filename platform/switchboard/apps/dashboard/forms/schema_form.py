@@ -47,7 +47,7 @@ class SchemaField:
     blank: str = ""
     options: tuple[tuple[str, str], ...] = ()
 
-    def shown(self, value: JsonValue) -> JsonValue:
+    def show(self, value: JsonValue) -> JsonValue:
         """Return a stored value as the form shows it."""
         if self.secret or value is None:
             return ""
@@ -66,8 +66,10 @@ class SchemaField:
         if self.kind == "object":
             return _json_object(text)
         if self.kind in ("number", "flag"):
-            return number_or_text(text) if self.kind == "number" else {"true": True, "false": False}.get(text, text)
-        return json_or_text(text) if self.kind == "json" else text
+            return (
+                parse_number_or_text(text) if self.kind == "number" else {"true": True, "false": False}.get(text, text)
+            )
+        return parse_json_or_text(text) if self.kind == "json" else text
 
     def _plainly(self, value: JsonValue) -> list[str]:
         if isinstance(value, str):
@@ -85,7 +87,7 @@ class SchemaField:
             return False
 
 
-def fields_of(model: type[BaseModel], *, choices: Mapping[str, Options] | None = None) -> list[SchemaField]:
+def list_schema_fields(model: type[BaseModel], *, choices: Mapping[str, Options] | None = None) -> list[SchemaField]:
     """Return a model's fields. `choices` holds options by field name, for fields that are ids."""
     schema = model.model_json_schema()
     known = choices or {}
@@ -96,12 +98,12 @@ def fields_of(model: type[BaseModel], *, choices: Mapping[str, Options] | None =
     ]
 
 
-def shown(fields: Sequence[SchemaField], values: Mapping[str, JsonValue]) -> JsonObject:
+def values_to_form(fields: Sequence[SchemaField], values: Mapping[str, JsonValue]) -> JsonObject:
     """Return stored values as the form shows them."""
-    return {field.name: field.shown(values.get(field.name)) for field in fields}
+    return {field.name: field.show(values.get(field.name)) for field in fields}
 
 
-def read(
+def read_form_values(
     fields: Sequence[SchemaField], texts: Mapping[str, JsonValue], *, prefix: str
 ) -> tuple[JsonObject, list[FieldError]]:
     """Read typed text as the model's JSON; return it with the errors. An empty field is left out, so that its default
@@ -121,7 +123,7 @@ def read(
     return values, faults
 
 
-def at_fields(faults: Sequence[tuple[str, str]], prefix: str) -> list[FieldError]:
+def merge_errors_by_field(faults: Sequence[tuple[str, str]], prefix: str) -> list[FieldError]:
     """Merge errors within a field, such as `headers.X-Name`, into one error of that field."""
     told: dict[str, list[str]] = {}
     for place, message in faults:
@@ -130,13 +132,13 @@ def at_fields(faults: Sequence[tuple[str, str]], prefix: str) -> list[FieldError
     return [{"field": prefix + name, "message": "; ".join(messages)} for name, messages in told.items()]
 
 
-def label_of(name: str) -> str:
+def make_label(name: str) -> str:
     """Return a field's name as a label."""
     words = " ".join(WORDS.get(word, word) for word in name.split("_"))
     return words if words.startswith("iOS") else words[:1].upper() + words[1:]
 
 
-def json_or_text(text: str) -> JsonValue:
+def parse_json_or_text(text: str) -> JsonValue:
     """Parse JSON if the text is JSON, else return the text. Raises `ValueError` for text that starts like JSON and is
     not.
     """
@@ -148,7 +150,7 @@ def json_or_text(text: str) -> JsonValue:
         return text
 
 
-def number_or_text(text: str) -> JsonValue:
+def parse_number_or_text(text: str) -> JsonValue:
     """Parse a number if the text is one, else return the text: a template, or a value that the model refuses."""
     try:
         value = json.loads(text, parse_constant=_no_constant)
@@ -161,11 +163,11 @@ def _field(
     name: str, part: JsonObject, definitions: Mapping[str, JsonObject], required: bool, options: Options | None
 ) -> SchemaField:
     schema = {
-        **_resolved(part, definitions),
+        **_resolve_schema(part, definitions),
         **{key: value for key, value in part.items() if key not in ("anyOf", "$ref")},
     }
     kind, enum, inner = _kind(schema), schema.get("enum"), schema.get("additionalProperties")
-    label = label_of(name if options is None else name.removesuffix("_id"))
+    label = make_label(name if options is None else name.removesuffix("_id"))
     if options is None and isinstance(enum, list):
         options = [(str(value), str(value)) for value in enum]
     return SchemaField(
@@ -209,7 +211,7 @@ def _kind(schema: Mapping[str, JsonValue]) -> Kind:
             return "json"
 
 
-def _resolved(part: JsonObject, definitions: Mapping[str, JsonObject]) -> JsonObject:
+def _resolve_schema(part: JsonObject, definitions: Mapping[str, JsonObject]) -> JsonObject:
     """Return a field's schema without null and references. A field of several types accepts any JSON."""
     variants = part.get("anyOf")
     found = (
@@ -232,14 +234,14 @@ def _is_braced(text: str) -> bool:
 
 
 def _json_object(text: str) -> JsonValue:
-    value = json_or_text(text) if _is_braced(text) else text
+    value = parse_json_or_text(text) if _is_braced(text) else text
     if not isinstance(value, dict):
         raise ValueError('write an object as JSON: {"name": "value"}')
     return value
 
 
 def _json_list(text: str) -> JsonValue:
-    value = json_or_text(text)
+    value = parse_json_or_text(text)
     if not isinstance(value, list):
         raise ValueError("write one per line")
     return value

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from pydantic import JsonValue
 
-from switchboard.apps.dashboard.forms.rows import Row, kept_rows, parse_all, relocated
+from switchboard.apps.dashboard.forms.rows import Row, list_filled_rows, parse_with_errors, rename_error_fields
 from switchboard.foundation.web.errors import FieldError
 from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.schemas import SimulationCreate
@@ -23,7 +23,7 @@ VALUES = {
 FRESH: dict[str, JsonValue] = {"mode": "text", "max_turns": 20, "assertions": [{"type": "said"}]}
 
 
-def shown(simulation: Simulation) -> dict[str, JsonValue]:
+def simulation_to_form(simulation: Simulation) -> dict[str, JsonValue]:
     """Return the form's values of an existing simulation."""
     return {
         "name": simulation.name,
@@ -48,22 +48,22 @@ def _row(assertion: Mapping[str, JsonValue]) -> JsonValue:
 
 
 @contextmanager
-def read(values: Mapping[str, JsonValue]) -> Iterator[SimulationCreate]:
+def read_simulation_form(values: Mapping[str, JsonValue]) -> Iterator[SimulationCreate]:
     """Read a simulation from the form. Raises `ValidationFailed` with the form's field names, and renames errors raised
     within.
     """
     assertions: list[JsonValue] = []
     faults: list[FieldError] = []
     places = {"lines.*": "lines"}
-    for number, row in kept_rows(values.get("assertions"), "value", "name", "arguments"):
+    for number, row in list_filled_rows(values.get("assertions"), "value", "name", "arguments"):
         kind = str(row.get("type"))
         places[f"assertions.{len(assertions)}"] = f"assertions.{number}"
         for field, own in ((VALUES.get(kind, ""), "value"), ("name", "name"), ("arguments", "arguments")):
             places[f"assertions.{len(assertions)}.{kind}.{field}"] = f"assertions.{number}.{own}"
         assertions.append(_assertion(kind, row, number, faults))
     lines: list[JsonValue] = [line.strip() for line in str(values.get("lines") or "").splitlines() if line.strip()]
-    data = parse_all(SimulationCreate, {**values, "lines": lines, "assertions": assertions}, places, faults)
-    with relocated(places):
+    data = parse_with_errors(SimulationCreate, {**values, "lines": lines, "assertions": assertions}, places, faults)
+    with rename_error_fields(places):
         yield data
 
 

@@ -10,7 +10,7 @@ from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.pages.sign_in import ATTEMPTS
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.viewer import Viewer, slow_down
+from switchboard.apps.dashboard.viewer import Viewer, count_attempt
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import RateLimited
@@ -57,7 +57,7 @@ def _name(user_agent: str) -> str:
 @action(form=PasswordChange, invalid=account_page)
 async def change_password(viewer: Viewer, session: TenantSession, data: PasswordChange, runtime: Runtime) -> Next:
     """Change the password and end all other sessions. Attempts are rate-limited as on the sign-in page."""
-    if not (await slow_down("password", str(viewer.user.id), ATTEMPTS)).allowed:
+    if not (await count_attempt("password", str(viewer.user.id), ATTEMPTS)).allowed:
         raise RateLimited("Too many attempts. Wait a moment, then try again.")
     await sign_in.change_password(
         runtime.database, viewer.user.id, current=data.current, new=data.new, keep=viewer.session.id

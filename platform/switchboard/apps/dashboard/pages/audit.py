@@ -5,7 +5,7 @@ from pydantic import Field
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import page
 from switchboard.apps.dashboard.ui.actors import get_actor_names
-from switchboard.apps.dashboard.ui.rendering import render, rows
+from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.identity import service as identity
@@ -22,6 +22,8 @@ class AuditQuery(PageQuery):
 @page(role="owner", query=AuditQuery)
 async def audit_page(session: TenantSession, query: AuditQuery) -> str:
     """List the entries, newest first. Actors and actions link to their entries."""
-    entries = await rows(session, identity.list_audit_entries(session, actor=query.actor, action=query.action), query)
+    entries = await load_list(
+        session, identity.list_audit_entries(session, actor=query.actor, action=query.action), query
+    )
     names = await get_actor_names(session)
     return await render("dashboard/audit/list.html", entries=entries, query=query, names=names)

@@ -9,7 +9,7 @@ from switchboard.apps.dashboard.blueprint import content_security_policy, dashbo
 from switchboard.apps.dashboard.decorators import HTML
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.viewer import check_form, current_viewer
+from switchboard.apps.dashboard.viewer import check_form, require_viewer
 from switchboard.foundation.web.errors import ApiError
 from switchboard.foundation.web.openapi import AUTHORIZE
 from switchboard.foundation.web.principal import OWNERS_SCOPES, SCOPES
@@ -48,7 +48,7 @@ async def send_back(error: RedirectedError) -> ResponseReturnValue:
 @dashboard.get(AUTHORIZE)
 async def authorize_page() -> ResponseReturnValue:
     """Show the requested scopes and the organizations to choose from."""
-    viewer = await current_viewer()
+    viewer = await require_viewer()
     database = current_runtime().database
     asked = await consent.examine_request(database, current_runtime().settings.base_url, request.args.items(multi=True))
     organizations = await sign_in.list_user_organizations(database, viewer.user)
@@ -65,14 +65,14 @@ async def authorize_page() -> ResponseReturnValue:
         only_owners=only_owners,
         organizations=[(str(organization.id), organization.name) for organization, _ in organizations],
     )
-    policy = content_security_policy(form_action=f"'self' {_reached(asked.redirect_uri)}")
+    policy = content_security_policy(form_action=f"'self' {_get_form_target(asked.redirect_uri)}")
     return Response(page, headers={"Content-Security-Policy": policy}, content_type=HTML)
 
 
 @dashboard.post(AUTHORIZE)
 async def decide() -> ResponseReturnValue:
     """Redirect the user to the application with a code, or with the refusal."""
-    viewer = await current_viewer()
+    viewer = await require_viewer()
     await check_form(viewer)
     fields, parameters = await request.form, list(request.args.items(multi=True))
     database, issuer = current_runtime().database, current_runtime().settings.base_url
@@ -89,7 +89,7 @@ async def decide() -> ResponseReturnValue:
     )
 
 
-def _reached(redirect_uri: str) -> str:
+def _get_form_target(redirect_uri: str) -> str:
     """Return the source expression of the addresses that the form may lead to.
 
     Browsers apply it to every redirect after the form, and applications redirect to other hosts of theirs, so that all

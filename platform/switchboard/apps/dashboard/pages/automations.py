@@ -10,10 +10,10 @@ from quart import Response, request, url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms import automation as forms
-from switchboard.apps.dashboard.forms.form import Form, nested
-from switchboard.apps.dashboard.pages.campaigns import choices as campaign_choices
-from switchboard.apps.dashboard.ui.live_parts import live
-from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
+from switchboard.apps.dashboard.forms.form import Form, nest_fields
+from switchboard.apps.dashboard.pages.campaigns import list_campaign_choices as campaign_choices
+from switchboard.apps.dashboard.ui.live_parts import stream_part
+from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer, check_form
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.catalog import CATALOG
@@ -47,7 +47,7 @@ async def automations_page(session: TenantSession, query: PageQuery, runtime: Ru
     titles = {kind.name: kind.title for kind in runtime.registry.actions}
     return await render(
         "dashboard/automations/list.html",
-        automations=await rows(session, automations.list_automations(session), query),
+        automations=await load_list(session, automations.list_automations(session), query),
         titles=titles,
     )
 
@@ -64,7 +64,7 @@ async def new_automation_page(session: TenantSession, form: Form) -> str:
 async def automation_page(session: TenantSession, automation_id: UUID, form: Form) -> str:
     """Show the builder of an automation."""
     automation = await automations.get_automation(session, automation_id)
-    kept = forms.shown(automation, await _kinds(session))
+    kept = forms.automation_to_form(automation, await _kinds(session))
     return await _builder(session, _again(form) if form.was_sent else form.starting_with(kept), automation_id)
 
 
@@ -72,8 +72,10 @@ def _again(form: Form) -> Form:
     """Return a refused form without its empty rows, because the errors are numbered without them."""
     lists: dict[str, JsonValue] = {name: form.value(name, []) for name in forms.LISTS}
     plain = {name: form.value(name) for name in ("name", "description", "enabled", "trigger_type")}
-    errors = forms.placed([{"field": field, "message": message} for field, message in form.errors.items()], ())
-    return Form(forms.rows_of({**plain, **lists}), errors=errors, message=form.message)
+    errors = forms.move_errors_to_fields(
+        [{"field": field, "message": message} for field, message in form.errors.items()], ()
+    )
+    return Form(forms.drop_empty_rows({**plain, **lists}), errors=errors, message=form.message)
 
 
 @dashboard.post("/dashboard/automations/new/draft")
@@ -81,7 +83,7 @@ def _again(form: Form) -> Form:
 async def draft_new_automation(session: TenantSession, viewer: Viewer) -> str:
     """Show the builder after a row was added, moved, or removed. Nothing is saved."""
     await check_form(viewer)
-    return await _builder(session, Form(forms.changed(nested(await request.form))), None)
+    return await _builder(session, Form(forms.apply_row_change(nest_fields(await request.form))), None)
 
 
 @dashboard.post("/dashboard/automations/<automation_id>/draft")
@@ -90,7 +92,7 @@ async def draft_automation(session: TenantSession, viewer: Viewer, automation_id
     """Show the builder of an existing automation after a change of its rows. Nothing is saved."""
     await check_form(viewer)
     await automations.get_automation(session, automation_id)
-    return await _builder(session, Form(forms.changed(nested(await request.form))), automation_id)
+    return await _builder(session, Form(forms.apply_row_change(nest_fields(await request.form))), automation_id)
 
 
 async def _builder(session: TenantSession, form: Form, automation_id: UUID | None) -> str:
@@ -100,13 +102,13 @@ async def _builder(session: TenantSession, form: Form, automation_id: UUID | Non
         form=form,
         automation=automation,
         triggers=TRIGGERS,
-        fields=forms.event_fields(str(form.value("trigger_type"))),
+        fields=forms.list_event_fields(str(form.value("trigger_type"))),
         operators=forms.OPERATORS,
         kinds=await _kinds(session),
     )
 
 
-async def _kinds(session: TenantSession) -> forms.Kinds:
+async def _kinds(session: TenantSession) -> forms.ActionTypes:
     found = await campaign_choices(session)
     own_numbers = [(str(value), text) for value, text in found["numbers"]]
     named = {
@@ -115,7 +117,7 @@ async def _kinds(session: TenantSession) -> forms.Kinds:
         "phone_number_id": own_numbers,
         "campaign_id": [(str(campaign.id), campaign.name) for campaign in await campaigns.list_open_campaigns(session)],
     }
-    return forms.Kinds(current_runtime().registry, named)
+    return forms.ActionTypes(current_runtime().registry, named)
 
 
 @dashboard.post("/dashboard/automations/new")
@@ -140,7 +142,7 @@ async def save_automation(session: TenantSession, automation_id: UUID, runtime: 
 
 
 async def _read(session: TenantSession) -> AutomationCreate:
-    return forms.read(forms.rows_of(nested(await request.form)), await _kinds(session))
+    return forms.read_automation_form(forms.drop_empty_rows(nest_fields(await request.form)), await _kinds(session))
 
 
 @dashboard.post("/dashboard/automations/<automation_id>/enabled")
@@ -172,7 +174,7 @@ async def delete_automation(session: TenantSession, automation_id: UUID) -> Next
 async def automation_runs_page(session: TenantSession, automation_id: UUID, query: RunsQuery) -> str:
     """List the runs of an automation."""
     automation = await automations.get_automation(session, automation_id)
-    found = await rows(session, await automations.list_runs(session, automation_id, status=query.status), query)
+    found = await load_list(session, await automations.list_runs(session, automation_id, status=query.status), query)
     return await render("dashboard/automations/runs.html", automation=automation, runs=found, query=query)
 
 
@@ -204,7 +206,7 @@ async def automation_run_live(viewer: Viewer, automation_id: UUID, run_id: UUID,
     async def show(session: TenantSession) -> str:
         return await render_part("dashboard/automations/actions.html", **await _run(session, automation_id, run_id))
 
-    return await live(viewer, show)
+    return await stream_part(viewer, show)
 
 
 async def _run(session: TenantSession, automation_id: UUID, run_id: UUID) -> dict[str, object]:

@@ -13,9 +13,9 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui import charts, waveform
 from switchboard.apps.dashboard.ui.labels import CAPABILITIES, COST_PARTS, ENDED
 from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
-from switchboard.apps.dashboard.ui.live_parts import Last, live
-from switchboard.apps.dashboard.ui.rendering import dollars, number_name, render, render_part, rows
-from switchboard.apps.dashboard.ui.turn_latencies import STEPS, turns
+from switchboard.apps.dashboard.ui.live_parts import FinalPart, stream_part
+from switchboard.apps.dashboard.ui.rendering import dollars, load_list, number_name, render, render_part
+from switchboard.apps.dashboard.ui.turn_latencies import STEPS, build_turns
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import NotFound
@@ -60,7 +60,7 @@ class Line:
 async def calls_page(session: TenantSession, query: CallsQuery) -> str:
     """List the calls, newest first."""
     wanted = calls.list_calls(session, query)
-    found = await rows(session, calls.filter_by_number(wanted, query.number) if query.number else wanted, query)
+    found = await load_list(session, calls.filter_by_number(wanted, query.number) if query.number else wanted, query)
     return await render(
         "dashboard/calls/list.html",
         calls=found,
@@ -112,9 +112,9 @@ async def call_talk(viewer: Viewer, session: TenantSession, call_id: UUID) -> Re
     async def show(session: TenantSession) -> str:
         call = await calls.get_call(session, call_id)
         shown = await render_part("dashboard/calls/talk.html", **await _talk(session, call))
-        return Last(shown) if is_over(call) else shown
+        return FinalPart(shown) if is_over(call) else shown
 
-    return await live(viewer, show)
+    return await stream_part(viewer, show)
 
 
 @dashboard.get("/dashboard/calls/<call_id>/about")
@@ -126,9 +126,9 @@ async def call_about(viewer: Viewer, session: TenantSession, call_id: UUID) -> R
     async def show(session: TenantSession) -> str:
         call = await calls.get_call(session, call_id)
         shown = await render_part("dashboard/calls/about.html", **await _about(session, call))
-        return shown if _changes(call) else Last(shown)
+        return shown if _changes(call) else FinalPart(shown)
 
-    return await live(viewer, show)
+    return await stream_part(viewer, show)
 
 
 @dashboard.get("/dashboard/calls/<call_id>/recording")
@@ -145,7 +145,7 @@ async def call_waveform(session: TenantSession, call_id: UUID, runtime: Runtime)
     path = recordings.find_recording_file(runtime.settings, await calls.get_call(session, call_id))
     if path is None:
         raise NotFound("The call has no recording on this server.")
-    drawn = waveform.draw(await waveform_peaks.measure_peaks(path, waveform.PARTS))
+    drawn = waveform.draw_waveform(await waveform_peaks.measure_peaks(path, waveform.PARTS))
     return await render_part("dashboard/calls/waveform.html", drawn=drawn, width=waveform.WIDTH, height=waveform.HEIGHT)
 
 
@@ -161,7 +161,7 @@ async def _talk(session: TenantSession, call: Call) -> dict[str, object]:
         "is_live": not is_over(call),
         "has_recording": is_over(call) and (own is not None or call.carrier_recording_id is not None),
         "has_waveform": own is not None,
-        "lines": await said(session, call.id),
+        "lines": await list_transcript_lines(session, call.id),
     }
 
 
@@ -180,15 +180,15 @@ async def _about(session: TenantSession, call: Call) -> dict[str, object]:
         "other": other,
         "ended": ENDED.get(call.ended_reason or "", call.ended_reason),
         "served_by": [(CAPABILITIES.get(name, name), provider) for name, provider in call.served_by.items()],
-        "costs": charts.shares(parts, dollars),
-        "turns": turns(call.latencies),
+        "costs": charts.build_shares(parts, dollars),
+        "turns": build_turns(call.latencies),
         "steps": STEPS,
         "extracted": _plain(call.extracted_data),
         "metadata": _plain(call.call_metadata),
     }
 
 
-async def said(session: TenantSession, call_id: UUID) -> list[Line]:
+async def list_transcript_lines(session: TenantSession, call_id: UUID) -> list[Line]:
     """Return a call's transcript for `calls/lines.html`. Raises `NotFound`."""
     return [
         _tool(entry) if entry.role == "tool" else Line(entry) for entry in await calls.get_transcript(session, call_id)

@@ -12,8 +12,8 @@ from werkzeug.datastructures import FileStorage
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
-from switchboard.apps.dashboard.forms.form import Form, nested, parse
-from switchboard.apps.dashboard.pages.campaigns import DELAYS, choices, hours_of
+from switchboard.apps.dashboard.forms.form import Form, nest_fields, parse_form
+from switchboard.apps.dashboard.pages.campaigns import DELAYS, get_calling_hours, list_campaign_choices
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer, check_form
 from switchboard.foundation.database import TenantSession
@@ -39,7 +39,7 @@ async def new_campaign_page(session: TenantSession, viewer: Viewer, form: Form) 
         "retry": {"attempts": 0, "delay_seconds": 3600, "on": ["busy", "no-answer"]},
     }
     if form.was_sent:
-        values, _ = await _typed()
+        values, _ = await _read_form()
         return await _show_form(session, viewer, _again(form, values), people=await _people(session, values))
     return await _show_form(session, viewer, form.starting_with(beginning), people=None)
 
@@ -49,7 +49,7 @@ async def new_campaign_page(session: TenantSession, viewer: Viewer, form: Form) 
 async def preview_campaign(session: TenantSession, viewer: Viewer) -> str:
     """Show the form with a preview of its list. Nothing is saved."""
     await check_form(viewer)
-    values, faults = await _typed()
+    values, faults = await _read_form()
     return await _show_form(session, viewer, Form(values, errors=faults), people=await _people(session, values))
 
 
@@ -57,9 +57,9 @@ async def _show_form(session: TenantSession, viewer: Viewer, form: Form, *, peop
     return await render(
         "dashboard/campaigns/new.html",
         form=form,
-        **await choices(session),
+        **await list_campaign_choices(session),
         delays=list(DELAYS.items()),
-        hours=hours_of(viewer),
+        hours=get_calling_hours(viewer),
         **_preview(people),
     )
 
@@ -68,10 +68,10 @@ async def _show_form(session: TenantSession, viewer: Viewer, form: Form, *, peop
 @action(invalid=new_campaign_page)
 async def add_campaign(session: TenantSession, viewer: Viewer) -> Next:
     """Create a draft campaign from the previewed list."""
-    values, faults = await _typed()
+    values, faults = await _read_form()
     settings = _settings(values, viewer)
     people = _sound(await _people(session, values), values, faults)
-    data = parse(CampaignCreate, {**settings, "contacts": people.people})  # type: ignore[dict-item]
+    data = parse_form(CampaignCreate, {**settings, "contacts": people.people})  # type: ignore[dict-item]
     campaign = await campaigns.create_campaign(session, data)
     return Next(
         url_for("dashboard.campaign_page", campaign_id=campaign.id),
@@ -93,9 +93,9 @@ async def edit_campaign_page(session: TenantSession, viewer: Viewer, campaign_id
         "dashboard/campaigns/edit.html",
         form=form.starting_with(kept),
         campaign=campaign,
-        **await choices(session),
+        **await list_campaign_choices(session),
         delays=list(DELAYS.items()),
-        hours=hours_of(viewer),
+        hours=get_calling_hours(viewer),
     )
 
 
@@ -104,7 +104,7 @@ async def edit_campaign_page(session: TenantSession, viewer: Viewer, campaign_id
 async def save_campaign(session: TenantSession, viewer: Viewer, campaign_id: UUID) -> Next:
     """Update the settings of a draft or paused campaign."""
     await campaigns.update_campaign(
-        session, campaign_id, parse(CampaignFields, _settings(nested(await request.form), viewer))
+        session, campaign_id, parse_form(CampaignFields, _settings(nest_fields(await request.form), viewer))
     )
     return Next(url_for("dashboard.campaign_page", campaign_id=campaign_id), "Saved.")
 
@@ -116,7 +116,7 @@ async def campaign_people_page(session: TenantSession, campaign_id: UUID, form: 
     campaign = await _open_campaign(session, campaign_id)
     found = None
     if form.was_sent:
-        values, _ = await _typed()
+        values, _ = await _read_form()
         form, found = _again(form, values), await _people(session, values, campaign)
     return await render("dashboard/campaigns/people.html", form=form, campaign=campaign, **_preview(found))
 
@@ -126,7 +126,7 @@ async def campaign_people_page(session: TenantSession, campaign_id: UUID, form: 
 async def preview_campaign_people(session: TenantSession, viewer: Viewer, campaign_id: UUID) -> str:
     """Preview a list to add. Nothing is saved."""
     await check_form(viewer)
-    campaign, (values, faults) = await _open_campaign(session, campaign_id), await _typed()
+    campaign, (values, faults) = await _open_campaign(session, campaign_id), await _read_form()
     found = await _people(session, values, campaign)
     return await render(
         "dashboard/campaigns/people.html", form=Form(values, errors=faults), campaign=campaign, **_preview(found)
@@ -137,7 +137,7 @@ async def preview_campaign_people(session: TenantSession, viewer: Viewer, campai
 @action(invalid=campaign_people_page)
 async def add_campaign_people(session: TenantSession, campaign_id: UUID) -> Next:
     """Add the previewed people to a campaign."""
-    campaign, (values, faults) = await _open_campaign(session, campaign_id), await _typed()
+    campaign, (values, faults) = await _open_campaign(session, campaign_id), await _read_form()
     before = campaign.total_contacts
     people = _sound(await _people(session, values, campaign), values, faults)
     after = await campaigns.add_contacts(session, campaign_id, people.people)
@@ -153,15 +153,15 @@ async def _open_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
     return campaign
 
 
-async def _typed() -> tuple[Values, list[FieldError]]:
+async def _read_form() -> tuple[Values, list[FieldError]]:
     """Return the form's values, with the lines replaced by an uploaded file's text, and the file's errors."""
-    values = nested(await request.form)
+    values = nest_fields(await request.form)
     values["people"] = str(values.get("people") or "").replace("\r\n", "\n")
     file = (await request.files).get("file")
     if not isinstance(file, FileStorage) or not file.filename:
         return values, []
     file.seek(0)
-    text = _decoded(file.read())
+    text = _decode(file.read())
     if text is None:
         return values, [
             {"field": "file", "message": f"{file.filename} is not a text file: save the spreadsheet as CSV"}
@@ -171,7 +171,7 @@ async def _typed() -> tuple[Values, list[FieldError]]:
     return values, []
 
 
-def _decoded(content: bytes) -> str | None:
+def _decode(content: bytes) -> str | None:
     """Decode a file in the encodings of spreadsheets; None if it is not text."""
     for encoding in ("utf-16", *ENCODINGS) if content[:2] in (b"\xff\xfe", b"\xfe\xff") else ENCODINGS:
         try:

@@ -7,8 +7,8 @@ from quart import Response, url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
-from switchboard.apps.dashboard.ui.live_parts import live
-from switchboard.apps.dashboard.ui.rendering import number_name, render, render_part, rows
+from switchboard.apps.dashboard.ui.live_parts import stream_part
+from switchboard.apps.dashboard.ui.rendering import load_list, number_name, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import PageQuery
@@ -39,7 +39,7 @@ LIVE = ("scheduled", "running", "paused")
 async def campaigns_page(session: TenantSession, query: PageQuery) -> str:
     """List the campaigns with their progress."""
     return await render(
-        "dashboard/campaigns/list.html", campaigns=await rows(session, campaigns.list_campaigns(session), query)
+        "dashboard/campaigns/list.html", campaigns=await load_list(session, campaigns.list_campaigns(session), query)
     )
 
 
@@ -51,13 +51,13 @@ async def campaign_page(session: TenantSession, viewer: Viewer, campaign_id: UUI
     return await render(
         "dashboard/campaigns/campaign.html",
         **await _progress(session, campaign),
-        contacts=await rows(
+        contacts=await load_list(
             session, campaigns.list_campaign_contacts(session, campaign_id, status=query.status), query
         ),
         query=query,
         agent=await agents.find_agent(session, campaign.agent_id),
         number=await numbers.find_active_number(session, campaign.phone_number_id),
-        hours=hours_of(viewer),
+        hours=get_calling_hours(viewer),
         delays=DELAYS,
         is_live=campaign.status in LIVE,
         may_change=campaign.status in campaigns.CHANGEABLE,
@@ -71,7 +71,7 @@ async def _progress(session: TenantSession, campaign: Campaign) -> dict[str, obj
     return {"campaign": campaign, "calling": calling, "done": done, "waiting": campaign.total_contacts - done - calling}
 
 
-def hours_of(viewer: Viewer) -> CallingHours | None:
+def get_calling_hours(viewer: Viewer) -> CallingHours | None:
     """Return the organization's calling hours; None if it has none."""
     return Policy.model_validate(viewer.organization.policy).calling_hours if viewer.organization else None
 
@@ -88,7 +88,7 @@ async def campaign_live(viewer: Viewer, campaign_id: UUID) -> Response:
             **await _progress(session, await campaigns.get_campaign(session, campaign_id)),
         )
 
-    return await live(viewer, show)
+    return await stream_part(viewer, show)
 
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/contacts/live")
@@ -98,10 +98,12 @@ async def campaign_contacts_live(viewer: Viewer, campaign_id: UUID, query: Campa
     await _require(viewer, campaign_id)
 
     async def show(session: TenantSession) -> str:
-        found = await rows(session, campaigns.list_campaign_contacts(session, campaign_id, status=query.status), query)
+        found = await load_list(
+            session, campaigns.list_campaign_contacts(session, campaign_id, status=query.status), query
+        )
         return await render_part("dashboard/campaigns/contacts.html", contacts=found, query=query)
 
-    return await live(viewer, show)
+    return await stream_part(viewer, show)
 
 
 async def _require(viewer: Viewer, campaign_id: UUID) -> None:
@@ -154,7 +156,7 @@ def _back(campaign_id: UUID) -> Next:
     return Next(url_for("dashboard.campaign_page", campaign_id=campaign_id))
 
 
-async def choices(session: TenantSession) -> dict[str, list[tuple[JsonValue, str]]]:
+async def list_campaign_choices(session: TenantSession) -> dict[str, list[tuple[JsonValue, str]]]:
     """Return the agents and phone numbers that a campaign can use."""
     found, paused = await agents.get_agent_names(session), await agents.get_agent_names(session, status="paused")
     return {

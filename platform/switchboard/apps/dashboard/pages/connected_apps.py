@@ -7,7 +7,7 @@ from quart import url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.viewer import Forbidden, Viewer
+from switchboard.apps.dashboard.viewer import PageForbidden, Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.resources.oauth import connections
 from switchboard.runtime import Runtime
@@ -17,7 +17,7 @@ from switchboard.runtime import Runtime
 @page()
 async def connected_apps_page(session: TenantSession, viewer: Viewer) -> str:
     """List the applications, newest first."""
-    whose = None if viewer.may("owner") else viewer.user.id
+    whose = None if viewer.has_role("owner") else viewer.user.id
     found = await connections.list_connections(session, user_id=whose)
     return await render("dashboard/connected_apps.html", connections=found)
 
@@ -28,7 +28,7 @@ async def disconnect_app(
     session: TenantSession, viewer: Viewer, application_id: UUID, user_id: UUID, runtime: Runtime
 ) -> Next:
     """Revoke an application's access for one user."""
-    if user_id != viewer.user.id and not viewer.may("owner"):
-        raise Forbidden
+    if user_id != viewer.user.id and not viewer.has_role("owner"):
+        raise PageForbidden
     await connections.disconnect(session, runtime.limiter, application=application_id, user_id=user_id)
     return Next(url_for("dashboard.connected_apps_page"), "Application disconnected.")

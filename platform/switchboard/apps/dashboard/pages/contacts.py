@@ -7,7 +7,7 @@ from quart import url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.ui.rendering import render, rows
+from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import Page
 from switchboard.resources.contacts import service as contacts
@@ -24,7 +24,7 @@ async def contacts_page(session: TenantSession, query: ContactQuery) -> str:
         part, total = await contacts.search_contacts(session, query)
         listing = Page[Contact].model_construct(items=part, total=total, limit=query.limit, offset=query.offset)
     else:
-        listing = await rows(session, contacts.list_contacts(session, phone_number=query.phone), query)
+        listing = await load_list(session, contacts.list_contacts(session, phone_number=query.phone), query)
     return await render("dashboard/contacts/list.html", contacts=listing, query=query)
 
 

@@ -8,7 +8,7 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
-from switchboard.apps.dashboard.ui.rendering import phone, render, rows
+from switchboard.apps.dashboard.ui.rendering import load_list, phone, render
 from switchboard.foundation.database import TenantSession
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.do_not_call import service as do_not_call
@@ -29,7 +29,7 @@ HEARD = {"api": "dashboard or API", "text": "text message", "call": "call"}
 @page(query=ListQuery)
 async def do_not_call_page(session: TenantSession, query: ListQuery, form: Form) -> str:
     """List the numbers, newest first."""
-    found = await rows(session, do_not_call.list_entries(session, phone_number=query.phone_number), query)
+    found = await load_list(session, do_not_call.list_entries(session, phone_number=query.phone_number), query)
     names = await contacts.get_contact_names(session, {entry.phone_number for entry in found.items})
     return await render(
         "dashboard/contacts/do_not_call.html", entries=found, query=query, names=names, heard=HEARD, form=form

@@ -38,17 +38,17 @@ async def integration_page(session: TenantSession, form: Form) -> str:
 async def save_integration(session: TenantSession, data: IntegrationUpdate) -> Next:
     """Update the integration. A secret that was left empty does not change."""
     data.model_fields_set.difference_update([name for name in SECRETS if getattr(data, name) is None])
-    return await _changed(session, data, "Saved.")
+    return await _update(session, data, "Saved.")
 
 
 @dashboard.post("/dashboard/webhooks/integration/forget")
 @action(role="owner", form=Forgotten)
 async def forget_integration_secret(session: TenantSession, data: Forgotten) -> Next:
     """Delete one of the secrets."""
-    return await _changed(session, IntegrationUpdate.model_validate({data.secret: None}), "Secret deleted.")
+    return await _update(session, IntegrationUpdate.model_validate({data.secret: None}), "Secret deleted.")
 
 
-async def _changed(session: TenantSession, data: IntegrationUpdate, told: str) -> Next:
+async def _update(session: TenantSession, data: IntegrationUpdate, told: str) -> Next:
     runtime = current_runtime()
     await integrations.update_integration(session, data, keyring=runtime.keyring, outbound=runtime.outbound)
     return Next(url_for("dashboard.integration_page"), told)

@@ -5,9 +5,9 @@ from quart.typing import ResponseReturnValue
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.pages.sign_in import ATTEMPTS, browser, signed_in
+from switchboard.apps.dashboard.pages.sign_in import ATTEMPTS, get_browser, redirect_signed_in
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.viewer import check_form, check_origin, find_viewer, slow_down
+from switchboard.apps.dashboard.viewer import check_form, check_origin, count_attempt, find_viewer
 from switchboard.foundation.web.errors import RateLimited
 from switchboard.resources.identity import invitations, sign_in
 from switchboard.resources.identity.service import IdentityError
@@ -37,11 +37,13 @@ async def accept_invitation(token: str) -> ResponseReturnValue:
         )
     except IdentityError as refusal:
         return await _show(token, Form(message=str(refusal)))
-    return signed_in(await sign_in.create_session_for(database, user_id, browser()), url_for("dashboard.overview"))
+    return redirect_signed_in(
+        await sign_in.create_session_for(database, user_id, get_browser()), url_for("dashboard.overview")
+    )
 
 
 async def _show(token: str, form: Form) -> Response:
-    if not (await slow_down("invitation", browser().address, ATTEMPTS)).allowed:
+    if not (await count_attempt("invitation", get_browser().address, ATTEMPTS)).allowed:
         raise RateLimited("Too many attempts. Wait a moment, then try again.")
     await find_viewer()
     page = await render(

@@ -11,7 +11,7 @@ from quart import url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.ui.rendering import render, rows
+from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession, after_commit, now
 from switchboard.foundation.web.principal import SCOPES
@@ -41,7 +41,9 @@ class Rotation(RequestBody):
 async def keys_page(session: TenantSession, query: PageQuery) -> str:
     """List the organization's keys, newest first."""
     return await render(
-        "dashboard/keys/list.html", keys=await rows(session, identity.list_api_keys(session), query), overlaps=OVERLAPS
+        "dashboard/keys/list.html",
+        keys=await load_list(session, identity.list_api_keys(session), query),
+        overlaps=OVERLAPS,
     )
 
 
@@ -81,5 +83,5 @@ async def rotate_key(session: TenantSession, key_id: UUID, data: Rotation) -> st
 async def revoke_key(session: TenantSession, viewer: Viewer, key_id: UUID, runtime: Runtime) -> Next:
     """Revoke a key."""
     key = await identity.revoke_api_key(session, key_id)
-    after_commit(session, partial(runtime.limiter.tell_revoked, str(key.id)))
+    after_commit(session, partial(runtime.limiter.announce_revocation, str(key.id)))
     return Next(url_for("dashboard.keys_page"), f"{key.name} was revoked.")

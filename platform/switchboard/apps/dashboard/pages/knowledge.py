@@ -9,8 +9,8 @@ from werkzeug.datastructures import FileStorage, MultiDict
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.ui.live_parts import live
-from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
+from switchboard.apps.dashboard.ui.live_parts import stream_part
+from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import FieldError, NotFound, ValidationFailed
@@ -39,7 +39,7 @@ class SearchQuery(Query):
 @page(query=PageQuery)
 async def knowledge_page(session: TenantSession, query: PageQuery) -> str:
     """List the knowledge bases."""
-    bases = await rows(session, knowledge.list_knowledge_bases(session), query)
+    bases = await load_list(session, knowledge.list_knowledge_bases(session), query)
     return await render(
         "dashboard/knowledge/list.html", bases=bases, holdings=await knowledge.summarize_contents(session)
     )
@@ -92,7 +92,7 @@ async def knowledge_base_page(session: TenantSession, base_id: UUID, query: Page
     return await render(
         "dashboard/knowledge/base.html",
         base=base,
-        documents=await rows(session, knowledge.list_documents(session, base_id), query),
+        documents=await load_list(session, knowledge.list_documents(session, base_id), query),
         users=await agents.list_agents_using_knowledge_base(session, base_id),
         endings=",".join(ENDINGS),
         form=form,
@@ -106,12 +106,12 @@ async def live_documents(viewer: Viewer, base_id: UUID, query: PageQuery, runtim
     """Stream the documents while they are processed."""
 
     async def show(session: TenantSession) -> str:
-        found = await rows(session, knowledge.list_documents(session, base_id), query)
+        found = await load_list(session, knowledge.list_documents(session, base_id), query)
         return await render_part("dashboard/knowledge/documents.html", documents=found)
 
     async with runtime.database.tenant(viewer.organization_id) as session:
         await knowledge.get_knowledge_base(session, base_id)
-    return await live(viewer, show)
+    return await stream_part(viewer, show)
 
 
 @dashboard.post("/dashboard/knowledge/<base_id>/upload")
@@ -209,7 +209,7 @@ async def live_document(viewer: Viewer, document_id: UUID, runtime: Runtime) -> 
 
     async with runtime.database.tenant(viewer.organization_id) as session:
         await knowledge.get_document(session, document_id)
-    return await live(viewer, show)
+    return await stream_part(viewer, show)
 
 
 @dashboard.get("/dashboard/documents/<document_id>/text")

@@ -7,8 +7,8 @@ from quart import Response, url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import action, page
-from switchboard.apps.dashboard.pages.calls import said
-from switchboard.apps.dashboard.ui.live_parts import Last, live
+from switchboard.apps.dashboard.pages.calls import list_transcript_lines
+from switchboard.apps.dashboard.ui.live_parts import FinalPart, stream_part
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.call import Supervisor
@@ -37,7 +37,7 @@ async def live_calls(viewer: Viewer) -> Response:
     async def show(session: TenantSession) -> str:
         return await render_part("dashboard/live/calls.html", **await _ongoing(session))
 
-    return await live(viewer, show)
+    return await stream_part(viewer, show)
 
 
 @dashboard.get("/dashboard/live/<call_id>")
@@ -54,7 +54,7 @@ async def live_call_page(session: TenantSession, call_id: UUID) -> str | Respons
         other=other,
         contact=await contacts.find_contact_by_number(session, other),
         agent=await agents.find_agent(session, call.agent_id) if call.agent_id else None,
-        lines=await said(session, call_id),
+        lines=await list_transcript_lines(session, call_id),
         is_live=True,
     )
 
@@ -69,11 +69,15 @@ async def live_call_said(viewer: Viewer, session: TenantSession, call_id: UUID) 
         call = await calls.get_call(session, call_id)
         is_over = not _is_on_the_line(call)
         shown = await render_part(
-            "dashboard/live/said.html", call=call, lines=await said(session, call_id), is_live=True, is_over=is_over
+            "dashboard/live/said.html",
+            call=call,
+            lines=await list_transcript_lines(session, call_id),
+            is_live=True,
+            is_over=is_over,
         )
-        return Last(shown) if is_over else shown
+        return FinalPart(shown) if is_over else shown
 
-    return await live(viewer, show)
+    return await stream_part(viewer, show)
 
 
 @dashboard.post("/dashboard/live/<call_id>/ticket")

@@ -4,7 +4,7 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import page
 from switchboard.apps.dashboard.ui import charts
 from switchboard.apps.dashboard.ui.charts import Series
-from switchboard.apps.dashboard.ui.rendering import TONES, count, dollars, render, rows
+from switchboard.apps.dashboard.ui.rendering import TONES, count, dollars, load_list, render
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.analytics import service as analytics
@@ -34,19 +34,21 @@ async def overview(session: TenantSession, query: DaysQuery) -> str:
         query=query,
         figures=figures,
         calls_chart=_calls(days),
-        cost_chart=charts.bars(
+        cost_chart=charts.build_bar_chart(
             "Cost per day",
             [day.date for day in days],
             [Series("cost", "accent", [float(day.cost) for day in days])],
             dollars,
         ),
-        outcomes=charts.shares(
+        outcomes=charts.build_shares(
             [(one.reason.replace("_", " "), one.calls, TONES.get(one.reason, "calm")) for one in ended], count
         ),
         sentiment=_sentiment(figures),
-        latencies=charts.shares([(STEPS[step.step], step.p50, "accent") for step in steps], lambda ms: f"{ms:,.0f} ms"),
+        latencies=charts.build_shares(
+            [(STEPS[step.step], step.p50, "accent") for step in steps], lambda ms: f"{ms:,.0f} ms"
+        ),
         slowest=steps[-1].p95 if steps else None,
-        recent=await rows(session, calls.list_calls(session), PageQuery(limit=RECENT)),
+        recent=await load_list(session, calls.list_calls(session), PageQuery(limit=RECENT)),
     )
 
 
@@ -57,7 +59,7 @@ def _calls(days: list[DayOut]) -> charts.BarChart:
         Series("failed", "bad", [float(day.failed) for day in days]),
         Series("other", "calm", other),
     ]
-    return charts.bars("Calls per day", [day.date for day in days], series, count)
+    return charts.build_bar_chart("Calls per day", [day.date for day in days], series, count)
 
 
 def _sentiment(figures: OverviewOut) -> list[charts.Share]:
@@ -69,7 +71,7 @@ def _sentiment(figures: OverviewOut) -> list[charts.Share]:
         ("not judged", felt.unknown),
     )
     return (
-        charts.shares([(name, float(number), TONES.get(name, "calm")) for name, number in named], count)
+        charts.build_shares([(name, float(number), TONES.get(name, "calm")) for name, number in named], count)
         if figures.total_calls
         else []
     )

@@ -7,10 +7,10 @@ from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
-from switchboard.apps.dashboard.forms.form import Form, parse
+from switchboard.apps.dashboard.forms.form import Form, parse_form
 from switchboard.apps.dashboard.ui.labels import COUNTRIES, OUTSIDE
-from switchboard.apps.dashboard.ui.opening_hours import HOURS, Opening, slots_of, timezones, without_blanks
-from switchboard.apps.dashboard.ui.rendering import day, phone, render, rows
+from switchboard.apps.dashboard.ui.opening_hours import HOURS, Opening, drop_blank_rows, list_slots, list_timezones
+from switchboard.apps.dashboard.ui.rendering import day, load_list, phone, render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.web.errors import ApiError
@@ -43,14 +43,14 @@ class NumberForm(PhoneNumberUpdate):
     @field_validator(*HOURS, mode="before")
     @classmethod
     def _without_blanks(cls, value: JsonValue) -> JsonValue:
-        return without_blanks(value)
+        return drop_blank_rows(value)
 
 
 @dashboard.get("/dashboard/numbers")
 @page(query=PageQuery)
 async def numbers_page(session: TenantSession, query: PageQuery) -> str:
     """List the organization's phone numbers."""
-    found = await rows(session, numbers.list_phone_numbers(session), query)
+    found = await load_list(session, numbers.list_phone_numbers(session), query)
     moment = now()
     openings = {number.id: Opening.of(number.schedule, moment) for number in found.items}
     return await render(
@@ -77,7 +77,7 @@ async def search_numbers_page(viewer: Viewer, session: TenantSession, query: Sea
 async def _search(viewer: Viewer, query: SearchQuery) -> tuple[Form, list[AvailableNumber] | None]:
     values = query.model_dump()
     try:
-        wanted = parse(NumberSearch, values)
+        wanted = parse_form(NumberSearch, values)
         return Form(values), list(
             await purchases.search_available_numbers(current_runtime(), viewer.organization_id, wanted)
         )
@@ -118,7 +118,8 @@ async def _number_page(
 ) -> str:
     moment = now()
     forms = {
-        name: form if form.was_sent and form.value(name) is not None else Form(_kept(viewer, number)) for name in _FORMS
+        name: form if form.was_sent and form.value(name) is not None else Form(_list_stored_values(viewer, number))
+        for name in _FORMS
     }
     return await render(
         "dashboard/numbers/number.html",
@@ -127,8 +128,8 @@ async def _number_page(
         secret=secret,
         agents=await agents.get_agent_names(session),
         openings={name: Opening.of(getattr(number, name), moment) for name in HOURS},
-        slots={name: slots_of(forms[name].value(name)) for name in HOURS},
-        zones=[(zone, zone.replace("_", " ")) for zone in timezones()],
+        slots={name: list_slots(forms[name].value(name)) for name in HOURS},
+        zones=[(zone, zone.replace("_", " ")) for zone in list_timezones()],
         outside=OUTSIDE,
     )
 
@@ -137,7 +138,7 @@ _FORMS = ("friendly_name", *HOURS, "forward_webhook_url")
 """A field that each of the page's forms always sends."""
 
 
-def _kept(viewer: Viewer, number: PhoneNumber) -> dict[str, JsonValue]:
+def _list_stored_values(viewer: Viewer, number: PhoneNumber) -> dict[str, JsonValue]:
     fresh: dict[str, JsonValue] = {
         "enabled": False,
         "timezone": viewer.organization.timezone if viewer.organization else "UTC",

@@ -9,7 +9,7 @@ from quart import request, url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms import schema_form
-from switchboard.apps.dashboard.forms.form import Form, nested
+from switchboard.apps.dashboard.forms.form import Form, nest_fields
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers import editing
@@ -81,10 +81,12 @@ async def provider_page(
     """Show a provider's settings. A stored secret is never shown."""
     kind = _kind(capability, name)
     row = await editing.find_provider(session, Capability(capability), name)
-    locked = frozenset() if viewer.may("superadmin") else editing.list_operator_settings(kind)
+    locked = frozenset() if viewer.has_role("superadmin") else editing.list_operator_settings(kind)
     made_up = frozenset(kind.initial_settings()) if row is None else frozenset()
-    fields = [field for field in schema_form.fields_of(kind.Settings) if field.name not in made_up]
-    kept: dict[str, JsonValue] = {"settings": schema_form.shown(fields, row.settings if row is not None else {})}
+    fields = [field for field in schema_form.list_schema_fields(kind.Settings) if field.name not in made_up]
+    kept: dict[str, JsonValue] = {
+        "settings": schema_form.values_to_form(fields, row.settings if row is not None else {})
+    }
     return await render(
         "dashboard/providers/edit.html",
         form=form.starting_with(kept),
@@ -106,20 +108,20 @@ async def save_provider(session: TenantSession, viewer: Viewer, capability: str,
     """Add a provider, or update its settings."""
     kind = _kind(capability, name)
     _require_no_file(viewer)
-    typed = nested(await request.form).get("settings", {})
-    values, faults = schema_form.read(
-        schema_form.fields_of(kind.Settings), typed if isinstance(typed, dict) else {}, prefix=PREFIX
+    typed = nest_fields(await request.form).get("settings", {})
+    values, faults = schema_form.read_form_values(
+        schema_form.list_schema_fields(kind.Settings), typed if isinstance(typed, dict) else {}, prefix=PREFIX
     )
     if faults:
         raise ValidationFailed("Some settings are not valid.", errors=faults)
     wanted = ProviderSpec(Capability(capability), name, values)
     try:
         await editing.put_provider(
-            session, runtime.registry, runtime.keyring, wanted, by_operator=viewer.may("superadmin")
+            session, runtime.registry, runtime.keyring, wanted, by_operator=viewer.has_role("superadmin")
         )
     except ValidationFailed as error:
         told = [(fault["field"], fault["message"]) for fault in error.errors]
-        raise ValidationFailed(error.detail, errors=schema_form.at_fields(told, PREFIX)) from None
+        raise ValidationFailed(error.detail, errors=schema_form.merge_errors_by_field(told, PREFIX)) from None
     return Next(url_for("dashboard.providers_page"), f"{kind.title} was saved. Use Check to test it.")
 
 

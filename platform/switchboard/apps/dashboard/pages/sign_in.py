@@ -12,17 +12,17 @@ from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import (
     check_form,
     check_origin,
-    current_viewer,
+    count_attempt,
+    delete_cookie,
     find_viewer,
-    forget_cookie,
-    sending_page,
+    get_sending_page,
+    require_viewer,
     set_cookie,
-    slow_down,
 )
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.openapi import AUTHORIZE
 from switchboard.foundation.web.principal import Limit
-from switchboard.foundation.web.rate_limits import headers
+from switchboard.foundation.web.rate_limits import build_rate_limit_headers
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.identity import sign_in
 from switchboard.resources.identity.service import IdentityError
@@ -32,12 +32,12 @@ from switchboard.runtime import current_runtime
 ATTEMPTS = Limit(per_second=0.1, burst=20)
 
 
-def own_path(text: str | None) -> str:
+def get_safe_path(text: str | None) -> str:
     """Return the page to open after sign-in: a dashboard page, or the overview for any other address."""
     return text if text and re.fullmatch(r"/(dashboard|oauth/authorize)([/?][!-\[\]-~]*)?", text) else "/dashboard"
 
 
-def browser() -> Browser:
+def get_browser() -> Browser:
     """Return the browser that sends this request."""
     return Browser(request.remote_addr or "", request.headers.get("User-Agent", ""))
 
@@ -45,7 +45,7 @@ def browser() -> Browser:
 @dashboard.get("/dashboard/sign-in")
 async def sign_in_page() -> ResponseReturnValue:
     """Show the sign-in form; redirect a signed-in user."""
-    after = own_path(request.args.get("after"))
+    after = get_safe_path(request.args.get("after"))
     if await find_viewer() is not None:
         return redirect(after, 303)
     return await render("dashboard/sign_in.html", form=Form(), after=after)
@@ -56,24 +56,24 @@ async def sign_in_now() -> ResponseReturnValue:
     """Start a new session and ignore the browser's cookie, against session fixation."""
     check_origin()
     fields = await request.form
-    after, email, password = own_path(fields.get("after")), fields.get("email", ""), fields.get("password", "")
-    verdict = await slow_down("sign-in", browser().address, ATTEMPTS)
+    after, email, password = get_safe_path(fields.get("after")), fields.get("email", ""), fields.get("password", "")
+    verdict = await count_attempt("sign-in", get_browser().address, ATTEMPTS)
     if not verdict.allowed:
         page = await render(
             "dashboard/sign_in.html",
             form=Form(message="Too many attempts. Wait a moment, then try again."),
             after=after,
         )
-        return Response(page, 429, headers(ATTEMPTS, verdict), content_type="text/html; charset=utf-8")
+        return Response(page, 429, build_rate_limit_headers(ATTEMPTS, verdict), content_type="text/html; charset=utf-8")
     try:
-        _, token = await sign_in.sign_in(current_runtime().database, email, password, browser())
+        _, token = await sign_in.sign_in(current_runtime().database, email, password, get_browser())
     except IdentityError as refusal:
         page = await render("dashboard/sign_in.html", form=Form({"email": email}, message=str(refusal)), after=after)
         return Response(page, 422, content_type="text/html; charset=utf-8")
-    return signed_in(token, after)
+    return redirect_signed_in(token, after)
 
 
-def signed_in(token: str, after: str) -> Response:
+def redirect_signed_in(token: str, after: str) -> Response:
     """Return the response that sets the session cookie."""
     response = Response("", 303, {"Location": after})
     set_cookie(response, token)
@@ -83,20 +83,20 @@ def signed_in(token: str, after: str) -> Response:
 @dashboard.post("/dashboard/sign-out")
 async def sign_out_now() -> ResponseReturnValue:
     """End this browser's session. A user who signs out on the consent page returns to it after signing in again."""
-    viewer = await current_viewer()
+    viewer = await require_viewer()
     await check_form(viewer)
     await sign_in.sign_out(current_runtime().database, viewer.user.id, only=viewer.session.id)
-    asked = sending_page()
+    asked = get_sending_page()
     after = asked if asked.startswith(f"{AUTHORIZE}?") else None
     response = Response("", 303, {"Location": url_for("dashboard.sign_in_page", after=after)})
-    forget_cookie(response)
+    delete_cookie(response)
     return response
 
 
 @dashboard.get("/dashboard/organizations")
 async def organizations_page() -> ResponseReturnValue:
     """List the user's organizations."""
-    viewer = await current_viewer()
+    viewer = await require_viewer()
     return await render(
         "dashboard/organizations.html",
         organizations=await sign_in.list_user_organizations(current_runtime().database, viewer.user),
@@ -106,15 +106,15 @@ async def organizations_page() -> ResponseReturnValue:
 @dashboard.post("/dashboard/organizations/<organization_id>")
 async def enter_organization(organization_id: str) -> ResponseReturnValue:
     """Switch to another organization."""
-    viewer = await current_viewer()
+    viewer = await require_viewer()
     await check_form(viewer)
     await sign_in.enter_organization(
-        current_runtime().database, viewer.user, viewer.session.id, _known(organization_id)
+        current_runtime().database, viewer.user, viewer.session.id, _parse_organization_id(organization_id)
     )
     return redirect(url_for("dashboard.overview"), 303)
 
 
-def _known(text: str) -> UUID:
+def _parse_organization_id(text: str) -> UUID:
     found = parse_id(text)
     if found is None:
         raise NotFound

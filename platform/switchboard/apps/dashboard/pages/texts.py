@@ -9,8 +9,8 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
-from switchboard.apps.dashboard.ui.live_parts import live
-from switchboard.apps.dashboard.ui.rendering import number_name, render, render_part, rows
+from switchboard.apps.dashboard.ui.live_parts import stream_part
+from switchboard.apps.dashboard.ui.rendering import load_list, number_name, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import Page, PageQuery, Query
@@ -49,7 +49,7 @@ async def texts_live(viewer: Viewer, query: InboxQuery) -> Response:
     async def show(session: TenantSession) -> str:
         return await render_part("dashboard/texts/conversations.html", **await _inbox(session, query))
 
-    return await live(viewer, show)
+    return await stream_part(viewer, show)
 
 
 @dashboard.get("/dashboard/texts/new")
@@ -102,7 +102,7 @@ async def conversation_live(viewer: Viewer, session: TenantSession, conversation
             "dashboard/texts/messages.html", **await _messages(session, conversation, SmsMessageQuery())
         )
 
-    return await live(viewer, show)
+    return await stream_part(viewer, show)
 
 
 @dashboard.post("/dashboard/texts/<conversation_id>")
@@ -129,7 +129,7 @@ async def _inbox(session: TenantSession, query: InboxQuery) -> dict[str, object]
 async def _messages(session: TenantSession, conversation: SmsConversation, query: SmsMessageQuery) -> dict[str, object]:
     return {
         "conversation": conversation,
-        "messages": await rows(session, sms.list_messages(session, conversation.id), query),
+        "messages": await load_list(session, sms.list_messages(session, conversation.id), query),
         "name": await contacts.get_contact_name(session, conversation.contact_number),
         "agent_answers": conversation.reply_due_at is not None,
     }

@@ -3,7 +3,7 @@
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import page
 from switchboard.apps.dashboard.ui import charts
-from switchboard.apps.dashboard.ui.rendering import dollars, month, render, rows
+from switchboard.apps.dashboard.ui.rendering import dollars, load_list, month, render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import PageQuery
@@ -25,6 +25,6 @@ async def usage_page(session: TenantSession, viewer: Viewer, query: PageQuery) -
         months=months,
         balance=balance,
         policy=await get_policy(session, viewer.organization_id),
-        costs=charts.shares([(month(one.period), float(one.cost), "accent") for one in months], dollars),
-        entries=await rows(session, ledger.list_entries(session), query),
+        costs=charts.build_shares([(month(one.period), float(one.cost), "accent") for one in months], dollars),
+        entries=await load_list(session, ledger.list_entries(session), query),
     )

@@ -9,8 +9,8 @@ from quart import Response, url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.ui.live_parts import live
-from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
+from switchboard.apps.dashboard.ui.live_parts import stream_part
+from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.catalog import CATALOG
@@ -32,7 +32,7 @@ class DeliveriesQuery(AllDeliveriesQuery):
 
 
 class Rotation(RequestBody):
-    """Whether the current secret stays valid during a grace period."""
+    """The rotation of a secret: with `grace`, the current secret stays valid for a while."""
 
     grace: bool = False
 
@@ -75,7 +75,9 @@ async def webhook_page(session: TenantSession, endpoint_id: UUID, form: Form, vi
         "description": endpoint.description,
         "events": [*endpoint.events],
     }
-    latest = await rows(session, deliveries.list_deliveries(session, target_id=endpoint_id), PageQuery(limit=RECENT))
+    latest = await load_list(
+        session, deliveries.list_deliveries(session, target_id=endpoint_id), PageQuery(limit=RECENT)
+    )
     return await render(
         "dashboard/webhooks/endpoint.html",
         form=form.starting_with(kept),
@@ -83,7 +85,7 @@ async def webhook_page(session: TenantSession, endpoint_id: UUID, form: Form, vi
         events=EVENTS,
         latest=latest,
         urls={endpoint.id: endpoint.url},
-        may_change=viewer.may("owner"),
+        may_change=viewer.has_role("owner"),
     )
 
 
@@ -138,7 +140,7 @@ async def test_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
 @page(query=DeliveriesQuery)
 async def deliveries_page(session: TenantSession, query: DeliveriesQuery) -> str:
     """List the deliveries."""
-    found = await rows(session, deliveries.list_deliveries(session, query, target_id=query.endpoint_id), query)
+    found = await load_list(session, deliveries.list_deliveries(session, query, target_id=query.endpoint_id), query)
     known = await endpoints.get_all_endpoints(session)
     return await render(
         "dashboard/webhooks/deliveries.html", deliveries=found, query=query, endpoints=known, urls=_urls(known)
@@ -166,7 +168,7 @@ async def delivery_live(viewer: Viewer, delivery_id: UUID, runtime: Runtime) -> 
     async def show(session: TenantSession) -> str:
         return await render_part("dashboard/webhooks/attempts.html", **await _delivery(session, delivery_id))
 
-    return await live(viewer, show)
+    return await stream_part(viewer, show)
 
 
 async def _delivery(session: TenantSession, delivery_id: UUID) -> dict[str, object]:

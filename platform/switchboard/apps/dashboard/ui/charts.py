@@ -32,7 +32,7 @@ class BarChart:
     """A bar chart over days, with labels at the grid lines and below the first and last bar."""
 
     title: str
-    bars: tuple[Bar, ...]
+    build_bar_chart: tuple[Bar, ...]
     slot_width: float
     bar_width: float
     lines: tuple[tuple[float, str], ...]
@@ -49,7 +49,9 @@ class Series:
     values: Sequence[float]
 
 
-def bars(title: str, days: Sequence[date], series: Sequence[Series], words: Callable[[float], str]) -> BarChart:
+def build_bar_chart(
+    title: str, days: Sequence[date], series: Sequence[Series], words: Callable[[float], str]
+) -> BarChart:
     """Build a chart with one bar per day and stacked series. `words` formats a value."""
     most = max((sum(one.values[n] for one in series) for n in range(len(days))), default=0.0)
     scale = HEIGHT * HEADROOM / most if most else 0.0
@@ -58,13 +60,13 @@ def bars(title: str, days: Sequence[date], series: Sequence[Series], words: Call
     made = []
     for n, day in enumerate(days):
         said = ", ".join(f"{one.name} {words(one.values[n])}" for one in series)
-        blocks = _stacked([(one.kind, one.values[n] * scale) for one in series])
+        blocks = _stack([(one.kind, one.values[n] * scale) for one in series])
         made.append(Bar(round(n * slot, 2), round(n * slot + (slot - width) / 2, 2), f"{_short(day)}: {said}", blocks))
     lines = tuple((HEIGHT - most * part * scale, words(most * part)) for part in (0.5, 1.0)) if most else ()
     return BarChart(title, tuple(made), slot, width, lines, _short(days[0]), _short(days[-1]))
 
 
-def _stacked(parts: Sequence[tuple[str, float]]) -> tuple[Block, ...]:
+def _stack(parts: Sequence[tuple[str, float]]) -> tuple[Block, ...]:
     blocks, top = [], HEIGHT
     for kind, height in parts:
         top -= height
@@ -87,7 +89,7 @@ class Share:
     kind: str
 
 
-def shares(rows: Sequence[tuple[str, float, str]], words: Callable[[float], str]) -> list[Share]:
+def build_shares(rows: Sequence[tuple[str, float, str]], words: Callable[[float], str]) -> list[Share]:
     """Build the rows of a chart of shares from (name, value, class); the largest value has the longest bar."""
     most = max((figure for _, figure, _ in rows), default=0) or 1
     return [Share(name, words(figure), round(figure / most * 100, 1), kind) for name, figure, kind in rows]

@@ -16,13 +16,13 @@ EVERY_SECONDS = 1.0
 BREATHS = 15
 
 
-class Last(str):
+class FinalPart(str):
     """The last content of a part; the stream ends with it."""
 
     __slots__ = ()
 
 
-async def live(viewer: Viewer, show: Callable[[TenantSession], Awaitable[str]]) -> Response:
+async def stream_part(viewer: Viewer, show: Callable[[TenantSession], Awaitable[str]]) -> Response:
     """Stream what `show` renders. The stream ends when the browser disconnects, after a `Last`, or when the viewer
     signs out or switches organizations.
     """
@@ -38,7 +38,7 @@ async def live(viewer: Viewer, show: Callable[[TenantSession], Awaitable[str]]) 
                 shown = fresh
             elif rounds % BREATHS == 0:
                 yield b": still here\n\n"
-            if isinstance(fresh, Last):
+            if isinstance(fresh, FinalPart):
                 break
             rounds += 1
             await asyncio.sleep(EVERY_SECONDS)

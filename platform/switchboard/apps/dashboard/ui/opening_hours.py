@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import JsonValue
 
-from switchboard.apps.dashboard.forms.rows import kept_rows
+from switchboard.apps.dashboard.forms.rows import list_filled_rows
 from switchboard.resources.phone_numbers.schedule import Schedule, find_next_change, is_open
 
 HOURS: Final = ("schedule", "sms_schedule")
@@ -17,7 +17,7 @@ HOURS: Final = ("schedule", "sms_schedule")
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """Whether a schedule is open, and until when, in the schedule's time zone."""
+    """The state of a schedule: open or closed, and until when, in the schedule's time zone."""
 
     is_open: bool
     words: str
@@ -39,26 +39,26 @@ class Opening:
         )
 
 
-def without_blanks(schedule: JsonValue) -> JsonValue:
+def drop_blank_rows(schedule: JsonValue) -> JsonValue:
     """Return a submitted schedule without its empty rows."""
     if not isinstance(schedule, dict):
         return schedule
     kept = dict(schedule)
-    kept["slots"] = slots_of(schedule)
+    kept["slots"] = list_slots(schedule)
     if isinstance(holidays := schedule.get("holidays"), list):
         kept["holidays"] = [holiday for holiday in holidays if holiday]
     return kept
 
 
-def slots_of(schedule: JsonValue) -> list[JsonValue]:
+def list_slots(schedule: JsonValue) -> list[JsonValue]:
     """Return the rows of opening hours that are not empty. A form sends no list if no day is chosen; here the list is
     empty.
     """
     slots = schedule.get("slots") if isinstance(schedule, dict) else None
-    return [{"days": [], **slot} for _, slot in kept_rows(slots, "days", "start", "end")]
+    return [{"days": [], **slot} for _, slot in list_filled_rows(slots, "days", "start", "end")]
 
 
 @cache
-def timezones() -> tuple[str, ...]:
+def list_timezones() -> tuple[str, ...]:
     """Return the IANA time zones, those named after a place first."""
     return tuple(sorted(available_timezones(), key=lambda name: ("/" not in name, name)))

@@ -15,7 +15,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.apps.dashboard.ui.navigation import SECTIONS, Section
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.web.paging import Row, page
+from switchboard.foundation.web.paging import Row, paginate
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.identity import sign_in
 from switchboard.resources.phone_numbers.models import PhoneNumber
@@ -100,7 +100,7 @@ async def render(template: str, **values: object) -> str:
 def _sections(viewer: Viewer | None) -> list[Section]:
     """Return the sections that the viewer may open."""
     shown = [
-        Section(section.name, tuple(entry for entry in section.entries if viewer and viewer.may(entry.role)))
+        Section(section.name, tuple(entry for entry in section.entries if viewer and viewer.has_role(entry.role)))
         for section in SECTIONS
     ]
     return [section for section in shown if section.entries]
@@ -112,13 +112,13 @@ async def render_part(template: str, **values: object) -> str:
     return await render_template(template, csrf_token=viewer.csrf if viewer else "", **values)
 
 
-async def rows(session: TenantSession, found: SelectOfScalar[Row], query: PageQuery) -> Page[Row]:
+async def load_list(session: TenantSession, found: SelectOfScalar[Row], query: PageQuery) -> Page[Row]:
     """Return one page of a list. If the list has become shorter than the offset, return its last page."""
-    part = await page(session, found, _itself, query)
+    part = await paginate(session, found, _itself, query)
     if part.items or not part.total:
         return part
     last = (part.total - 1) // query.limit * query.limit
-    return await page(session, found, _itself, query.model_copy(update={"offset": last}))
+    return await paginate(session, found, _itself, query.model_copy(update={"offset": last}))
 
 
 def _itself(row: Row) -> Row:
@@ -133,7 +133,7 @@ async def _notice(viewer: Viewer | None) -> str:
     return viewer.session.notice
 
 
-def install_words(blueprint: Blueprint) -> None:
+def install_filters(blueprint: Blueprint) -> None:
     """Register the template filters and globals."""
     for word in (when, day, month, duration, dollars, phone, percent, count, prose, field_name, action_label):
         blueprint.add_app_template_filter(word, word.__name__)

@@ -33,7 +33,7 @@ class Turn:
     heard_ms: int | None
 
 
-def turns(latencies: Sequence[Mapping[str, int | None]]) -> list[Turn]:
+def build_turns(latencies: Sequence[Mapping[str, int | None]]) -> list[Turn]:
     """Return the turns with a response. Milliseconds count from the caller's last voiced audio."""
     longest = (
         max((ms for turn in latencies for name, _, _ in STEPS if (ms := turn.get(name)) is not None), default=0) or 1

@@ -66,23 +66,25 @@ class Change:
     lines: tuple[Line, ...] = ()
 
 
-def changed_names(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue]) -> list[str]:
+def list_changed_fields(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue]) -> list[str]:
     """Return the names of the changed fields. A field that one version lacks is not changed."""
     return [name for field, name in NAMES.items() if field in old and field in new and old[field] != new[field]]
 
 
-def differences(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue], bases: Mapping[str, str]) -> list[Change]:
+def compare_settings(
+    old: Mapping[str, JsonValue], new: Mapping[str, JsonValue], bases: Mapping[str, str]
+) -> list[Change]:
     """Return the changed fields. `bases` holds the names of knowledge bases by id."""
     found = []
     for field, name in NAMES.items():
         if field in old and field in new and old[field] != new[field]:
-            before, after = _written(field, old[field], bases), _written(field, new[field], bases)
+            before, after = _format_value(field, old[field], bases), _format_value(field, new[field], bases)
             is_short = max(len(before), len(after)) <= SHORT and "\n" not in before + after
             found.append(Change(name, before, after) if is_short else Change(name, lines=tuple(_lines(before, after))))
     return found
 
 
-def _written(field: str, value: JsonValue, bases: Mapping[str, str]) -> str:
+def _format_value(field: str, value: JsonValue, bases: Mapping[str, str]) -> str:
     if field == "knowledge_base_ids" and isinstance(value, list):
         return "\n".join(bases.get(str(base), f"deleted ({base})") for base in value)
     if isinstance(value, bool):
@@ -109,7 +111,7 @@ def _lines(before: str, after: str) -> Iterator[Line]:
             if tag == "equal":
                 yield from (_plain("same", line) for line in old[old_from:old_to])
             else:
-                yield from _replaced(old[old_from:old_to], new[new_from:new_to])
+                yield from _replace_lines(old[old_from:old_to], new[new_from:new_to])
     if end < len(old):
         yield Line("gap", ())
 
@@ -118,17 +120,17 @@ def _plain(kind: Literal["same", "gone", "new"], text: str) -> Line:
     return Line(kind, ((text, False),))
 
 
-def _replaced(old: Sequence[str], new: Sequence[str]) -> Iterator[Line]:
+def _replace_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[Line]:
     if len(old) != len(new):
         yield from (_plain("gone", line) for line in old)
         yield from (_plain("new", line) for line in new)
         return
-    pairs = [_marked(before, after) for before, after in zip(old, new, strict=True)]
+    pairs = [_mark_changes(before, after) for before, after in zip(old, new, strict=True)]
     yield from (Line("gone", words) for words, _ in pairs)
     yield from (Line("new", words) for _, words in pairs)
 
 
-def _marked(before: str, after: str) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
+def _mark_changes(before: str, after: str) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
     old, new = re.findall(r"\s+|\w+|[^\w\s]", before), re.findall(r"\s+|\w+|[^\w\s]", after)
     if len(old) + len(new) > MOST_LINES:
         return ((before, True),), ((after, True),)

@@ -21,7 +21,7 @@ class Waveform:
     agent: str
 
 
-def draw(peaks: Peaks) -> Waveform:
+def draw_waveform(peaks: Peaks) -> Waveform:
     """Draw both sides, scaled to the loudest sound of either."""
     loudest = max((*peaks.caller, *peaks.agent), default=0.0) or 1.0
     return Waveform(peaks.seconds, _path(peaks.caller, loudest, -1), _path(peaks.agent, loudest, 1))

@@ -10,8 +10,8 @@ from quart import request, url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms import agent as forms
-from switchboard.apps.dashboard.forms.form import Form, nested
-from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
+from switchboard.apps.dashboard.forms.form import Form, nest_fields
+from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers.offers import list_offered_models
 from switchboard.engine.providers.service import list_provider_names
@@ -55,7 +55,7 @@ class OfferQuery(Query):
 @page(query=PageQuery)
 async def agents_page(session: TenantSession, query: PageQuery) -> str:
     """List the agents with their phone numbers."""
-    listing = await rows(session, agents.list_agents(session), query)
+    listing = await load_list(session, agents.list_agents(session), query)
     reached = await numbers.list_numbers_answered_by(session, [agent.id for agent in listing.items])
     return await render("dashboard/agents/list.html", agents=listing, reached=reached)
 
@@ -67,14 +67,14 @@ async def new_agent_page(session: TenantSession, form: Form) -> str:
     fresh = Agent(organization_id=session.organization_id, name="", llm_provider="", tts_provider="", stt_provider="")
     for field, capability in agents.PROVIDER_FIELDS.items():
         setattr(fresh, field, next(iter(await list_provider_names(session, capability)), ""))
-    return await _form_page(session, form.starting_with(forms.shown(fresh)), None)
+    return await _form_page(session, form.starting_with(forms.agent_to_form(fresh)), None)
 
 
 @dashboard.post("/dashboard/agents/new")
 @action(invalid=new_agent_page)
 async def add_agent(session: TenantSession, runtime: Runtime) -> Next:
     """Create an agent."""
-    with forms.read(AgentCreate, nested(await request.form)) as data:
+    with forms.read_agent_form(AgentCreate, nest_fields(await request.form)) as data:
         agent = await agents.create_agent(
             session, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
         )
@@ -104,16 +104,16 @@ async def models_part(viewer: Viewer, query: OfferQuery, runtime: Runtime) -> st
 async def agent_page(session: TenantSession, agent_id: UUID, form: Form) -> str:
     """Show the settings of an agent."""
     agent = await agents.get_agent(session, agent_id)
-    return await _form_page(session, form.starting_with(forms.shown(agent)), agent)
+    return await _form_page(session, form.starting_with(forms.agent_to_form(agent)), agent)
 
 
 @dashboard.post("/dashboard/agents/<agent_id>")
 @action(invalid=agent_page)
 async def save_agent(session: TenantSession, agent_id: UUID) -> Next:
     """Update an agent and publish it as a new version."""
-    values = nested(await request.form)
+    values = nest_fields(await request.form)
     _refuse_overwriting(await agents.get_agent(session, agent_id, lock=True), str(values.get("seen_version", "")))
-    with forms.read(AgentUpdate, values) as data:
+    with forms.read_agent_form(AgentUpdate, values) as data:
         agent = await _update(session, agent_id, data)
     return Next(
         url_for("dashboard.agent_page", agent_id=agent_id),

@@ -34,7 +34,7 @@ network requirements.
 """
 
 
-def present(settings: Settings) -> dict[str, ClientSdk]:
+def list_installed_sdks(settings: Settings) -> dict[str, ClientSdk]:
     """Return the client SDKs whose files are installed."""
     return {carrier: sdk for carrier, sdk in CLIENT_SDKS.items() if _path(settings, sdk.file) is not None}
 

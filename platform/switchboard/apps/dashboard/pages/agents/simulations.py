@@ -9,9 +9,9 @@ from quart import Response, request, url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms import simulation as forms
-from switchboard.apps.dashboard.forms.form import Form, nested
-from switchboard.apps.dashboard.ui.live_parts import live
-from switchboard.apps.dashboard.ui.rendering import render, render_part, rows
+from switchboard.apps.dashboard.forms.form import Form, nest_fields
+from switchboard.apps.dashboard.ui.live_parts import stream_part
+from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import NotFound
@@ -35,7 +35,7 @@ class FreshQuery(Query):
 async def simulations_page(session: TenantSession, agent_id: UUID, query: PageQuery) -> str:
     """List the agent's simulations with their results."""
     agent = await agents.get_agent(session, agent_id)
-    listing = await rows(session, simulations.list_simulations(session, agent_id), query)
+    listing = await load_list(session, simulations.list_simulations(session, agent_id), query)
     return await render("dashboard/agents/simulations.html", agent=agent, simulations=listing, query=query)
 
 
@@ -48,12 +48,12 @@ async def live_simulations(viewer: Viewer, agent_id: UUID, query: PageQuery, run
         return await render_part(
             "dashboard/agents/simulation_rows.html",
             agent_id=agent_id,
-            simulations=await rows(session, simulations.list_simulations(session, agent_id), query),
+            simulations=await load_list(session, simulations.list_simulations(session, agent_id), query),
         )
 
     async with runtime.database.tenant(viewer.organization_id) as session:
         await agents.get_agent(session, agent_id)
-    return await live(viewer, show)
+    return await stream_part(viewer, show)
 
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/new")
@@ -68,7 +68,7 @@ async def new_simulation_page(
         like = parse_id(query.like)
         if like is None:
             raise NotFound
-        values = forms.shown(await simulations.get_simulation(session, agent_id, like))
+        values = forms.simulation_to_form(await simulations.get_simulation(session, agent_id, like))
     can_ring = await simulations.find_simulated_number(session, runtime.registry, agent_id) is not None
     tools = sorted(
         {
@@ -90,8 +90,8 @@ async def new_simulation_page(
 @action(invalid=new_simulation_page)
 async def run_new_simulation(session: TenantSession, agent_id: UUID) -> Next:
     """Create a simulation, which a worker runs."""
-    with forms.read(nested(await request.form)) as data:
-        return await _started(session, agent_id, data)
+    with forms.read_simulation_form(nest_fields(await request.form)) as data:
+        return await _start(session, agent_id, data)
 
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/<simulation_id>")
@@ -102,7 +102,7 @@ async def simulation_page(session: TenantSession, agent_id: UUID, simulation_id:
     return await render(
         "dashboard/agents/simulation.html",
         agent=agent,
-        **_shown(await simulations.get_simulation(session, agent_id, simulation_id)),
+        **_build_context(await simulations.get_simulation(session, agent_id, simulation_id)),
     )
 
 
@@ -116,11 +116,11 @@ async def live_simulation(viewer: Viewer, agent_id: UUID, simulation_id: UUID, r
             simulation = await simulations.get_simulation(session, agent_id, simulation_id)
         except NotFound:
             return "The simulation was deleted with its agent."
-        return await render_part("dashboard/agents/simulation_result.html", **_shown(simulation))
+        return await render_part("dashboard/agents/simulation_result.html", **_build_context(simulation))
 
     async with runtime.database.tenant(viewer.organization_id) as session:
         await simulations.get_simulation(session, agent_id, simulation_id)
-    return await live(viewer, show)
+    return await stream_part(viewer, show)
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/simulations/<simulation_id>/again")
@@ -128,17 +128,17 @@ async def live_simulation(viewer: Viewer, agent_id: UUID, simulation_id: UUID, r
 async def run_simulation_again(session: TenantSession, agent_id: UUID, simulation_id: UUID) -> Next:
     """Run the simulation again with the current version of the agent."""
     done = await simulations.get_simulation(session, agent_id, simulation_id)
-    return await _started(
+    return await _start(
         session, agent_id, SimulationCreate.model_validate(done.model_dump(include=set(SimulationCreate.model_fields)))
     )
 
 
-async def _started(session: TenantSession, agent_id: UUID, data: SimulationCreate) -> Next:
+async def _start(session: TenantSession, agent_id: UUID, data: SimulationCreate) -> Next:
     simulation = await simulations.create_simulation(session, current_runtime().registry, agent_id, data)
     return Next(url_for("dashboard.simulation_page", agent_id=agent_id, simulation_id=simulation.id))
 
 
-def _shown(simulation: Simulation) -> dict[str, object]:
+def _build_context(simulation: Simulation) -> dict[str, object]:
     return {"simulation": SimulationOut.of(simulation), "spoken": [_line(entry) for entry in simulation.transcript]}
 
 

@@ -9,7 +9,7 @@ from quart import Response, jsonify
 
 from switchboard.apps.dashboard.blueprint import content_security_policy, dashboard
 from switchboard.apps.dashboard.decorators import HTML, action, page
-from switchboard.apps.dashboard.pages.agents.client_sdks import CLIENT_SDKS, present
+from switchboard.apps.dashboard.pages.agents.client_sdks import CLIENT_SDKS, list_installed_sdks
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.call import Supervisor
@@ -63,7 +63,7 @@ async def begin_talking(session: TenantSession, viewer: Viewer, agent_id: UUID, 
             runtime, session, carrier, f"user_{viewer.user.id.hex}", "web"
         )
     except ApiError as refusal:
-        return _refused(refusal)
+        return _refuse(refusal)
     return jsonify(
         {
             "token": minted.token,
@@ -87,16 +87,16 @@ async def follow_talk(
     try:
         ticket = await tickets.mint_ticket(runtime, session, call.id, person, "transcript", browser=viewer.session.id)
     except ApiError as refusal:
-        return _refused(refusal)
+        return _refuse(refusal)
     return jsonify({"url": ticket.url, "call": f"/dashboard/calls/{call.id}"})
 
 
 async def _carrier(session: TenantSession) -> str:
     runtime = current_runtime()
-    return await browser_calls.find_talk_carrier(runtime, session, present(runtime.settings))
+    return await browser_calls.find_talk_carrier(runtime, session, list_installed_sdks(runtime.settings))
 
 
-def _refused(refusal: ApiError) -> Response:
+def _refuse(refusal: ApiError) -> Response:
     answer = jsonify({"fault": refusal.detail})
     answer.status_code = refusal.status
     return answer

@@ -5,7 +5,7 @@ from uuid import UUID
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.ui.rendering import number_name, render, rows
+from switchboard.apps.dashboard.ui.rendering import load_list, number_name, render
 from switchboard.engine.conversation.response_generator import find_placeholders
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import PageQuery, ReferenceId
@@ -35,7 +35,7 @@ async def try_page(session: TenantSession, agent_id: UUID, form: Form) -> str:
         numbers=[(number.id, number_name(number)) for number in await numbers.list_active_numbers(session)],
         # The form would turn a name with a dot into an object.
         names=[name for name in find_placeholders(agent.greeting_message, agent.system_prompt) if "." not in name],
-        latest=await rows(
+        latest=await load_list(
             session, calls.list_calls(session, CallQuery(agent_id=str(agent_id))), PageQuery(limit=LATEST)
         ),
     )

@@ -9,8 +9,8 @@ from quart import url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.ui.actors import get_actor_names
-from switchboard.apps.dashboard.ui.rendering import render, rows
-from switchboard.apps.dashboard.ui.version_diff import changed_names, differences
+from switchboard.apps.dashboard.ui.rendering import load_list, render
+from switchboard.apps.dashboard.ui.version_diff import compare_settings, list_changed_fields
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import NotFound
@@ -32,12 +32,12 @@ class CompareQuery(Query):
 async def versions_page(session: TenantSession, viewer: Viewer, agent_id: UUID, query: PageQuery) -> str:
     """List the versions, newest first, with the fields that each changed."""
     agent = await agents.get_agent(session, agent_id)
-    listing = await rows(session, agents.list_versions(session, agent_id), query)
+    listing = await load_list(session, agents.list_versions(session, agent_id), query)
     oldest = listing.items[-1].version if listing.items else 1
     before = await agents.get_version(session, agent_id, oldest - 1) if oldest > 1 else None
     earlier = [*listing.items[1:], before]
     changed = {
-        new.version: changed_names(old.settings, new.settings) if old else []
+        new.version: list_changed_fields(old.settings, new.settings) if old else []
         for new, old in zip(listing.items, earlier, strict=False)
     }
     return await render(
@@ -64,7 +64,7 @@ async def version_page(session: TenantSession, viewer: Viewer, agent_id: UUID, n
         shown=shown,
         old=old,
         new=new,
-        changes=await asyncio.to_thread(differences, old.settings, new.settings, bases),
+        changes=await asyncio.to_thread(compare_settings, old.settings, new.settings, bases),
         makers=await _makers(session, [shown]),
     )
 
