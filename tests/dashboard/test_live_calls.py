@@ -46,9 +46,7 @@ def envelope(samples: Samples) -> npt.NDArray[np.float64]:
 
 
 def rhythm_of(wanted: Samples, heard: Samples) -> float:
-    """How much like a voice the most similar part of what was heard is, out of 1. Browsers change a voice's samples,
-    not its rhythm.
-    """
+    """Return the similarity of the best-matching part to a voice, out of 1: browsers change samples, not the rhythm."""
     pattern = envelope(wanted)
     parts = [envelope(heard)[at : at + len(pattern)] for at in range(len(heard) // PIECE - len(pattern) + 1)]
     return max((float(np.corrcoef(pattern, part)[0, 1]) for part in parts if part.any()), default=0.0)

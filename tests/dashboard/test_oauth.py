@@ -18,7 +18,7 @@ from tests.fixtures.oauth import Application, answered
 
 @dataclass(slots=True)
 class Consent:
-    """An application, and somebody of its organization before whom its request is put."""
+    """An application, and a member of its organization who answers its requests."""
 
     application: Application
     person: Person

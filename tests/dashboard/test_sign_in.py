@@ -110,7 +110,8 @@ async def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(owner: Pers
 async def test_only_a_hash_of_the_token_is_kept(owner: Person, runtime: Runtime) -> None:
     token = (await owner.sign_in()).headers["Set-Cookie"].partition("=")[2].partition(";")[0]
     async with runtime.database.system() as session:
-        kept = await session.exec(UserSession.__table__.select().where(UserSession.user_id == owner.user_id))  # type: ignore[attr-defined]
+        rows = UserSession.__table__.select()  # type: ignore[attr-defined]
+        kept = await session.exec(rows.where(UserSession.user_id == owner.user_id))
     assert token not in str(kept.all())
 
 
