@@ -84,7 +84,7 @@ async def test_an_automation_is_built_and_its_run_is_seen(window: Window, live: 
     await page.get_by_label("Value").fill("refund")
     await page.get_by_label("First action").select_option("wait")
     await page.get_by_role("button", name="Add action").click()
-    await page.get_by_label("Duration (seconds)").fill("1")
+    await page.get_by_label("Seconds").fill("1")
     await page.get_by_label("Next action").select_option("tag_contact")
     await page.get_by_role("button", name="Add action").click()
     await page.get_by_label("Tag").fill("refund")
@@ -296,7 +296,7 @@ async def test_runs_are_filtered_and_each_says_what_failed(owner: Person, caller
         caller, TAG, bad, TAG, conditions=[{"field": "data.body", "operator": "contains", "value": "<b>"}]
     )
     await publish_text(runtime, caller, "Say <b>hello</b>")
-    await publish_text(runtime, caller, "No changes")
+    await publish_text(runtime, caller, "Nothing")
     await work_through(runtime, caller)
     path = f"/dashboard/automations/{automation['id']}/runs"
     failed, skipped = sorted(await runs_of(caller, automation), key=lambda run: str(run["status"]))

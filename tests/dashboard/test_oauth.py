@@ -117,7 +117,7 @@ async def test_a_form_of_another_site_or_session_grants_nothing(consent: Consent
 
 async def test_a_request_that_is_answered_to_nobody_is_a_page(consent: Consent) -> None:
     for changes in (
-        {"client_id": "no agent"},
+        {"client_id": "nobody"},
         {"redirect_uri": "https://evil.example.com/cb"},
         {"redirect_uri": None},
         {"state": "a\0b"},
@@ -305,7 +305,7 @@ async def test_a_superadmin_registers_edits_and_deletes_applications(
     assert (await admin.post(f"{start}/{row.id}/delete")).location == start
     assert (await fresh.application.holder(tokens).get("/v1/agents")).status == 401
     assert (await admin.get(f"{start}/{row.id}")).status == 404
-    public = await admin.post(f"{start}/new", {"name": "Public client", "redirect_uris": uris, "public": "true"})
+    public = await admin.post(f"{start}/new", {"name": "Public", "redirect_uris": uris, "public": "true"})
     assert "client-secret" not in public.html
 
 

@@ -14,7 +14,7 @@ PROMPT = (
 )
 Fields = dict[str, str | list[str]]
 FORM: Fields = {
-    "name": "Opening hours",
+    "name": "Hours",
     "mode": "text",
     "lines": "What are your opening hours?\n\nGoodbye",
     "goal": "",
@@ -49,7 +49,7 @@ async def test_a_simulation_is_made_followed_and_run_again(window: Window) -> No
     await page.get_by_role("button", name="Add a criterion").click()
     second = page.get_by_role("group", name="Criterion 2")
     await second.get_by_label("Type").select_option("ended_by")
-    await second.get_by_label("Who").fill("caller")
+    await second.get_by_label("Ended by").fill("caller")
     await window.check_accessibility()
     await page.get_by_role("button", name="Run").click()
     await page.get_by_text("50 %").wait_for()
@@ -98,7 +98,7 @@ async def test_each_kind_of_criterion_is_taken_and_shown_again(member: Person, c
 
 
 WRONG: list[tuple[Fields, str]] = [
-    ({"assertions.1.type": "ended_by", "assertions.1.value": "no agent"}, "assertions.1.value"),
+    ({"assertions.1.type": "ended_by", "assertions.1.value": "nobody"}, "assertions.1.value"),
     (
         {"assertions.1.type": "tool_called", "assertions.1.value": "x", "assertions.1.arguments": "[1"},
         "assertions.1.arguments",

@@ -237,7 +237,7 @@ async def test_a_faulty_request_is_sent_back_with_its_state_and_the_issuer(appli
 async def test_without_a_known_application_and_address_nobody_is_sent_anywhere(application: Application) -> None:
     requests: list[dict[str, str | None]] = [
         {"client_id": None},
-        {"client_id": "no agent"},
+        {"client_id": "nobody"},
         {"client_id": "a\0b"},
         {"client_id": "ü"},
         {"redirect_uri": None},

@@ -109,11 +109,11 @@ async def test_a_client_must_authenticate_as_it_is_registered(
         ({"client_id": mine}, {}),
         ({"client_id": mine, "client_secret": "wrong"}, {}),
         ({"client_id": mine, "client_secret": str(application.secret) + "x"}, {}),
-        ({"client_id": "no agent", "client_secret": str(application.secret)}, {}),
+        ({"client_id": "nobody", "client_secret": str(application.secret)}, {}),
         ({"client_id": public_application.client_id, "client_secret": "x"}, {}),
         ({"client_secret": str(application.secret)}, {}),
         ({}, basic(mine, "wrong")),
-        ({}, basic("no agent", application.secret)),
+        ({}, basic("nobody", application.secret)),
         ({}, {"Authorization": "Basic"}),
         ({}, {"Authorization": "Basic not-base64!"}),
         ({}, {"Authorization": f"Basic {base64.b64encode(bytes([255, 0])).decode()}"}),
@@ -176,8 +176,8 @@ async def test_every_secret_is_compared_in_constant_time_the_unknown_clients_too
     guesses = [
         (application.client_id, "x"),
         (application.client_id, str(application.secret)[:-1]),
-        ("no agent", "x"),
-        ("no agent", ""),
+        ("nobody", "x"),
+        ("nobody", ""),
     ]
     for client_id, guess in guesses:
         body = json.dumps(

@@ -25,7 +25,7 @@ QUERIES = [
     {"direction": "inbound"},
     {"agent_id": AGENT},
     {"agent_id": AGENT, "status": "busy"},
-    {"agent_id": "no agent"},
+    {"agent_id": "nobody"},
     {"agent_id": AGENT, "status": "completed", "direction": "outbound"},
 ]
 
@@ -68,7 +68,7 @@ async def test_totals_come_from_the_kept_counts(caller: Caller, runtime: Runtime
             " values (:id, 'call', :nobody, '{}', 41)"
         )
         nobody = "00000000-0000-0000-0000-000000000000"
-        await (await session.connection()).execute(tamper, {"id": caller.organization_id, "no agent": nobody})
+        await (await session.connection()).execute(tamper, {"id": caller.organization_id, "nobody": nobody})
     assert (await caller.get("/v1/calls")).json["total"] == 42
 
 
