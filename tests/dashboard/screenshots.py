@@ -52,9 +52,9 @@ PAGES = {
     "overview": "/dashboard",
     "agent": "/dashboard/agents",
     "knowledge": "/dashboard/knowledge/search?query=Which+cake+has+no+flour",
-    "voice": "/dashboard/calls",
+    "calls": "/dashboard/calls",
     "call": "/dashboard/calls?direction=inbound",
-    "SMS": "/dashboard/texts",
+    "texts": "/dashboard/texts",
     "contacts": "/dashboard/contacts",
     "campaign": "/dashboard/campaigns",
     "numbers": "/dashboard/numbers",
@@ -63,7 +63,7 @@ PAGES = {
     "providers": "/dashboard/providers",
     "usage": "/dashboard/usage",
 }
-OPENED = {"agent", "call", "campaign", "automation", "SMS", "numbers"}
+OPENED = {"agent", "call", "campaign", "automation", "texts", "numbers"}
 """Whose first row is opened."""
 LINES = ("What are your opening hours?", "How much is a loaf?", "Where are you?", "Goodbye")
 

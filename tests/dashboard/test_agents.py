@@ -138,7 +138,7 @@ WRONG: list[tuple[Fields, str, str]] = [
     ),
     ({"pronunciations": "a = b\nc"}, "pronunciations", "Line 2: write word = pronunciation."),
     ({"llm_provider": "openai"}, "llm_provider", "openai is not configured"),
-    ({"tts_voice_id": "no agent"}, "tts_voice_id", "espeak has no voice nobody"),
+    ({"tts_voice_id": "nobody"}, "tts_voice_id", "espeak has no voice nobody"),
     ({"name": " "}, "name", "is required"),
     ({"knowledge_base_ids[]": ["", "unknown"]}, "knowledge_base_ids", "there is no knowledge base unknown"),
 ]

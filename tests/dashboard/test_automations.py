@@ -84,7 +84,7 @@ async def test_an_automation_is_built_and_its_run_is_seen(window: Window, live: 
     await page.get_by_label("Value").fill("refund")
     await page.get_by_label("First action").select_option("wait")
     await page.get_by_role("button", name="Add action").click()
-    await page.get_by_label("Duration (seconds)").fill("1")
+    await page.get_by_label("Seconds").fill("1")
     await page.get_by_label("Next action").select_option("tag_contact")
     await page.get_by_role("button", name="Add action").click()
     await page.get_by_label("Tag").fill("refund")

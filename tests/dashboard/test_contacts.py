@@ -64,7 +64,7 @@ async def test_whom_nobody_calls_is_listed_found_and_allowed_again(window: Windo
     contact = await caller.post("/v1/contacts", {"phone_number": "+15550100078", "name": "Grace Hopper"})
     await window.open(f"/dashboard/contacts/{contact.json['id']}")
     page.on("dialog", lambda dialog: dialog.accept())
-    await page.get_by_role("button", name="Add to list").click()
+    await page.get_by_role("button", name="Do not call").click()
     await page.get_by_text("+1 555-010-0078 was added to the do-not-call list.").wait_for()
     await page.get_by_text("Grace Hopper").wait_for()
     await window.check_accessibility()

@@ -62,7 +62,7 @@ async def test_documents_are_dropped_pasted_embedded_and_found(window: Window, t
     await window.check_accessibility()
     await page.get_by_text("Paste text instead").click()
     await page.get_by_label("Name").fill("Parking")
-    await page.get_by_role("textbox", name="Message", exact=True).fill("You can park behind the house.")
+    await page.get_by_role("textbox", name="Text", exact=True).fill("You can park behind the house.")
     await page.get_by_role("button", name="Add text").click()
     await page.get_by_text("Parking is being processed.").wait_for()
     await page.locator(".badge", has_text="ready").nth(1).wait_for()

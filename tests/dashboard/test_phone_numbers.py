@@ -129,7 +129,7 @@ async def test_hours_that_lead_nowhere_say_so(people: People, caller: Caller, ru
     await owner.post(address, {**OFFICE, "schedule.outside_action": "forward", "forward_number": "+15550100001"})
     assert "the phone number to forward to is missing" not in (await owner.get(address)).html
     await owner.post(address, {**OFFICE, "schedule.outside_action": "webhook"})
-    assert "there is no webhook to ask" in (await owner.get(address)).html
+    assert "the webhook is missing" in (await owner.get(address)).html
 
 
 async def test_the_webhooks_secret_is_shown_once_to_owners_alone(

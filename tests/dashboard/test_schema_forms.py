@@ -38,9 +38,9 @@ def test_each_kind_of_field_is_known() -> None:
         field.name: (field.kind, field.label, field.required, field.secret, bool(field.options)) for field in FIELDS
     }
     assert kinds == {
-        "text": ("text", "Message", True, False, False),
+        "text": ("text", "Text", True, False, False),
         "long": ("long", "Long", False, False, False),
-        "number": ("number", "Phone number", False, False, False),
+        "number": ("number", "Number", False, False, False),
         "flag": ("flag", "Flag", False, False, True),
         "maybe": ("flag", "Maybe", False, False, True),
         "choice": ("text", "Choice", False, False, True),

@@ -49,7 +49,7 @@ async def test_a_simulation_is_made_followed_and_run_again(window: Window) -> No
     await page.get_by_role("button", name="Add a criterion").click()
     second = page.get_by_role("group", name="Criterion 2")
     await second.get_by_label("Type").select_option("ended_by")
-    await second.get_by_label("Who").fill("caller")
+    await second.get_by_label("Ended by").fill("caller")
     await window.check_accessibility()
     await page.get_by_role("button", name="Run").click()
     await page.get_by_text("50 %").wait_for()

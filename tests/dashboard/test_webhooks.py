@@ -88,7 +88,10 @@ async def test_a_new_secret_is_shown_once(people: People, caller: Caller, receiv
     owner = await people.join(caller.organization_id)
     endpoint = await make(caller, f"{receiver.url}/hook")
     path, seen = f"/dashboard/webhooks/{endpoint['id']}", {str(endpoint["secret"])}
-    ways: list[tuple[dict[str, str | list[str]], str]] = [({"grace": "true"}, "also signs, until"), ({}, "has ended")]
+    ways: list[tuple[dict[str, str | list[str]], str]] = [
+        ({"grace": "true"}, "also signs, until"),
+        ({}, "no longer signs"),
+    ]
     for fields, told in ways:
         shown = (await owner.post(f"{path}/rotate", fields)).html
         secret = re.search(r"whsec_[\w-]+", shown)

@@ -107,7 +107,8 @@ async def test_what_documents_searches_and_simulations_embed_is_charged(
     base = (await caller.post("/v1/knowledge-bases", {"name": "Bakery"})).json["id"]
     await caller.post(f"/v1/knowledge-bases/{base}/documents", {"filename": "bread.txt", "content": ANSWER})
     assert await balance(caller) == -0.25
-    assert len((await caller.post("/v1/knowledge-bases/search", {"query": QUESTION})).json["items"]) == 1  # type: ignore[arg-type]
+    found = await caller.post("/v1/knowledge-bases/search", {"query": QUESTION})
+    assert len(objects_at(found.json, "items")) == 1
     assert await balance(caller) == -0.5
     agent = (
         await caller.post("/v1/agents", {"name": "Agent", "system_prompt": PROMPT, "knowledge_base_ids": [base]})

@@ -64,8 +64,8 @@ async def test_totals_come_from_the_kept_counts(caller: Caller, runtime: Runtime
     await add_call(runtime, caller, now())
     async with runtime.database.system() as session:
         tamper = text(
-            "insert into row_count (organization_id, list, parent, facets, rows) values (:id, 'call', :nobody, "
-            "'{}', 41)"
+            "insert into row_count (organization_id, list, parent, facets, rows)"
+            " values (:id, 'call', :nobody, '{}', 41)"
         )
         nobody = "00000000-0000-0000-0000-000000000000"
         await (await session.connection()).execute(tamper, {"id": caller.organization_id, "nobody": nobody})

@@ -119,16 +119,16 @@ class Platform:
         async with asyncio.timeout(20), self._arrived:
             await self._arrived.wait_for(true)
 
-    async def ended(self) -> CallEnded:
+    async def wait_for_end(self) -> CallEnded:
         await self.until(lambda: any(isinstance(event, CallEnded) for event in self.count_completed_events))
         return next(event for event in self.count_completed_events if isinstance(event, CallEnded))
 
     async def call(self, to_number: str, **order: int) -> list[type[CarrierEvent]]:
         await self.carrier.place_call(self.order(to_number, **order))  # type: ignore[arg-type]
-        await self.ended()
+        await self.wait_for_end()
         return [type(event) for event in self.count_completed_events]
 
-    async def rung(self, *lines: str, progress: Callable[[CallProgress], None] | None = None) -> SimulatedCall:
+    async def ring(self, *lines: str, progress: Callable[[CallProgress], None] | None = None) -> SimulatedCall:
         spoken = [SpokenLine(text) for text in lines]
         return await self.carrier.simulate_call(
             from_number="+15550100001", to_number=OURS, lines=spoken, callbacks=self.callbacks, progress=progress
@@ -164,7 +164,7 @@ async def test_a_person_answers_speaks_and_hangs_up(platform: Platform) -> None:
     await platform.until(lambda: bool(platform.count_completed_events))
     a_word_every_second = (VOICE * 2 + b"\xff" * 8000) * 15
     await platform.send(platform.carrier.create_media_codec("").encode(a_word_every_second))
-    ended = await platform.ended()
+    ended = await platform.wait_for_end()
     assert [type(event) for event in platform.count_completed_events] == [CalleeRinging, CallAnswered, CallEnded]
     assert ended.outcome == "completed"
     await platform.until(lambda: platform.media[-1] == MediaStopped())
@@ -175,7 +175,7 @@ async def test_a_person_answers_speaks_and_hangs_up(platform: Platform) -> None:
 )
 async def test_unanswered_calls_say_why(platform: Platform, number: str, outcome: str) -> None:
     assert await platform.call(f"+155501000{number}", ring_seconds=1) == [CalleeRinging, CallEnded]
-    assert (await platform.ended()).outcome == outcome
+    assert (await platform.wait_for_end()).outcome == outcome
 
 
 async def test_a_refused_destination_is_an_error_at_once(platform: Platform) -> None:
@@ -188,7 +188,7 @@ async def test_a_voicemail_is_told_at_the_answer_and_at_the_beep(platform: Platf
     call_id = await platform.carrier.place_call(platform.order("+15550100030"))
     await platform.until(lambda: any(isinstance(event, MachineDetected) for event in platform.count_completed_events))
     await platform.carrier.hang_up(call_id)
-    await platform.ended()
+    await platform.wait_for_end()
     assert platform.count_completed_events[1:3] == [
         CallAnswered(call_id, "machine"),
         MachineDetected(call_id, beep=True),
@@ -222,7 +222,7 @@ async def test_hanging_up_while_it_rings_cancels(platform: Platform) -> None:
     call_id = await platform.carrier.place_call(platform.order("+15550100021"))
     assert await platform.carrier.find_call("our-call") == call_id
     await platform.carrier.hang_up(call_id)
-    assert (await platform.ended()).outcome == "canceled"
+    assert (await platform.wait_for_end()).outcome == "canceled"
 
 
 async def test_another_process_commands_a_call_by_its_id(platform: Platform) -> None:
@@ -240,7 +240,7 @@ async def test_another_process_commands_a_call_by_its_id(platform: Platform) -> 
         await elsewhere.transfer(call_id, to_number="+15550100020", caller_id=OURS, callbacks=platform.callbacks)
     await elsewhere.send_digits(call_id, "1w2")
     await elsewhere.hang_up(call_id)
-    assert (await platform.ended()).outcome == "completed"
+    assert (await platform.wait_for_end()).outcome == "completed"
     await elsewhere.close()
     await stranger.close()
 
@@ -252,7 +252,7 @@ async def test_a_transfer_leaves_our_socket_and_goes_on(platform: Platform) -> N
     await platform.until(lambda: MediaStopped() in platform.media)
     assert not any(isinstance(event, CallEnded) for event in platform.count_completed_events)
     await platform.carrier.hang_up(call_id)
-    assert (await platform.ended()).outcome == "completed"
+    assert (await platform.wait_for_end()).outcome == "completed"
 
 
 async def test_a_mark_comes_back_when_what_was_before_it_has_been_played(platform: Platform) -> None:
@@ -266,7 +266,7 @@ async def test_a_mark_comes_back_when_what_was_before_it_has_been_played(platfor
 
 async def test_clear_stops_within_a_frame_and_returns_marks(platform: Platform) -> None:
     platform.greeting = VOICE * 500
-    ringing = asyncio.create_task(platform.rung("Stop."))
+    ringing = asyncio.create_task(platform.ring("Stop."))
     await platform.until(lambda: any(isinstance(event, MediaStarted) for event in platform.media))
     await platform.until(lambda: len(platform.audio) >= 160 * 20)
     await platform.send(platform.carrier.create_media_codec("").clear())
@@ -288,7 +288,7 @@ async def test_a_simulated_call_measures_the_answer(platform: Platform) -> None:
         if step.line == 1:
             said.set()
 
-    ringing = asyncio.create_task(platform.rung("Hello there.", progress=watch))
+    ringing = asyncio.create_task(platform.ring("Hello there.", progress=watch))
     await said.wait()
     await platform.send(platform.carrier.create_media_codec("").encode(VOICE * 10))
     call = await ringing
@@ -304,14 +304,14 @@ async def test_a_simulated_call_measures_the_answer(platform: Platform) -> None:
 @pytest.mark.parametrize("instruction", [RejectCall("busy"), ForwardCall("+15550100020", OURS)])
 async def test_a_call_that_is_not_answered_says_why(platform: Platform, instruction: Instruction) -> None:
     platform.instruction = instruction
-    call = await platform.rung("Hello?")
+    call = await platform.ring("Hello?")
     assert not call.answered
     assert "busy" in (call.refused_reason or "")
 
 
 async def test_a_forwarded_call_reaches_the_other_person(platform: Platform) -> None:
     platform.instruction = ForwardCall("+15550100001", OURS)
-    call = await platform.rung("Hello?")
+    call = await platform.ring("Hello?")
     assert call.answered
     assert call.heard_seconds > 0
     assert platform.media == []
@@ -327,14 +327,14 @@ async def test_a_failing_platform_is_asked_again(platform: Platform) -> None:
 
 async def test_a_refusing_platform_ends_the_call(platform: Platform) -> None:
     platform.statuses = [403]
-    assert (await platform.rung("Hello?")).refused_reason == "the platform answered 403"
+    assert (await platform.ring("Hello?")).refused_reason == "the platform answered 403"
 
 
 async def test_a_media_address_where_nobody_is_fails_the_call(platform: Platform) -> None:
     platform.instruction = ConnectMedia("ws://127.0.0.1:9/nobody")
-    call = await platform.rung("Hello?")
+    call = await platform.ring("Hello?")
     assert "media socket" in (call.refused_reason or "")
-    assert (await platform.ended()).outcome == "failed"
+    assert (await platform.wait_for_end()).outcome == "failed"
 
 
 async def test_an_old_or_moved_signature_is_refused(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel, TypeAdapter
@@ -27,7 +28,7 @@ from switchboard.foundation.web.errors import (
 from switchboard.foundation.web.principal import SCOPES
 
 Json: TypeAlias = dict[str, Any]
-VERSION = "1.0.0"
+VERSION = version("switchboard-voice")
 AUTHORIZE, TOKEN, REVOKE = "/oauth/authorize", "/api/oauth/token", "/api/oauth/revoke"
 REFERENCE = "#/components/schemas/{model}"
 
