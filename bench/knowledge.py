@@ -43,7 +43,9 @@ from switchboard_vectorstore.store import LanceSettings, LanceStore
 async def main():
     before, store = memory("VmRSS"), LanceStore(LanceSettings(uri=sys.argv[1]))
     for text, vector in json.load(sys.stdin):
-        await store.search(ORGANIZATION, sys.argv[2], text=text, vector=tuple(vector), knowledge_base_ids=None, limit=10)
+        await store.search(
+            ORGANIZATION, sys.argv[2], text=text, vector=tuple(vector), knowledge_base_ids=None, limit=10
+        )
     print(f"memory of a fresh process that only searches: {before} before, {memory('VmRSS')} after 50 searches")
 
 asyncio.run(main())

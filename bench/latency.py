@@ -1,10 +1,10 @@
 """Benchmark of the latency that a platform adds to a reply.
 
-The latency counts from the end of the caller's turn to the first audio out, without the vendors' time and the configured
-silence. The calls run in real time over Twilio's wire format, with real voice activity detection, and vendors on this
-machine that respond after fixed times (`vendors_server.py`). Pipecat runs with the same vendors, parameters, and callers,
-in an environment of its own under `.bench/`, which the first run creates. A turn ends with the frame that completes the
-configured silence; each platform's own detection finds it beforehand in the same audio.
+The latency counts from the end of the caller's turn to the first audio out, without the vendors' time and the
+configured silence. The calls run in real time over Twilio's wire format, with real voice activity detection, and
+vendors on this machine that respond after fixed times (`vendors_server.py`). Pipecat runs with the same vendors,
+parameters, and callers, in an environment of its own under `.bench/`, which the first run creates. A turn ends with the
+frame that completes the configured silence; each platform's own detection finds it beforehand in the same audio.
 """
 
 import asyncio
@@ -227,13 +227,22 @@ def run() -> None:
     except subprocess.CalledProcessError as error:
         print(f"without Pipecat, which cannot be installed here: {error}")
     print(
-        "milliseconds that a platform adds, without the vendors' 600; then with the silence that ends a turn; then by part:"
+        (
+            "milliseconds that a platform adds, without the vendors' 600; then with the silence that ends a turn; "
+            "then by part:"
+        )
     )
     print(
-        "until STT, LLM and TTS are asked, and until the caller hears the reply (medians); last, the lateness of the callers"
+        (
+            "until STT, LLM and TTS are asked, and until the caller hears the reply (medians); last, the lateness "
+            "of the callers"
+        )
     )
     print(
-        "platform    | calls | answered | own p50 |     p99 | +silence |    p99 | to STT, LLM, TTS, caller     | slip p99"
+        (
+            "platform    | calls | answered | own p50 |     p99 | +silence |    p99 | to STT, LLM, TTS, caller     "
+            "| slip p99"
+        )
     )
     for calls in CALLS:
         for name, (command, script) in engines.items():

@@ -32,7 +32,9 @@ FIRST_BYTES: Final = 3200
 
 @dataclass(slots=True)
 class Turn:
-    """Times of one turn by the machine's clock: the caller's audio, each vendor's request and response, and the answer."""
+    """Times of one turn by the machine's clock: the caller's audio, each vendor's request and response, and the
+    answer.
+    """
 
     last_word: float = 0.0
     over: float = 0.0
