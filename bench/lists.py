@@ -59,7 +59,7 @@ class List:
     above: TenantTable | None = None
 
 
-def lists(organization: UUID) -> list[List]:
+def build_lists(organization: UUID) -> list[List]:
     mine: dict[str, Any] = {"organization_id": organization}
     providers = {"llm_provider": "a", "tts_provider": "b", "stt_provider": "c"}
     agent = Agent(id=PARENT, name="Agent", **providers, **mine)
@@ -73,15 +73,8 @@ def lists(organization: UUID) -> list[List]:
     ends = {"from_number": "+15550100001", "to_number": "+15550100002"}
     message = {"direction": "inbound", "body": "Hello", "status": "received", "author": "contact", "segments": 1}
     endpoint = EventTarget(id=PARENT, kind="endpoint", url="https://example.com", **mine)
-    delivery = Delivery(
-        target_id=PARENT,
-        target_kind="endpoint",
-        event_type="call.completed",
-        body="{}",
-        status="delivered",
-        due_at=None,
-        **mine,
-    )
+    sent = {"event_type": "call.completed", "body": "{}", "status": "delivered", "due_at": None}
+    delivery = Delivery(target_id=PARENT, target_kind="endpoint", **sent, **mine)
     document = KnowledgeDocument(
         knowledge_base_id=PARENT, filename="a.txt", content_type="text/plain", file_size=1, status="ready", **mine
     )
@@ -209,7 +202,7 @@ async def measure(directory: DataDirectory) -> None:
             _, key = await identity.create_api_key(tenant, name="bench", scopes=list(SCOPES))
         client = app.create_app(parts).test_client()
         print(f"list                         | ms at {FEW:,} | ms at {MANY:,} | ratio | ms to count them")
-        for one in lists(organization.id):
+        for one in build_lists(organization.id):
             await put_above(database, one)
             await grow(database, one, 0, FEW)
             few = await read(client, key, one.path, FEW)

@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 from switchboard.foundation.database import now
 from switchboard.plugin_sdk import OutboundCall, ProviderSettings, TelephonyProvider
-from switchboard.plugin_sdk.telephony import CallEvent
+from switchboard.plugin_sdk.telephony_events import CallEvent
 from switchboard.resources.calls import callbacks, dialing
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.reconciler import reconcile_due_calls

@@ -15,7 +15,7 @@ from sqlmodel import col, select
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.engine.providers.configuration import configure_providers
 from switchboard.foundation.database import now
-from switchboard.plugin_sdk.telephony import CallEvent
+from switchboard.plugin_sdk.telephony_events import CallEvent
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.schemas import AgentCreate
 from switchboard.resources.calls import callbacks

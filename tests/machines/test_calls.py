@@ -10,7 +10,7 @@ from switchboard.foundation.database import now
 from switchboard.foundation.events.models import Event
 from switchboard.plugin_sdk import CallAnswered, CalleeRinging, CallEnded, MachineDetected
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.plugin_sdk.telephony import CallEvent, CallOutcome
+from switchboard.plugin_sdk.telephony_events import CallEvent, CallOutcome
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.schemas import AgentCreate
 from switchboard.resources.billing import ledger

@@ -13,7 +13,7 @@ from switchboard.foundation.database import now
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.plugin_sdk import CallAnswered, CalleeRinging, CallEnded
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.plugin_sdk.telephony import CallEvent
+from switchboard.plugin_sdk.telephony_events import CallEvent
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.schemas import AgentCreate
 from switchboard.resources.calls import callbacks

@@ -8,149 +8,17 @@ A call is either placed (`place_call`) or announced by a callback (`IncomingCall
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from switchboard.plugin_sdk.media import MediaCodec
 from switchboard.plugin_sdk.phone_numbers import AvailableNumber, BoughtNumber
 from switchboard.plugin_sdk.provider import Provider, ProviderError, SettingsT_co
+from switchboard.plugin_sdk.telephony_events import (
+    CarrierEvent,
+    IncomingCall,
+)
 
-# --- callbacks from the carrier ---
-
-AnsweredBy = Literal["human", "machine", "unknown"]
-CallOutcome = Literal["completed", "busy", "no-answer", "failed", "canceled"]
-INVALID_NUMBER: Final = "invalid_number"
-"""Code of a `ProviderError` from `place_call`, or of a `CallEnded`, for a number that does not exist.
-
-All other codes are the carrier's own.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class IncomingCall:
-    """An inbound call to one of the organization's numbers. The carrier waits for `instruct`.
-
-    A withheld `from_number` has no `+` (for example `anonymous`).
-    """
-
-    carrier_call_id: str
-    from_number: str
-    to_number: str
-
-
-@dataclass(frozen=True, slots=True)
-class BrowserCall(IncomingCall):
-    """A call with a browser token. The carrier waits for `instruct`.
-
-    `to_number` is the dialed number, the organization's or any other; `from_number` is the requested caller id, empty
-    if none is requested. Neither is validated.
-    """
-
-    identity: str
-
-
-@dataclass(frozen=True, slots=True)
-class CallAccepted:
-    """The carrier is about to dial an outbound call.
-
-    For a carrier without `find_call`, this links the call to its reference after a crash.
-    """
-
-    carrier_call_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class CalleeRinging:
-    """An outbound call rings at its destination."""
-
-    carrier_call_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class CallAnswered:
-    """An outbound call was answered."""
-
-    carrier_call_id: str
-    answered_by: AnsweredBy = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class MachineDetected:
-    """The carrier detected, after the answer, that a machine answered. `beep`: its greeting is over."""
-
-    carrier_call_id: str
-    beep: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class CallEnded:
-    """A call ended.
-
-    `error_message` and `error_code` are the carrier's own. `cost` is in US dollars, None if the carrier does not report
-    it.
-    """
-
-    carrier_call_id: str
-    outcome: CallOutcome
-    duration_seconds: int | None = None
-    error_message: str | None = None
-    error_code: str | None = None
-    cost: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RecordingReady:
-    """The carrier recorded the call; `fetch_recording` streams the recording."""
-
-    carrier_call_id: str
-    recording_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class TextMessageReceived:
-    """An inbound text message. `opt_out` is set if the carrier itself handled a STOP, START, or HELP keyword."""
-
-    carrier_text_id: str
-    from_number: str
-    to_number: str
-    body: str
-    media_urls: tuple[str, ...] = ()
-    opt_out: Literal["stop", "start", "help"] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TextMessageStatus:
-    """Delivery status of an outbound text message.
-
-    `opted_out`: it failed because the recipient opted out of messages from this number. `cost` is in US dollars.
-    """
-
-    carrier_text_id: str
-    status: Literal["sending", "sent", "delivered", "undelivered", "failed"]
-    error_message: str | None = None
-    error_code: str | None = None
-    segments: int | None = None
-    cost: float | None = None
-    opted_out: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TransferTargetReady:
-    """The target of a warm transfer has heard its introduction and waits to be connected."""
-
-    target_call_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class TransferTargetGone:
-    """The target of a warm transfer did not answer, or hung up. Ignored once the target has been connected."""
-
-    target_call_id: str
-    outcome: CallOutcome
-
-
-TransferEvent: TypeAlias = TransferTargetReady | TransferTargetGone
-CallEvent: TypeAlias = CallAccepted | CalleeRinging | CallAnswered | MachineDetected | CallEnded | RecordingReady
-CarrierEvent: TypeAlias = IncomingCall | CallEvent | TransferEvent | TextMessageReceived | TextMessageStatus
+# --- requests from the carrier ---
 
 
 @dataclass(frozen=True, slots=True)

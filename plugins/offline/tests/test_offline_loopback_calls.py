@@ -2,7 +2,7 @@
 
 import asyncio
 import wave
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -11,133 +11,29 @@ from aiohttp import web
 from pydantic import SecretStr
 from switchboard.plugin_sdk import (
     CallAnswered,
-    CallbackUrls,
     CalleeRinging,
     CallEnded,
     CallProgress,
-    CarrierEvent,
     CarrierRequest,
     ConnectMedia,
     DigitPressed,
     ForwardCall,
-    IncomingCall,
     Instruction,
     InvalidCallback,
     MachineDetected,
     MarkReached,
-    MediaEvent,
     MediaStarted,
     MediaStopped,
-    OutboundCall,
     OutboundTextMessage,
     ProviderError,
     RejectCall,
-    SimulatedCall,
     SpokenLine,
     TextMessageReceived,
     TextMessageStatus,
 )
 from switchboard_offline.loopback import LoopbackSettings, LoopbackTelephony
 
-VOICE = bytes([0x10, 0x90] * 80)
-"""20 ms of something loud."""
-OURS = "+12125550100"
-SETTINGS = LoopbackSettings(
-    signing_secret=SecretStr("a signing secret of the tests"),
-    people={"+15550100001": ["Hi."], "+15550100060": ["Wait."]},
-)
-
-
-class Platform:
-    """Responds to callbacks, and sends `greeting` frames on the media socket; `arrived` is set whenever anything
-    arrives.
-    """
-
-    def __init__(self, carrier: LoopbackTelephony) -> None:
-        self.carrier = carrier
-        self.count_completed_events: list[CarrierEvent] = []
-        self.media: list[MediaEvent] = []
-        self.audio = b""
-        self.greeting = VOICE * 5
-        self.instruction: Instruction | None = None
-        self.statuses: list[int] = []
-        self.requests: list[CarrierRequest] = []
-        self.socket: web.WebSocketResponse | None = None
-        self.address = ""
-        self._arrived = asyncio.Condition()
-
-    async def callback(self, request: web.Request) -> web.Response:
-        body = await request.read()
-        if self.statuses:
-            return web.Response(status=self.statuses.pop(0))
-        headers = {name.lower(): value for name, value in request.headers.items()}
-        callback = CarrierRequest("POST", str(request.url), request.match_info["path"], headers, body)
-        self.requests.append(callback)
-        received = await self.carrier.receive(callback)
-        await self._note(self.count_completed_events, received.events[0])
-        event = received.events[0]
-        if isinstance(event, IncomingCall):
-            reply = await self.carrier.instruct(event, self.instruction or ConnectMedia(self.media_url), self.callbacks)
-            return web.Response(body=reply.body, status=reply.status)
-        return web.Response()
-
-    async def hold(self, request: web.Request) -> web.WebSocketResponse:
-        socket = self.socket = web.WebSocketResponse()
-        await socket.prepare(request)
-        codec = self.carrier.create_media_codec("")
-        async for message in socket:
-            got = codec.decode(message.data)
-            if isinstance(got, bytes):
-                self.audio += got
-                async with self._arrived:
-                    self._arrived.notify_all()
-            elif got is not None:
-                await self._note(self.media, got)
-            if isinstance(got, MediaStarted) and self.greeting:
-                await self.send(codec.encode(self.greeting), codec.mark("greeted"))
-        return socket
-
-    async def send(self, *messages: str | bytes) -> None:
-        assert self.socket is not None
-        for message in messages:
-            await self.socket.send_str(str(message))
-
-    @property
-    def callbacks(self) -> CallbackUrls:
-        return CallbackUrls(f"http://{self.address}/events")
-
-    @property
-    def media_url(self) -> str:
-        return f"ws://{self.address}/media"
-
-    def order(self, to_number: str, *, ring_seconds: int = 30, detect_machine: bool = True) -> OutboundCall:
-        return OutboundCall(
-            "our-call", OURS, to_number, self.media_url, self.callbacks, ring_seconds, 60, detect_machine
-        )
-
-    async def until(self, true: Callable[[], bool]) -> None:
-        async with asyncio.timeout(20), self._arrived:
-            await self._arrived.wait_for(true)
-
-    async def wait_for_end(self) -> CallEnded:
-        await self.until(lambda: any(isinstance(event, CallEnded) for event in self.count_completed_events))
-        return next(event for event in self.count_completed_events if isinstance(event, CallEnded))
-
-    async def call(self, to_number: str, **order: int) -> list[type[CarrierEvent]]:
-        await self.carrier.place_call(self.order(to_number, **order))  # type: ignore[arg-type]
-        await self.wait_for_end()
-        return [type(event) for event in self.count_completed_events]
-
-    async def ring(self, *lines: str, progress: Callable[[CallProgress], None] | None = None) -> SimulatedCall:
-        spoken = [SpokenLine(text) for text in lines]
-        return await self.carrier.simulate_call(
-            from_number="+15550100001", to_number=OURS, lines=spoken, callbacks=self.callbacks, progress=progress
-        )
-
-    async def _note(self, where: list[CarrierEvent] | list[MediaEvent], what: CarrierEvent | MediaEvent) -> None:
-        async with self._arrived:
-            where.append(what)  # type: ignore[arg-type]  # each kind goes into its own list
-            self._arrived.notify_all()
+from tests.fixtures.loopback_platform import OURS, SETTINGS, VOICE, Platform
 
 
 @pytest_asyncio.fixture
@@ -161,11 +57,11 @@ async def test_a_person_answers_speaks_and_hangs_up(platform: Platform) -> None:
     platform.greeting = b""
     await platform.carrier.place_call(platform.order("+15550100001"))
     await platform.until(lambda: bool(platform.media))
-    await platform.until(lambda: bool(platform.count_completed_events))
+    await platform.until(lambda: bool(platform.events))
     a_word_every_second = (VOICE * 2 + b"\xff" * 8000) * 15
     await platform.send(platform.carrier.create_media_codec("").encode(a_word_every_second))
     ended = await platform.wait_for_end()
-    assert [type(event) for event in platform.count_completed_events] == [CalleeRinging, CallAnswered, CallEnded]
+    assert [type(event) for event in platform.events] == [CalleeRinging, CallAnswered, CallEnded]
     assert ended.outcome == "completed"
     await platform.until(lambda: platform.media[-1] == MediaStopped())
 
@@ -181,15 +77,15 @@ async def test_unanswered_calls_say_why(platform: Platform, number: str, outcome
 async def test_a_refused_destination_is_an_error_at_once(platform: Platform) -> None:
     with pytest.raises(ProviderError):
         await platform.carrier.place_call(platform.order("+15550100024"))
-    assert platform.count_completed_events == []
+    assert platform.events == []
 
 
 async def test_a_voicemail_is_told_at_the_answer_and_at_the_beep(platform: Platform) -> None:
     call_id = await platform.carrier.place_call(platform.order("+15550100030"))
-    await platform.until(lambda: any(isinstance(event, MachineDetected) for event in platform.count_completed_events))
+    await platform.until(lambda: any(isinstance(event, MachineDetected) for event in platform.events))
     await platform.carrier.hang_up(call_id)
     await platform.wait_for_end()
-    assert platform.count_completed_events[1:3] == [
+    assert platform.events[1:3] == [
         CallAnswered(call_id, "machine"),
         MachineDetected(call_id, beep=True),
     ]
@@ -250,7 +146,7 @@ async def test_a_transfer_leaves_our_socket_and_goes_on(platform: Platform) -> N
     await platform.until(lambda: bool(platform.media))
     await platform.carrier.transfer(call_id, to_number="+15550100070", caller_id=OURS, callbacks=platform.callbacks)
     await platform.until(lambda: MediaStopped() in platform.media)
-    assert not any(isinstance(event, CallEnded) for event in platform.count_completed_events)
+    assert not any(isinstance(event, CallEnded) for event in platform.events)
     await platform.carrier.hang_up(call_id)
     assert (await platform.wait_for_end()).outcome == "completed"
 
@@ -322,7 +218,7 @@ async def test_a_failing_platform_is_asked_again(platform: Platform) -> None:
     await platform.carrier.simulate_text_message(
         from_number="+15550100001", to_number=OURS, body="Hi", callbacks=platform.callbacks
     )
-    assert [type(event) for event in platform.count_completed_events] == [TextMessageReceived]
+    assert [type(event) for event in platform.events] == [TextMessageReceived]
 
 
 async def test_a_refusing_platform_ends_the_call(platform: Platform) -> None:
@@ -353,20 +249,20 @@ async def test_texts_get_on_and_some_people_reply(platform: Platform) -> None:
     text_id = await platform.carrier.send_text_message(
         OutboundTextMessage("ours", OURS, "+15550100081", "Shall I?", platform.callbacks)
     )
-    await platform.until(lambda: len(platform.count_completed_events) == 3)
-    assert platform.count_completed_events[:2] == [
+    await platform.until(lambda: len(platform.events) == 3)
+    assert platform.events[:2] == [
         TextMessageStatus(text_id, "sent"),
         TextMessageStatus(text_id, "delivered"),
     ]
-    assert isinstance(platform.count_completed_events[2], TextMessageReceived)
+    assert isinstance(platform.events[2], TextMessageReceived)
 
 
 async def test_a_text_that_does_not_arrive_says_why(platform: Platform) -> None:
     await platform.carrier.send_text_message(
         OutboundTextMessage("ours", OURS, "+15550100080", "Shall I?", platform.callbacks)
     )
-    await platform.until(lambda: len(platform.count_completed_events) == 2)
-    last = platform.count_completed_events[-1]
+    await platform.until(lambda: len(platform.events) == 2)
+    last = platform.events[-1]
     assert isinstance(last, TextMessageStatus)
     assert (last.status, last.error_code) == ("undelivered", "30003")
 
@@ -402,4 +298,4 @@ async def test_closing_ends_live_calls_and_tells_it(platform: Platform) -> None:
     await platform.carrier.place_call(platform.order("+15550100070"))
     await platform.until(lambda: bool(platform.media))
     await platform.carrier.close()
-    assert isinstance(platform.count_completed_events[-1], CallEnded)
+    assert isinstance(platform.events[-1], CallEnded)

@@ -25,7 +25,7 @@ from switchboard.plugin_sdk import (
     TransferTargetGone,
     TransferTargetReady,
 )
-from switchboard.plugin_sdk.telephony import AnsweredBy, CallOutcome
+from switchboard.plugin_sdk.telephony_events import AnsweredBy, CallOutcome
 
 from switchboard_telephony_telnyx.errors import is_opt_out
 from switchboard_telephony_telnyx.state import CallState, read_state

@@ -29,7 +29,7 @@ from switchboard.plugin_sdk import (
     TransferTargetGone,
     TransferTargetReady,
 )
-from switchboard.plugin_sdk.telephony import AnsweredBy, CallOutcome
+from switchboard.plugin_sdk.telephony_events import AnsweredBy, CallOutcome
 
 from switchboard_telephony_twilio.errors import NO_SUCH_NUMBER, OPTED_OUT
 from switchboard_telephony_twilio.markup import join_conference, reply_with, reply_without_message

@@ -19,7 +19,7 @@ from switchboard.plugin_sdk import (
     SpeechToTextProvider,
     TextToSpeechProvider,
 )
-from switchboard.plugin_sdk.telephony import CallOutcome
+from switchboard.plugin_sdk.telephony_events import CallOutcome
 
 Tool: TypeAlias = AgentTool[Any]
 Role: TypeAlias = Literal["user", "agent", "tool", "system"]

@@ -12,12 +12,12 @@ from switchboard.plugin_sdk.telephony import (
     CallbackUrls,
     CarrierRequest,
     ConnectMedia,
-    IncomingCall,
     InvalidCallback,
     OutboundCall,
     OutboundTextMessage,
     TelephonyProvider,
 )
+from switchboard.plugin_sdk.telephony_events import IncomingCall
 from switchboard.plugin_sdk.testing.contract import ProviderContract
 
 Telephony = TelephonyProvider[ProviderSettings]

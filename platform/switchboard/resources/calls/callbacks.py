@@ -17,7 +17,7 @@ from switchboard.plugin_sdk import (
     TransferTargetGone,
     TransferTargetReady,
 )
-from switchboard.plugin_sdk.telephony import CallEvent, TransferEvent
+from switchboard.plugin_sdk.telephony_events import CallEvent, TransferEvent
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.dialing import hang_up_leg, map_error_code
 from switchboard.resources.calls.live.channel import LiveMessage, send_live_message

@@ -24,7 +24,7 @@ from switchboard.plugin_sdk import (
     TransferTargetGone,
     TransferTargetReady,
 )
-from switchboard.plugin_sdk.telephony import AnsweredBy, CallOutcome
+from switchboard.plugin_sdk.telephony_events import AnsweredBy, CallOutcome
 
 from switchboard_offline.loopback import signatures
 

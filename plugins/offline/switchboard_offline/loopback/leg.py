@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import aiohttp
 from switchboard.plugin_sdk import OutboundCall, ProviderError
-from switchboard.plugin_sdk.telephony import AnsweredBy
+from switchboard.plugin_sdk.telephony_events import AnsweredBy
 
 from switchboard_offline.loopback.callbacks import (
     AnsweredNotice,

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 from switchboard.plugin_sdk import INVALID_NUMBER, CallProgress, ProviderError, encode_audio, transcode_audio
-from switchboard.plugin_sdk.telephony import CallOutcome
+from switchboard.plugin_sdk.telephony_events import CallOutcome
 
 from switchboard_offline.espeak import speak_text
 from switchboard_offline.loopback.phone import Phone
