@@ -48,8 +48,8 @@ def render_events_page() -> str:
     """Render every event with its data."""
     parts = [
         (
-            f"{NOTE}# Events\n\nAn event is published in the transaction of its fact. The body of a delivery has `event`, "
-            "`data`, and `timestamp`\n([webhook requests](webhooks.md)).\n"
+            f"{NOTE}# Events\n\nAn event is published in the transaction of its fact. A delivery has the body "
+            "`event`, `data`, `timestamp`\n([webhook requests](webhooks.md)).\n"
         )
     ]
     for name, kind in CATALOG.items():
@@ -75,8 +75,8 @@ def render_actions_page() -> str:
     """Render every built-in action of automations with its parameters."""
     parts = [
         (
-            f"{NOTE}# Built-in actions\n\nActions of [automations](automations.md) that need no plugin. Every string in "
-            "`params` is a template.\n"
+            f"{NOTE}# Built-in actions\n\nActions of [automations](automations.md) that need no plugin. Every string "
+            "in `params` is a template.\n"
         )
     ]
     for action in automation_actions():
