@@ -1,4 +1,4 @@
-"""`switchboard simulate`: the example of docs/simulations.md, failing suites, and invalid ones."""
+"""`switchboard simulate`: the example of docs/how-to/simulations.md, failing suites, and invalid ones."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""An operator's own database: a login with only the privileges that docs/operating.md names."""
+"""An operator's own database: a login with only the privileges that docs/how-to/operating.md names."""
 
 import asyncpg
 import pytest

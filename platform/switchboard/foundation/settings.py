@@ -109,7 +109,7 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     values = {name: value for name, value in environment.items() if name.startswith(PREFIX)}
     if unknown := sorted(values.keys() - known):
         raise SettingsError(
-            f"{unknown[0]} is not a setting of Switchboard; the settings are listed in docs/settings.md"
+            f"{unknown[0]} is not a setting of Switchboard; the settings are listed in docs/reference/settings.md"
         )
     try:
         return TypeAdapter(Settings).validate_python(

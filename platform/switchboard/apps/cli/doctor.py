@@ -96,7 +96,8 @@ async def _database(database: Database) -> Finding:
         return Finding(
             "database",
             False,
-            f"It cannot be used: {error}. Run `switchboard migrate`; docs/operating.md lists the privileges it needs.",
+            f"It cannot be used: {error}. Run `switchboard migrate`; docs/how-to/operating.md lists the privileges it "
+            "needs.",
         )
     if role[1]:
         return Finding(

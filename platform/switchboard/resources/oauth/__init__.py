@@ -1,3 +1,3 @@
 """OAuth 2.0: applications that act for a user in one organization, with the scopes that the user granted
-(docs/oauth.md).
+(docs/how-to/oauth.md).
 """

@@ -1,4 +1,4 @@
-"""Live calls: list, listen, whisper, take over, and hand back (docs/live-calls.md)."""
+"""Live calls: list, listen, whisper, take over, and hand back (docs/how-to/live-calls.md)."""
 
 import json
 from uuid import UUID

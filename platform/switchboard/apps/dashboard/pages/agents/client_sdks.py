@@ -1,5 +1,5 @@
 """The carriers' client SDKs for talking in the browser: files that the operator downloads, served from this host
-(docs/live-calls.md).
+(docs/how-to/browser-calls.md).
 """
 
 from dataclasses import dataclass

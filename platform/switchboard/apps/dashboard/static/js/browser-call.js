@@ -1,4 +1,4 @@
-// Talks to an agent by microphone, over the platform's own socket (docs/live-calls.md, "From a browser").
+// Talks to an agent by microphone, over the platform's own socket (docs/how-to/browser-calls.md).
 import { loudness } from "./level.js";
 import { openMicrophone } from "./microphone.js";
 import { followCall } from "./monitor.js";

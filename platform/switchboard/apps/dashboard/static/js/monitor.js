@@ -1,4 +1,4 @@
-// Monitors a live call: audio, transcript, whispering, and takeover. The protocol is in docs/live-calls.md.
+// Monitors a live call: audio, transcript, whispering, and takeover. The protocol is in docs/reference/live-call-socket.md.
 import { openMicrophone } from "./microphone.js";
 import { openSpeaker } from "./speaker.js";
 

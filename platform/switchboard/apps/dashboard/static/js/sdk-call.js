@@ -1,4 +1,4 @@
-// Shared by calls over a carrier's client SDK (docs/live-calls.md, "From a browser").
+// Shared by calls over a carrier's client SDK (docs/how-to/browser-calls.md).
 import { watchLevel } from "./level.js";
 import { followCall } from "./monitor.js";
 
