@@ -72,7 +72,7 @@ async def test_documents_are_dropped_pasted_embedded_and_found(window: Window, t
     assert await page.locator(".passages .row-link").first.text_content() == "hours.md"
     await window.check_accessibility()
     await page.locator(".passages .row-link").first.click()
-    await page.get_by_text("Agents find it: 1 passage.").wait_for()
+    await page.get_by_text("Agents can find this document: 1 passage.").wait_for()
     await window.check_accessibility()
 
 

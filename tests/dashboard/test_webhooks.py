@@ -174,11 +174,11 @@ async def test_the_integration_is_set_up_and_its_secrets_are_never_shown(window:
     assert "shown to nobody" not in await page.content()
     await window.check_accessibility()
     await page.get_by_role("button", name="Save").click()
-    await page.get_by_text("the one that is kept stays").wait_for()
+    await page.get_by_text("Leave empty to keep the current value").wait_for()
     page.once("dialog", lambda dialog: dialog.accept())
     await page.get_by_role("button", name="Delete the signing secret").click()
     await page.get_by_text("Secret deleted.").wait_for()
-    assert await page.get_by_text("the one that is kept stays").count() == 0
+    assert await page.get_by_text("Leave empty to keep the current value").count() == 0
 
 
 async def test_what_is_wrong_with_the_integration_stands_at_its_field(people: People, caller: Caller) -> None:
