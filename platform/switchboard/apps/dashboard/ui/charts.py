@@ -32,7 +32,7 @@ class BarChart:
     """A bar chart over days, with labels at the grid lines and below the first and last bar."""
 
     title: str
-    build_bar_chart: tuple[Bar, ...]
+    bars: tuple[Bar, ...]
     slot_width: float
     bar_width: float
     lines: tuple[tuple[float, str], ...]
