@@ -716,17 +716,17 @@ def upgrade() -> None:
     op.create_index(op.f("ix_vector_deletion_due_at"), "vector_deletion", ["due_at"])
     op.create_index(op.f("ix_vector_deletion_organization_id_due_at"), "vector_deletion", ["organization_id", "due_at"])
     op.create_table(
-        "vector_upkeep",
+        "vector_maintenance",
         sa.Column("id", sa.Uuid(), nullable=False),
         sa.Column("organization_id", sa.Uuid(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("due_at", sa.DateTime(timezone=True), nullable=False),
         sa.ForeignKeyConstraint(
-            ["organization_id"], ["organization.id"], name=op.f("fk_vector_upkeep_organization_id"), ondelete="CASCADE"
+            ["organization_id"], ["organization.id"], name=op.f("fk_vector_maintenance_organization_id"), ondelete="CASCADE"
         ),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_vector_upkeep")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_vector_maintenance")),
     )
-    op.create_index(op.f("ix_vector_upkeep_due_at"), "vector_upkeep", ["due_at"])
+    op.create_index(op.f("ix_vector_maintenance_due_at"), "vector_maintenance", ["due_at"])
     op.create_table(
         "agent_version",
         sa.Column("id", sa.Uuid(), nullable=False),
@@ -1300,7 +1300,7 @@ def _protect_tables() -> None:
     op.execute(f"create policy tenant on user_account for select to switchboard_tenant using ({members})")
     protect_table("user_session", tenant="", system="select, insert, update, delete")
     protect_table("vector_deletion", system="select")
-    protect_table("vector_upkeep", system="select")
+    protect_table("vector_maintenance", system="select")
 
 
 def _count_rows() -> None:

@@ -100,7 +100,7 @@ class VectorMaintenance(TenantTable, table=True):
     organization's.
     """
 
-    __tablename__ = "vector_upkeep"
+    __tablename__ = "vector_maintenance"
     __table_args__ = (Index(None, "due_at"),)
 
     due_at: datetime
