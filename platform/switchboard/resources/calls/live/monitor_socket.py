@@ -1,4 +1,4 @@
-"""Socket of a page that follows a live call, `/live/<ticket>`; docs/reference/live-call-socket.md describes its protocol.
+"""Socket of a page that follows a live call, `/live/<ticket>` (docs/reference/live-call-socket.md).
 
 The socket may arrive at any process, so everything between it and the call goes over Redis (`channel.py`, `feed.py`).
 """
