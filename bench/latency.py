@@ -227,22 +227,16 @@ def run() -> None:
     except subprocess.CalledProcessError as error:
         print(f"without Pipecat, which cannot be installed here: {error}")
     print(
-        (
-            "milliseconds that a platform adds, without the vendors' 600; then with the silence that ends a turn; "
-            "then by part:"
-        )
+        "milliseconds that a platform adds, without the vendors' 600; then with the silence that ends a turn; "
+        "then by part:"
     )
     print(
-        (
-            "until STT, LLM and TTS are asked, and until the caller hears the reply (medians); last, the lateness "
-            "of the callers"
-        )
+        "until STT, LLM and TTS are asked, and until the caller hears the reply (medians); last, the lateness "
+        "of the callers"
     )
     print(
-        (
-            "platform    | calls | answered | own p50 |     p99 | +silence |    p99 | to STT, LLM, TTS, caller     "
-            "| slip p99"
-        )
+        "platform    | calls | answered | own p50 |     p99 | +silence |    p99 | to STT, LLM, TTS, caller     "
+        "| slip p99"
     )
     for calls in CALLS:
         for name, (command, script) in engines.items():
