@@ -24,6 +24,7 @@ from switchboard.plugin_sdk import Chunk, VectorStore
 from switchboard.resources.identity import service as identity
 from switchboard.resources.knowledge_bases.agent_knowledge import AgentKnowledge
 from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
+from switchboard.resources.knowledge_bases.search import PassageSearch
 from switchboard.runtime import Runtime
 from switchboard_offline.minilm import MODEL, MiniLMEmbedding
 from switchboard_vectorstore.store import LanceStore
@@ -92,7 +93,8 @@ async def taught(parts: Runtime) -> AsyncIterator[tuple[AgentKnowledge, list[str
         await store.put(organization.id, f"minilm/{MODEL}/{len(chunks[0].vector)}", chunks)
         await store.maintain(organization.id)
     questions = [" ".join(chance.permutation(texts[row * DOCUMENT].split())[:8]) for row in range(QUERIES)]
-    yield AgentKnowledge(parts, organization.id, [str(base) for base in bases], []), questions
+    search = PassageSearch(parts.database, parts.providers)
+    yield AgentKnowledge(search, organization.id, [str(base) for base in bases], []), questions
 
 
 async def measure(directory: DataDirectory) -> None:

@@ -39,7 +39,7 @@ async def call(runtime: Runtime, caller: Caller, receiver: Receiver, **fields: J
     async with runtime.database.tenant(caller.organization_id) as session:
         agent = await agents.get_agent(session, agent_id)
     context = ToolContext(caller.organization_id, agent_id, new_id(), "+15550100001", "+15550100200")
-    toolbox = Toolbox(await build_declared_tools(runtime, agent), context)
+    toolbox = Toolbox(await build_declared_tools(runtime.database, runtime.keyring, runtime.outbound, agent), context)
     assert [spec.parameters for spec in toolbox.specs] == [PARAMETERS]
     return await toolbox.run(ToolCall("1", "find_order", {"number": "17"})), context
 

@@ -60,8 +60,9 @@ async def prepaid(runtime: Runtime, organizations: Organizations, *, credited: i
             outbound=runtime.outbound,
             voices=runtime.voices,
         )
-    number = await purchases.buy_number(
-        runtime, caller.organization_id, PhoneNumberBuy(phone_number=fresh_number(), inbound_agent_id=str(agent.id))
+    buyer = purchases.NumberBuyer(runtime.database, runtime.providers, runtime.settings.base_url)
+    number = await buyer.buy_number(
+        caller.organization_id, PhoneNumberBuy(phone_number=fresh_number(), inbound_agent_id=str(agent.id))
     )
     assert await balance(caller) == credited
     return caller, {"agent_id": str(agent.id), "from_number_id": str(number.id)}

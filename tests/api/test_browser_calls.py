@@ -69,8 +69,9 @@ async def test_without_a_carrier_for_it_there_is_no_browser_calling(runtime: Run
 
 
 async def test_the_caller_ids_are_the_carriers_numbers(runtime: Runtime, caller: Caller, stranger: Caller) -> None:
-    number = await purchases.buy_number(
-        runtime, caller.organization_id, PhoneNumberBuy(phone_number=fresh_number(), friendly_name="Front desk")
+    buyer = purchases.NumberBuyer(runtime.database, runtime.providers, runtime.settings.base_url)
+    number = await buyer.buy_number(
+        caller.organization_id, PhoneNumberBuy(phone_number=fresh_number(), friendly_name="Front desk")
     )
     await with_twilio(runtime, caller)
     await with_twilio(runtime, stranger)
@@ -92,16 +93,22 @@ async def test_agents_are_talked_to_over_our_own_socket_unless_the_page_has_the_
     async with runtime.database.tenant(caller.organization_id) as session:
         await configure_providers(session, runtime.registry, runtime.keyring, [twilio, loopback])
     async with runtime.database.tenant(caller.organization_id) as session:
-        assert await browser_calls.find_talk_carrier(runtime, session, ()) == "loopback"
-        assert await browser_calls.find_talk_carrier(runtime, session, ("telnyx",)) == "loopback"
-        assert await browser_calls.find_talk_carrier(runtime, session, ("telnyx", "twilio")) == "twilio"
+        assert await browser_calls.find_talk_carrier(session, runtime.providers, runtime.registry, ()) == "loopback"
+        assert (
+            await browser_calls.find_talk_carrier(session, runtime.providers, runtime.registry, ("telnyx",))
+            == "loopback"
+        )
+        assert (
+            await browser_calls.find_talk_carrier(session, runtime.providers, runtime.registry, ("telnyx", "twilio"))
+            == "twilio"
+        )
     async with runtime.providers.use(caller.organization_id, TelephonyProvider, "loopback") as carrier:
         with pytest.raises(ProviderError, match="browsers only"):
             await carrier.buy_number("+12125550103", CallbackUrls("https://voice.example/"))
     async with runtime.database.tenant(caller.organization_id) as session:
         await configure_providers(session, runtime.registry, runtime.keyring, [twilio])
         with pytest.raises(InvalidState, match="loopback carrier"):
-            await browser_calls.find_talk_carrier(runtime, session, ())
+            await browser_calls.find_talk_carrier(session, runtime.providers, runtime.registry, ())
 
 
 async def test_scopes(organizations: Organizations) -> None:

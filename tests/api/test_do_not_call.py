@@ -147,7 +147,7 @@ async def ring(live: LivePlatform, from_number: str, *lines: str) -> SimulatedCa
             from_number=from_number,
             to_number=live.number,
             lines=[SpokenLine(text=line) for line in lines],
-            callbacks=build_callback_urls(live.runtime, organization_id, "loopback"),
+            callbacks=build_callback_urls(live.runtime.settings.base_url, organization_id, "loopback"),
         )
 
 

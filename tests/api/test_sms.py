@@ -35,7 +35,7 @@ async def text(live: LivePlatform, body: str, *, from_number: str = CONTACT) -> 
     organization_id = live.caller.organization_id
     async with live.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
-        urls = build_callback_urls(live.runtime, organization_id, "loopback")
+        urls = build_callback_urls(live.runtime.settings.base_url, organization_id, "loopback")
         return await carrier.simulate_text_message(
             from_number=from_number, to_number=live.number, body=body, callbacks=urls
         )
@@ -151,7 +151,7 @@ async def test_a_callback_told_twice_is_one_text(live: LivePlatform) -> None:
     async with live.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, LoopbackTelephony)
         came = InboundTextNotice("lt-same", CONTACT, live.number, "HELP")
-        url = build_callback_urls(live.runtime, organization_id, "loopback").events
+        url = build_callback_urls(live.runtime.settings.base_url, organization_id, "loopback").events
         await asyncio.gather(*(carrier._exchange.post.deliver(url, came) for _ in range(5)))
     assert [message["author"] for message in await messages(live)] == ["platform", "contact"]
 
@@ -201,7 +201,7 @@ async def test_a_text_to_a_number_that_is_not_ours_is_dropped(live: LivePlatform
     organization_id = live.caller.organization_id
     async with live.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
-        urls = build_callback_urls(live.runtime, organization_id, "loopback")
+        urls = build_callback_urls(live.runtime.settings.base_url, organization_id, "loopback")
         await carrier.simulate_text_message(from_number=CONTACT, to_number=fresh_number(), body="Hello", callbacks=urls)
     assert await conversations(live.caller) == []
 

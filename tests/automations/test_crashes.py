@@ -97,7 +97,12 @@ async def test_ten_workers_take_an_action_once(caller: Caller, runtime: Runtime,
     await work_through(runtime, caller, steps=0)
     async with runtime.database.tenant(caller.organization_id) as session:
         run_id = (await session.exec(select(AutomationRun.id))).one()
-    await asyncio.gather(*(runs.advance_run(runtime, caller.organization_id, run_id) for _ in range(10)))
+    await asyncio.gather(
+        *(
+            runs.advance_run(runtime.database, runtime.registry, runtime.outbound, caller.organization_id, run_id)
+            for _ in range(10)
+        )
+    )
     assert len(receiver.at("/x")) == 1
 
 

@@ -24,7 +24,7 @@ async def text(live: LivePlatform, body: str) -> None:
     organization_id = live.caller.organization_id
     async with live.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
-        urls = build_callback_urls(live.runtime, organization_id, "loopback")
+        urls = build_callback_urls(live.runtime.settings.base_url, organization_id, "loopback")
         await carrier.simulate_text_message(from_number=CONTACT, to_number=live.number, body=body, callbacks=urls)
 
 

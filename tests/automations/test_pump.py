@@ -19,7 +19,8 @@ pytestmark = pytest.mark.local_receivers
 @asynccontextmanager
 async def pumping(runtime: Runtime) -> AsyncIterator[None]:
     stop = asyncio.Event()
-    task = asyncio.create_task(RunWorker(runtime).run(stop))
+    worker = RunWorker(runtime.database, runtime.registry, runtime.outbound, due=runtime.runs_due)
+    task = asyncio.create_task(worker.run(stop))
     yield
     stop.set()
     await task

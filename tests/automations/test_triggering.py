@@ -13,8 +13,8 @@ from switchboard.resources.automations import triggers
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import finish_call
 from switchboard.resources.sms import inbound
-from switchboard.resources.sms import sender as sending
 from switchboard.resources.sms.models import SmsMessage
+from switchboard.resources.sms.sender import MessageSender
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, LivePlatform, fresh_number
@@ -198,7 +198,7 @@ async def test_an_event_is_one_run_and_counters_are_exact_whoever_asks_at_once(
         events = (await session.exec(select(Event.id))).all()
     await asyncio.gather(
         *(
-            triggers.record_triggered_runs(runtime, caller.organization_id, event)
+            triggers.record_triggered_runs(runtime.database, caller.organization_id, event)
             for event in [*events, *events, *events]
         )
     )
@@ -295,7 +295,7 @@ async def test_a_text_to_an_own_number_does_not_shed_its_depth_on_the_way(caller
     await work_through(runtime, caller)
     for text_id, sender in (("in-1", ours), ("in-2", CONTACT)):
         await inbound.receive_message(
-            runtime, caller.organization_id, "loopback", TextMessageReceived(text_id, sender, other, "HELP")
+            runtime.database, caller.organization_id, "loopback", TextMessageReceived(text_id, sender, other, "HELP")
         )
     async with runtime.database.tenant(caller.organization_id) as session:
         received = select(SmsMessage).where(col(SmsMessage.direction) == "inbound").order_by(col(SmsMessage.created_at))
@@ -303,7 +303,8 @@ async def test_a_text_to_an_own_number_does_not_shed_its_depth_on_the_way(caller
         texts = select(SmsMessage).where(col(SmsMessage.direction) == "outbound").order_by(col(SmsMessage.created_at))
         sent, *confirmed = (await session.exec(texts)).all()
         assert [(message.author, message.cause_depth) for message in confirmed] == [("platform", 4), ("platform", 0)]
-    await sending.send_queued_message(runtime, caller.organization_id, sent.id)
+    message_sender = MessageSender(runtime.database, runtime.providers, runtime.settings.base_url)
+    await message_sender.send_queued_message(caller.organization_id, sent.id)
     async with runtime.database.tenant(caller.organization_id) as session:
         events = (await session.exec(select(Event.name, Event.depth).order_by(col(Event.created_at)))).all()
     assert events == [("sms.received", 3), ("sms.received", 4), ("sms.received", 0), ("sms.sent", 4)]

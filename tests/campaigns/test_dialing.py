@@ -147,9 +147,8 @@ async def test_a_campaign_whose_calls_fail_pauses_and_says_why(live: LivePlatfor
 
 async def test_a_deleted_agent_pauses_and_a_released_number_fails_a_campaign(live: LivePlatform) -> None:
     made = (await live.caller.post("/v1/agents", {"name": "Short-lived"})).json
-    number = await purchases.buy_number(
-        live.runtime, live.caller.organization_id, PhoneNumberBuy(phone_number=fresh_number())
-    )
+    buyer = purchases.NumberBuyer(live.runtime.database, live.runtime.providers, live.runtime.settings.base_url)
+    number = await buyer.buy_number(live.caller.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
     first = await make(live.caller, fields_of(live), numbers(RINGS, BUSY), agent_id=made["id"], max_concurrent=1)
     second = await make(
         live.caller, fields_of(live), numbers(RINGS, BUSY), phone_number_id=str(number.id), max_concurrent=1

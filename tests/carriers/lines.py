@@ -55,14 +55,14 @@ class LoopbackPeople:
                 from_number=from_number,
                 to_number=to_number,
                 lines=[SpokenLine(text=line) for line in lines],
-                callbacks=purchases.build_callback_urls(self.runtime, organization_id, "loopback"),
+                callbacks=purchases.build_callback_urls(self.runtime.settings.base_url, organization_id, "loopback"),
             )
 
     async def text(self, from_number: str, to_number: str, body: str) -> str:
         organization_id = self.live.caller.organization_id
         async with self.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
             assert isinstance(carrier, SimulatedCarrier)
-            callbacks = purchases.build_callback_urls(self.runtime, organization_id, "loopback")
+            callbacks = purchases.build_callback_urls(self.runtime.settings.base_url, organization_id, "loopback")
             return await carrier.simulate_text_message(
                 from_number=from_number, to_number=to_number, body=body, callbacks=callbacks
             )

@@ -109,7 +109,7 @@ async def _make_up(runtime: Runtime, demo: Demo) -> None:
         await _make(client)
     async with runtime.providers.use(demo.organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
-        callbacks = purchases.build_callback_urls(runtime, demo.organization_id, "loopback")
+        callbacks = purchases.build_callback_urls(runtime.settings.base_url, demo.organization_id, "loopback")
         await carrier.simulate_text_message(
             from_number="+15550100003", to_number=NUMBER, body="What are your opening hours?", callbacks=callbacks
         )

@@ -50,7 +50,8 @@ async def make_campaign(runtime: Runtime) -> tuple[UUID, UUID]:
         agent = await agents.create_agent(
             session, made, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
         )
-    number = await purchases.buy_number(runtime, organization.id, PhoneNumberBuy(phone_number=fresh_number()))
+    buyer = purchases.NumberBuyer(runtime.database, runtime.providers, runtime.settings.base_url)
+    number = await buyer.buy_number(organization.id, PhoneNumberBuy(phone_number=fresh_number()))
     people = [ContactToCall(phone_number=f"+1555{place:05d}{WAYS[place % len(WAYS)]}") for place in range(CONTACTS)]
     data = CampaignCreate(
         name="All", agent_id=str(agent.id), phone_number_id=str(number.id), max_concurrent=AT_ONCE, contacts=people

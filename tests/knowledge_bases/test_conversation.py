@@ -90,7 +90,7 @@ async def test_by_text_passages_are_there_before_the_model_asks_for_them(live: L
     await teach(live, "You answer the phone of a bakery.")
     async with live.runtime.providers.use(live.caller.organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
-        urls = build_callback_urls(live.runtime, live.caller.organization_id, "loopback")
+        urls = build_callback_urls(live.runtime.settings.base_url, live.caller.organization_id, "loopback")
         await carrier.simulate_text_message(
             from_number="+15550100001", to_number=live.number, body=QUESTION, callbacks=urls
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from switchboard.plugin_sdk import EmbeddingProvider, VectorStore
-from switchboard.resources.knowledge_bases.search import Passage, search_passages
+from switchboard.resources.knowledge_bases.search import Passage, PassageSearch
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -115,7 +115,8 @@ async def test_paraphrases_find_their_document_and_words_beat_vectors_on_names_a
     runtime: Runtime, library: Caller, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def best(query: str) -> Passage:
-        return (await search_passages(runtime, library.organization_id, query, limit=1))[0]
+        search = PassageSearch(runtime.database, runtime.providers)
+        return (await search.search_passages(library.organization_id, query, limit=1))[0]
 
     missed = [query for query, document in PARAPHRASES if (await best(query)).filename != f"{document}.txt"]
     asked = [(f"What was ordered under {number}?", text) for number, _, text in records()[::6]]

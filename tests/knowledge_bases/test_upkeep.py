@@ -25,8 +25,9 @@ from switchboard.plugin_sdk import (
     hookimpl,
 )
 from switchboard.plugin_sdk.registry import Capability, Registry
-from switchboard.resources.knowledge_bases import indexing, jobs, vector_maintenance
 from switchboard.resources.knowledge_bases import ingestion as adding
+from switchboard.resources.knowledge_bases import jobs, vector_maintenance
+from switchboard.resources.knowledge_bases.indexing import DocumentIndexer
 from switchboard.resources.knowledge_bases.models import (
     KnowledgeBase,
     KnowledgeDocument,
@@ -35,7 +36,7 @@ from switchboard.resources.knowledge_bases.models import (
 )
 from switchboard.resources.knowledge_bases.reindex import reindex_knowledge_bases
 from switchboard.resources.knowledge_bases.schemas import DocumentCreate
-from switchboard.resources.knowledge_bases.search import search_passages
+from switchboard.resources.knowledge_bases.search import PassageSearch
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -101,13 +102,18 @@ async def use(runtime: Runtime, caller: Caller, *embeddings: str) -> None:
         await configure_providers(session, runtime.registry, runtime.keyring, wanted)
 
 
+def indexer(runtime: Runtime) -> DocumentIndexer:
+    return DocumentIndexer(runtime.database, runtime.providers)
+
+
 async def add(caller: Caller, content: str = TEXT, base: object = None) -> Json:
     base = base or (await caller.post("/v1/knowledge-bases", {"name": "Base"})).json["id"]
     return (await caller.post(f"/v1/knowledge-bases/{base}/documents", {"filename": "a.txt", "content": content})).json
 
 
 async def found(runtime: Runtime, caller: Caller, query: str = "opening hours of the bakery") -> list[str]:
-    return [passage.content for passage in await search_passages(runtime, caller.organization_id, query)]
+    search = PassageSearch(runtime.database, runtime.providers)
+    return [passage.content for passage in await search.search_passages(caller.organization_id, query)]
 
 
 async def in_store(runtime: Runtime, caller: Caller, label: str) -> list[str]:
@@ -159,7 +165,7 @@ async def test_one_that_kills_its_processes_is_given_up_with_a_message(runtime: 
     await use(runtime, caller, "words")
     document = await add(caller)
     await change(runtime, caller, document, status="processing", attempts=3, process_after=now() - LONG_AGO)
-    assert not await indexing.claim_document(runtime, caller.organization_id, UUID(str(document["id"])))
+    assert not await indexer(runtime).claim_document(caller.organization_id, UUID(str(document["id"])))
     assert await state(caller, document) == (
         "failed",
         "Processing was interrupted 3 times. The document may be too large.",
@@ -170,10 +176,10 @@ async def test_a_document_that_somebody_is_at_is_left_alone(runtime: Runtime, ca
     await use(runtime, caller, "words")
     document = await add(caller)
     await change(runtime, caller, document, status="processing", process_after=now() + timedelta(minutes=1))
-    assert not await indexing.claim_document(runtime, caller.organization_id, UUID(str(document["id"])))
+    assert not await indexer(runtime).claim_document(caller.organization_id, UUID(str(document["id"])))
     await change(runtime, caller, document, process_after=now() - LONG_AGO)
     claims = await asyncio.gather(
-        *(indexing.claim_document(runtime, caller.organization_id, UUID(str(document["id"]))) for _ in range(4))
+        *(indexer(runtime).claim_document(caller.organization_id, UUID(str(document["id"]))) for _ in range(4))
     )
     assert sum(claims) == 1
 
@@ -188,7 +194,7 @@ async def test_the_same_request_after_a_crash_finds_its_document(
     fresh_words.setattr(WordsEmbedding, "waiting", waiting)
     path, body = f"/v1/knowledge-bases/{base}/documents", {"filename": "a.txt", "content": TEXT}
     request = adding.add_document(
-        runtime, caller.organization_id, UUID(str(base)), DocumentCreate(**body), idempotency_key="one"
+        indexer(runtime), caller.organization_id, UUID(str(base)), DocumentCreate(**body), idempotency_key="one"
     )
     dying = asyncio.create_task(request)
     await waiting.wait()
@@ -199,7 +205,7 @@ async def test_the_same_request_after_a_crash_finds_its_document(
     assert (again.status, again.json["status"]) == (201, "ready")
     await change(runtime, caller, again.json, created_at=now() - timedelta(days=2))
     later = await adding.add_document(
-        runtime, caller.organization_id, UUID(str(base)), DocumentCreate(**body), idempotency_key="one"
+        indexer(runtime), caller.organization_id, UUID(str(base)), DocumentCreate(**body), idempotency_key="one"
     )
     assert str(later.id) != again.json["id"]
     assert (await caller.get(path)).json["total"] == 2
@@ -213,9 +219,9 @@ async def test_a_provider_that_fails_leaves_the_reason_and_reindex_repairs_it(
     document = await add(caller)
     assert (document["status"], document["error_message"], document["chunk_count"]) == ("failed", "quota exceeded", 0)
     with pytest.raises(ProviderError, match="quota exceeded"):
-        await reindex_knowledge_bases(runtime, caller.organization_id)
+        await reindex_knowledge_bases(indexer(runtime), caller.organization_id)
     fresh_words.setattr(WordsEmbedding, "refusal", None)
-    await reindex_knowledge_bases(runtime, caller.organization_id)
+    await reindex_knowledge_bases(indexer(runtime), caller.organization_id)
     assert await state(caller, document) == ("ready", None)
     assert await found(runtime, caller) == [TEXT]
 
@@ -242,7 +248,7 @@ async def test_what_was_put_by_one_who_did_not_know_of_the_deletion_goes_with_th
     organization_id, document_id = caller.organization_id, UUID(str(document["id"]))
     async with runtime.providers.use(organization_id, VectorStore) as store:
         await caller.send("DELETE", f"/v1/documents/{document_id}")
-        await vector_maintenance.delete_due_vectors(runtime, organization_id)
+        await vector_maintenance.delete_due_vectors(runtime.database, runtime.providers, organization_id)
         late = Chunk(UUID(str(document["knowledge_base_id"])), document_id, 0, TEXT, (1.0, *[0.0] * 63))
         await store.put(organization_id, "words/words-64/64", [late])
     assert await found(runtime, caller) == []
@@ -250,7 +256,7 @@ async def test_what_was_put_by_one_who_did_not_know_of_the_deletion_goes_with_th
         (again,) = (await session.exec(select(VectorDeletion))).all()
         assert again.due_at == again.created_at + vector_maintenance.SETTLED
         again.created_at = again.due_at = now() - LONG_AGO
-    await vector_maintenance.delete_due_vectors(runtime, organization_id)
+    await vector_maintenance.delete_due_vectors(runtime.database, runtime.providers, organization_id)
     assert await in_store(runtime, caller, "words/words-64/64") == []
     async with runtime.database.tenant(organization_id) as session:
         assert (await session.exec(select(VectorDeletion))).all() == []
@@ -281,7 +287,7 @@ async def test_a_change_of_the_model_is_a_reindex_during_which_searches_go_on(
     gate, waiting = asyncio.Event(), asyncio.Event()
     fresh_words.setattr(WordsEmbedding, "gate", gate)
     fresh_words.setattr(WordsEmbedding, "waiting", waiting)
-    changing = asyncio.create_task(reindex_knowledge_bases(runtime, caller.organization_id))
+    changing = asyncio.create_task(reindex_knowledge_bases(indexer(runtime), caller.organization_id))
     await waiting.wait()
     third = await add(caller, "Rye bread costs four dollars.", first["knowledge_base_id"])
     assert len(await found(runtime, caller)) == 3
@@ -293,11 +299,11 @@ async def test_a_change_of_the_model_is_a_reindex_during_which_searches_go_on(
     async with runtime.database.tenant(caller.organization_id) as session:
         (base,) = (await session.exec(select(KnowledgeBase))).all()
     assert (base.embedding_provider, base.embedding_model, base.embedding_dimension) == ("words", "words-64", 64)
-    await vector_maintenance.delete_due_vectors(runtime, caller.organization_id)
+    await vector_maintenance.delete_due_vectors(runtime.database, runtime.providers, caller.organization_id)
     assert await in_store(runtime, caller, "minilm/all-MiniLM-L6-v2/384") == []
     assert len(await in_store(runtime, caller, "words/words-64/64")) == 3
     await use(runtime, caller, "minilm", "words")
-    await reindex_knowledge_bases(runtime, caller.organization_id)
+    await reindex_knowledge_bases(indexer(runtime), caller.organization_id)
     async with runtime.database.tenant(caller.organization_id) as session:
         assert [deletion.model for deletion in (await session.exec(select(VectorDeletion))).all()] == [
             "words/words-64/64"
@@ -316,7 +322,7 @@ async def test_a_document_that_was_embedded_by_the_old_model_meanwhile_is_done_a
     adding = asyncio.create_task(add(caller, "You may park your car behind the church.", first["knowledge_base_id"]))
     await waiting.wait()
     await use(runtime, caller, "minilm", "words")
-    await reindex_knowledge_bases(runtime, caller.organization_id)
+    await reindex_knowledge_bases(indexer(runtime), caller.organization_id)
     gate.set()
     assert (await adding)["status"] == "ready"
     assert len(await found(runtime, caller)) == 2
@@ -336,7 +342,7 @@ async def test_a_model_that_changes_behind_its_name_is_refused_and_never_mixed(
     )
     refused = await caller.post("/v1/knowledge-bases/search", {"query": "bakery"})
     assert (refused.status, refused.json["code"]) == (502, "provider_error")
-    await reindex_knowledge_bases(runtime, caller.organization_id)
+    await reindex_knowledge_bases(indexer(runtime), caller.organization_id)
     assert len(await found(runtime, caller)) == 2
 
 
@@ -346,5 +352,5 @@ async def test_a_lost_vector_store_is_rebuilt_from_the_texts(runtime: Runtime, c
     await runtime.providers.close()
     (runtime.settings.data_dir / "vectors").rename(tmp_path / uuid4().hex)
     assert await found(runtime, caller) == []
-    await reindex_knowledge_bases(runtime, caller.organization_id)
+    await reindex_knowledge_bases(indexer(runtime), caller.organization_id)
     assert await found(runtime, caller) == [TEXT]

@@ -44,9 +44,8 @@ class CallMachine(PlatformMachine):
             agent = await agents.create_agent(
                 session, made, keyring=self.runtime.keyring, outbound=self.runtime.outbound, voices=self.runtime.voices
             )
-        number = await purchases.buy_number(
-            self.runtime, self.organization_id, PhoneNumberBuy(phone_number=fresh_number())
-        )
+        buyer = purchases.NumberBuyer(self.runtime.database, self.runtime.providers, self.runtime.settings.base_url)
+        number = await buyer.buy_number(self.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
         async with self.runtime.database.tenant(self.organization_id) as session:
             call = await calls.create_outbound_call(session, agent, number, "+15550100001", metadata={})
             # The carrier has been asked already: this step is its report.

@@ -50,9 +50,8 @@ class CampaignMachine(PlatformMachine):
             agent = await agents.create_agent(
                 session, made, keyring=parts.keyring, outbound=parts.outbound, voices=parts.voices
             )
-        number = await purchases.buy_number(
-            self.runtime, self.organization_id, PhoneNumberBuy(phone_number=fresh_number())
-        )
+        buyer = purchases.NumberBuyer(self.runtime.database, self.runtime.providers, self.runtime.settings.base_url)
+        number = await buyer.buy_number(self.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
         people = [ContactToCall(phone_number=f"+155502{place:05d}") for place in range(30)]
         data = CampaignCreate(
             name="Machine",
@@ -85,7 +84,9 @@ class CampaignMachine(PlatformMachine):
 
     @rule()
     def the_dialer_looks(self) -> None:
-        self.run(dialer.dial_due_contacts(self.runtime, self.organization_id))
+        self.run(
+            dialer.dial_due_contacts(self.runtime.database, self.runtime.settings.campaign_tick, self.organization_id)
+        )
 
     @precondition(lambda self: self.status != "draft")
     @rule(

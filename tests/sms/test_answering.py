@@ -51,7 +51,7 @@ class Line:
 
     async def text(self, body: str, *, contact: str = CONTACT) -> None:
         told = TextMessageReceived(f"in-{uuid4()}", contact, self.number, body)
-        await inbound.receive_message(self.runtime, self.caller.organization_id, "loopback", told)
+        await inbound.receive_message(self.runtime.database, self.caller.organization_id, "loopback", told)
 
     async def conversation(self) -> SmsConversation:
         async with self.runtime.database.tenant(self.caller.organization_id) as session:

@@ -12,6 +12,7 @@ from switchboard.resources.identity.policy import Policy, Prices
 from switchboard.resources.sms import callbacks, inbound, sender
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsMessage
+from switchboard.resources.sms.sender import MessageSender
 from switchboard.runtime import Runtime
 from switchboard_offline.loopback import LoopbackTelephony
 
@@ -56,6 +57,10 @@ async def queued(caller: Caller, to_number: str = CONTACT, body: str = "Hello") 
     )
 
 
+def build_sender(runtime: Runtime) -> MessageSender:
+    return MessageSender(runtime.database, runtime.providers, runtime.settings.base_url)
+
+
 async def now_is(runtime: Runtime, message: SmsMessage) -> SmsMessage:
     async with runtime.database.tenant(message.organization_id) as session:
         return (await session.exec(sms.list_messages(session).where(col(SmsMessage.id) == message.id))).one()
@@ -65,7 +70,7 @@ async def tell(runtime: Runtime, message: SmsMessage, status: str, *, named: boo
     error = "switched off" if status == "undelivered" else None
     told = TextMessageStatus("lt-1", status, error)  # type: ignore[arg-type]
     await callbacks.apply_message_event(
-        runtime, message.organization_id, "loopback", told, message_id=message.id if named else None
+        runtime.database, message.organization_id, "loopback", told, message_id=message.id if named else None
     )
 
 
@@ -76,7 +81,9 @@ async def events(caller: Caller, runtime: Runtime) -> list[str]:
 
 async def test_ten_workers_send_a_text_once(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
     message = await queued(caller)
-    await asyncio.gather(*(sender.send_queued_message(runtime, caller.organization_id, message.id) for _ in range(10)))
+    await asyncio.gather(
+        *(build_sender(runtime).send_queued_message(caller.organization_id, message.id) for _ in range(10))
+    )
     assert [order.reference for order in carrier.orders] == [str(message.id)]
     sent = await now_is(runtime, message)
     assert (sent.status, sent.carrier_text_id, sent.watch_at) == ("sent", "lt-1", None)
@@ -89,7 +96,7 @@ async def test_a_text_costs_its_segments_once_the_carrier_has_taken_it(
     caller = await organizations.make(policy=Policy(prices=Prices(text_segment=0.008)))
     message = await queued(caller, body="x" * 161)
     assert (message.segments, float(message.cost)) == (2, 0.0)
-    await sender.send_queued_message(runtime, caller.organization_id, message.id)
+    await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
     await tell(runtime, message, "delivered")
     assert float((await now_is(runtime, message)).cost) == 0.016
 
@@ -99,7 +106,7 @@ async def test_a_refusal_fails_the_text_in_the_carriers_words(
 ) -> None:
     message = await queued(caller)
     carrier.answer = ProviderError("not a mobile number", retryable=False)
-    await sender.send_queued_message(runtime, caller.organization_id, message.id)
+    await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
     failed = await now_is(runtime, message)
     assert (failed.status, failed.error_message, float(failed.cost)) == ("failed", "not a mobile number", 0.0)
     assert await events(caller, runtime) == []
@@ -110,7 +117,7 @@ async def test_a_carrier_without_texts_is_not_asked(
 ) -> None:
     message = await queued(caller)
     monkeypatch.setattr(LoopbackTelephony, "capabilities", TelephonyCapabilities(text_messages=False))
-    await sender.send_queued_message(runtime, caller.organization_id, message.id)
+    await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
     assert (await now_is(runtime, message)).status == "failed"
     assert carrier.orders == []
 
@@ -132,7 +139,7 @@ async def test_callbacks_go_forward_only(
     runtime: Runtime, caller: Caller, carrier: Carrier, told: list[str], expected: str
 ) -> None:
     message = await queued(caller)
-    await sender.send_queued_message(runtime, caller.organization_id, message.id)
+    await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
     for status in told:
         await tell(runtime, message, status, named=False)
     assert (await now_is(runtime, message)).status == expected
@@ -142,7 +149,7 @@ async def test_callbacks_go_forward_only(
 async def test_a_callback_may_overtake_the_carriers_answer(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
     message = await queued(caller)
     await tell(runtime, message, "undelivered")
-    await sender.send_queued_message(runtime, caller.organization_id, message.id)
+    await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
     settled = await now_is(runtime, message)
     assert (settled.status, settled.error_message, settled.carrier_text_id) == ("undelivered", "switched off", "lt-1")
     assert await events(caller, runtime) == ["sms.sent"]
@@ -156,7 +163,7 @@ async def test_a_crash_between_claim_and_answer_never_sends_twice(
         await session.exec(
             update(SmsMessage).values(status="sending", watch_at=datetime.now(UTC) - timedelta(seconds=1))
         )
-    await sender.recover_message(runtime, caller.organization_id, message.id)
+    await build_sender(runtime).recover_message(caller.organization_id, message.id)
     failed = await now_is(runtime, message)
     assert (failed.status, failed.error_message) == ("failed", sender.UNKNOWN_FATE)
     assert carrier.orders == []
@@ -169,7 +176,7 @@ async def test_a_text_that_waits_for_the_carrier_is_left_alone_by_the_sweep(
     runtime: Runtime, caller: Caller, carrier: Carrier
 ) -> None:
     message = await queued(caller)
-    await sender.recover_message(runtime, caller.organization_id, message.id)
+    await build_sender(runtime).recover_message(caller.organization_id, message.id)
     assert (await now_is(runtime, message)).status == "queued"
 
 
@@ -178,9 +185,12 @@ async def test_who_opts_out_before_a_text_leaves_does_not_get_it(
 ) -> None:
     message = await queued(caller)
     await inbound.receive_message(
-        runtime, caller.organization_id, "loopback", TextMessageReceived("in-1", CONTACT, message.from_number, "STOP")
+        runtime.database,
+        caller.organization_id,
+        "loopback",
+        TextMessageReceived("in-1", CONTACT, message.from_number, "STOP"),
     )
-    await sender.send_queued_message(runtime, caller.organization_id, message.id)
+    await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
     failed = await now_is(runtime, message)
     assert failed.status == "failed"
     assert "opted out" in str(failed.error_message)

@@ -12,6 +12,7 @@ from sqlmodel import col, select
 from switchboard.apps.tenant_files.apply import apply_tenant_file
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.apps.tenant_files.files import TenantFile, read_file
+from switchboard.foundation.database import Database
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.schemas import AgentCreate
@@ -74,7 +75,7 @@ async def seed(runtime: Runtime) -> Demo:
     if file.faults:
         raise identity.IdentityError("; ".join(map(str, file.faults)))
     organization_id, _ = await apply_tenant_file(runtime.database, runtime.registry, runtime.keyring, file)
-    api_key, password = await _credentials(runtime, organization_id)
+    api_key, password = await _credentials(runtime.database, runtime.settings.data_dir, organization_id)
     return Demo(organization_id, await _number_and_agent(runtime, organization_id), api_key, password)
 
 
@@ -90,22 +91,23 @@ async def _number_and_agent(runtime: Runtime, organization_id: UUID) -> str:
                 session, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
             )
     order = PhoneNumberBuy(phone_number=NUMBER, friendly_name="Front desk", inbound_agent_id=str(agent.id))
-    return (await purchases.buy_number(runtime, organization_id, order)).phone_number
+    buyer = purchases.NumberBuyer(runtime.database, runtime.providers, runtime.settings.base_url)
+    return (await buyer.buy_number(organization_id, order)).phone_number
 
 
-async def _credentials(runtime: Runtime, organization_id: UUID) -> tuple[str, str]:
+async def _credentials(database: Database, data_dir: Path, organization_id: UUID) -> tuple[str, str]:
     """Return the demo's API key and password, stored in the data directory because the database stores only their
     hashes.
     """
-    path = runtime.settings.data_dir / "demo.json"
+    path = data_dir / "demo.json"
     kept = json.loads(path.read_text()) if path.exists() else {}
-    async with runtime.database.tenant(organization_id) as session:
+    async with database.tenant(organization_id) as session:
         known = session.select(ApiKey).where(
             col(ApiKey.key_hash) == digest(kept.get("api_key", "")), col(ApiKey.revoked_at).is_(None)
         )
         if (await session.exec(known)).one_or_none() is None:
             _, kept["api_key"] = await identity.create_api_key(session, name="make run", scopes=list(SCOPES))
-    async with runtime.database.system() as session:
+    async with database.system() as session:
         if (await session.exec(select(User).where(col(User.email) == EMAIL))).one_or_none() is None:
             kept["password"] = secrets.token_urlsafe(12)
             await identity.create_user(

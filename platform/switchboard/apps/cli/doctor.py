@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import aiohttp
 import click
 from pydantic import JsonValue
+from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
@@ -14,6 +15,7 @@ from sqlmodel import col, select
 
 from switchboard.apps.cli.phone import RealCarrier, use_simulated_carrier, wait_for_settled_call
 from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
+from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import Database
 from switchboard.plugin_sdk import ProviderError, SpokenLine
@@ -62,20 +64,20 @@ def _show(finding: Finding) -> None:
 async def _examine(runtime: Runtime) -> AsyncIterator[Finding]:
     database = await _database(runtime.database)
     yield database
-    yield await _redis(runtime)
+    yield await _redis(runtime.redis)
     for plugin in runtime.registry.plugins:
         yield Finding(f"plugin {plugin.name}", not plugin.faults, "; ".join(plugin.faults))
-    reachable = await _public_address(runtime)
+    reachable = await _public_address(runtime.settings.base_url)
     yield reachable
     if not database.well:
         return
     async with runtime.database.system() as session:
         organizations = (await session.exec(select(Organization))).all()
     for organization in organizations:
-        async for finding in _providers(runtime, organization):
+        async for finding in _providers(runtime.database, runtime.providers, organization):
             yield finding
         if reachable.well:
-            yield await _call(runtime, organization)
+            yield await _call(runtime.database, runtime.providers, runtime.settings.base_url, organization)
 
 
 async def _database(database: Database) -> Finding:
@@ -112,9 +114,9 @@ async def _database(database: Database) -> Finding:
     )
 
 
-async def _redis(runtime: Runtime) -> Finding:
+async def _redis(redis: Redis) -> Finding:
     try:
-        await runtime.redis.time()
+        await redis.time()
     except (RedisError, OSError) as error:
         return Finding(
             "redis",
@@ -124,8 +126,8 @@ async def _redis(runtime: Runtime) -> Finding:
     return Finding("redis", True)
 
 
-async def _public_address(runtime: Runtime) -> Finding:
-    url = f"{runtime.settings.base_url}/readyz?probe={secrets.token_hex(4)}"
+async def _public_address(base_url: str) -> Finding:
+    url = f"{base_url}/readyz?probe={secrets.token_hex(4)}"
     advice = (
         "Carriers and browsers must reach it: set SWITCHBOARD_PUBLIC_URL to the address of your proxy or tunnel, "
         "and check that the server runs."
@@ -136,32 +138,30 @@ async def _public_address(runtime: Runtime) -> Finding:
             answered = response.status
     except (aiohttp.ClientError, TimeoutError) as error:
         return Finding(
-            f"public address {runtime.settings.base_url}",
+            f"public address {base_url}",
             False,
             f"It does not answer ({error or 'too slow'}). {advice}",
         )
     return Finding(
-        f"public address {runtime.settings.base_url}",
+        f"public address {base_url}",
         answered == 200,
         "" if answered == 200 else f"It answered {answered}. {advice}",
     )
 
 
-async def _providers(runtime: Runtime, organization: Organization) -> AsyncIterator[Finding]:
-    async with runtime.database.tenant(organization.id) as session:
+async def _providers(database: Database, providers: Providers, organization: Organization) -> AsyncIterator[Finding]:
+    async with database.tenant(organization.id) as session:
         rows = (
             await session.exec(
-                select(ProviderConfiguration)
-                .where(col(ProviderConfiguration.organization_id) == organization.id)
-                .order_by(col(ProviderConfiguration.capability), col(ProviderConfiguration.position))
+                session.select(ProviderConfiguration).order_by(
+                    col(ProviderConfiguration.capability), col(ProviderConfiguration.position)
+                )
             )
         ).all()
     for row in rows:
         what = f"{organization.name}: {row.capability} {row.name}"
         try:
-            async with runtime.providers.use(
-                organization.id, Capability(row.capability).base_class, row.name
-            ) as provider:
+            async with providers.use(organization.id, Capability(row.capability).base_class, row.name) as provider:
                 await provider.check()
         except ProviderError as error:
             yield Finding(what, False, error.message)
@@ -169,14 +169,14 @@ async def _providers(runtime: Runtime, organization: Organization) -> AsyncItera
             yield Finding(what, True)
 
 
-async def _call(runtime: Runtime, organization: Organization) -> Finding:
+async def _call(database: Database, providers: Providers, base_url: str, organization: Organization) -> Finding:
     """Call the organization's first phone number over a carrier that can simulate callers; both sides must be heard."""
-    async with runtime.database.tenant(organization.id) as session:
+    async with database.tenant(organization.id) as session:
         number = (await session.exec(numbers.list_phone_numbers(session).limit(1))).one_or_none()
     if number is None:
         return Finding(f"{organization.name}: no phone number to call, no call tried", True)
     try:
-        advice = await _ring(runtime, number.phone_number)
+        advice = await _ring(database, providers, base_url, number.phone_number)
     except RealCarrier as error:
         return Finding(f"{organization.name}: no call tried", True, str(error))
     except (Failure, ProviderError) as error:
@@ -184,9 +184,13 @@ async def _call(runtime: Runtime, organization: Organization) -> Finding:
     return Finding(f"{organization.name}: a call with sound both ways", not advice, advice)
 
 
-async def _ring(runtime: Runtime, phone_number: str) -> str:
+async def _ring(database: Database, providers: Providers, base_url: str, phone_number: str) -> str:
     """Place a test call; return the problem, or an empty text. Raises `Failure` and `ProviderError`."""
-    async with use_simulated_carrier(runtime, phone_number) as (carrier, callbacks, organization_id):
+    async with use_simulated_carrier(database, providers, base_url, phone_number) as (
+        carrier,
+        callbacks,
+        organization_id,
+    ):
         lines = [SpokenLine(text="Hello")]
         call = await carrier.simulate_call(
             from_number="+15550100000", to_number=phone_number, lines=lines, callbacks=callbacks
@@ -196,7 +200,7 @@ async def _ring(runtime: Runtime, phone_number: str) -> str:
                 f"{phone_number} did not answer ({call.refused_reason}): check its agent, that the agent is active, "
                 "and its schedule."
             )
-        written = await wait_for_settled_call(runtime, organization_id, call.carrier_call_id)
+        written = await wait_for_settled_call(database, organization_id, call.carrier_call_id)
     if written.error_message:
         return f"The call failed: {written.error_message}"
     if call.heard_seconds == 0:

@@ -7,10 +7,11 @@ from pydantic import JsonValue
 from sqlmodel import col, select
 
 from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
+from switchboard.foundation.database import Database
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.identity.models import Organization
+from switchboard.resources.knowledge_bases.indexing import DocumentIndexer
 from switchboard.resources.knowledge_bases.reindex import ReindexResult, reindex_knowledge_bases
-from switchboard.runtime import Runtime
 
 
 @click.group()
@@ -29,9 +30,9 @@ async def reindex_command(organization_id: UUID | None, as_json: bool) -> None:
     listed: list[JsonValue] = []
     well = True
     async with open_runtime() as runtime:
-        for one in await _organizations(runtime, organization_id):
+        for one in await _organizations(runtime.database, organization_id):
             try:
-                results = await reindex_knowledge_bases(runtime, one)
+                results = await reindex_knowledge_bases(DocumentIndexer(runtime.database, runtime.providers), one)
             except ProviderError as error:
                 raise Failure(f"organization {one}: {error.message}") from error
             for result in results:
@@ -45,10 +46,10 @@ async def reindex_command(organization_id: UUID | None, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-async def _organizations(runtime: Runtime, organization_id: UUID | None) -> list[UUID]:
+async def _organizations(database: Database, organization_id: UUID | None) -> list[UUID]:
     """Return one organization, or all."""
     rows = select(Organization.id).order_by(col(Organization.created_at))
-    async with runtime.database.system() as session:
+    async with database.system() as session:
         found = list(
             (
                 await session.exec(

@@ -12,6 +12,8 @@ from pydantic import JsonValue
 from sqlmodel import col
 
 from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
+from switchboard.engine.providers.instances import Providers
+from switchboard.foundation.database import Database
 from switchboard.plugin_sdk import (
     CallbackUrls,
     CallProgress,
@@ -28,7 +30,6 @@ from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.phone_numbers.system_queries import find_number_owner
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsMessage
-from switchboard.runtime import Runtime
 
 SETTLE_SECONDS = 15.0
 ANSWER_SECONDS = 10.0
@@ -62,7 +63,11 @@ async def dial(
     lines = [*(SpokenLine(text=text) for text in texts), *(SpokenLine(wav=path) for path in files)]
     async with (
         open_runtime() as runtime,
-        use_simulated_carrier(runtime, to_number) as (carrier, callbacks, organization_id),
+        use_simulated_carrier(runtime.database, runtime.providers, runtime.settings.base_url, to_number) as (
+            carrier,
+            callbacks,
+            organization_id,
+        ),
     ):
         try:
             simulated = await carrier.simulate_call(
@@ -72,7 +77,7 @@ async def dial(
             raise Failure(error.message) from error
         if not simulated.answered:
             raise Failure(f"the call was not answered: {simulated.refused_reason}")
-        call = await wait_for_settled_call(runtime, organization_id, simulated.carrier_call_id)
+        call = await wait_for_settled_call(runtime.database, organization_id, simulated.carrier_call_id)
         async with runtime.database.tenant(organization_id) as session:
             transcript = [TranscriptEntryOut.of(line) for line in await calls.get_transcript(session, call.id)]
     entries: list[JsonValue] = [entry.model_dump() for entry in transcript]
@@ -103,7 +108,11 @@ async def text(from_number: str, to_number: str, body: str, as_json: bool) -> No
     """Send a text message to one of our numbers, and show the reply within ten seconds (without --json)."""
     async with (
         open_runtime() as runtime,
-        use_simulated_carrier(runtime, to_number) as (carrier, callbacks, organization_id),
+        use_simulated_carrier(runtime.database, runtime.providers, runtime.settings.base_url, to_number) as (
+            carrier,
+            callbacks,
+            organization_id,
+        ),
     ):
         try:
             carrier_text_id = await carrier.simulate_text_message(
@@ -118,42 +127,42 @@ async def text(from_number: str, to_number: str, body: str, as_json: bool) -> No
         if as_json:
             print_result({"message_id": str(message.id)}, as_json=True)
             return
-        reply = await wait_for_reply(runtime, message)
+        reply = await wait_for_reply(runtime.database, message)
     click.echo(f"message {message.id}: {reply.body if reply else 'no answer within ten seconds'}")
 
 
 @asynccontextmanager
 async def use_simulated_carrier(
-    runtime: Runtime, to_number: str
+    database: Database, providers: Providers, base_url: str, to_number: str
 ) -> AsyncIterator[tuple[SimulatedCarrier, CallbackUrls, UUID]]:
     """Return the carrier of one of our numbers if it can simulate people. Raises `Failure`."""
-    async with runtime.database.system() as session:
+    async with database.system() as session:
         number = await find_number_owner(session, to_number)
     if number is None:
         raise Failure(f"{to_number} is not a number of any organization here")
     try:
-        async with runtime.providers.use(number.organization_id, TelephonyProvider, number.carrier) as carrier:
+        async with providers.use(number.organization_id, TelephonyProvider, number.carrier) as carrier:
             if not isinstance(carrier, SimulatedCarrier):
                 raise RealCarrier(f"{number.carrier} is a real carrier: call {to_number} with a telephone")
-            yield carrier, build_callback_urls(runtime, number.organization_id, number.carrier), number.organization_id
+            yield carrier, build_callback_urls(base_url, number.organization_id, number.carrier), number.organization_id
     except ProviderError as error:
         raise Failure(error.message) from error
 
 
-async def wait_for_settled_call(runtime: Runtime, organization_id: UUID, carrier_call_id: str) -> Call:
+async def wait_for_settled_call(database: Database, organization_id: UUID, carrier_call_id: str) -> Call:
     """Wait until the call has been saved to its end. Raises `Failure` on a timeout."""
     try:
-        return await wait_until_settled(runtime.database, organization_id, carrier_call_id, seconds=SETTLE_SECONDS)
+        return await wait_until_settled(database, organization_id, carrier_call_id, seconds=SETTLE_SECONDS)
     except TimeoutError:
         raise Failure("the platform has not saved the call; look at its log") from None
 
 
-async def wait_for_reply(runtime: Runtime, message: SmsMessage) -> SmsMessage | None:
+async def wait_for_reply(database: Database, message: SmsMessage) -> SmsMessage | None:
     """Return the first message that is sent back; None if none comes in time."""
     with suppress(TimeoutError):
         async with asyncio.timeout(ANSWER_SECONDS):
             while True:
-                async with runtime.database.tenant(message.organization_id) as session:
+                async with database.tenant(message.organization_id) as session:
                     sent = sms.list_messages(session, message.conversation_id).where(
                         col(SmsMessage.direction) == "outbound"
                     )

@@ -11,6 +11,7 @@ from pydantic import JsonValue, ValidationError
 from sqlmodel import col, or_, select
 
 from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
+from switchboard.foundation.database import Database
 from switchboard.foundation.web.errors import InsufficientBalance, InvalidState, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.agents import service as agents
@@ -46,8 +47,8 @@ async def simulate(file: Path, organization_id: UUID | None, as_json: bool) -> N
     """Run the simulations of a TOML file: exit status 0 if all pass, 1 if any fails, 2 for an invalid file."""
     cases = read_suite(file)
     async with open_runtime() as runtime:
-        organization = organization_id or await _only_organization(runtime)
-        chosen = [(case, await _agent(runtime, organization, case.agent)) for case in cases]
+        organization = organization_id or await _only_organization(runtime.database)
+        chosen = [(case, await _agent(runtime.database, organization, case.agent)) for case in cases]
         results = []
         for case, agent in chosen:
             result = await _run(runtime, agent, case.data)
@@ -94,8 +95,8 @@ def _case(where: str, table: dict[str, JsonValue]) -> Case:
     return Case(agent, data)
 
 
-async def _only_organization(runtime: Runtime) -> UUID:
-    async with runtime.database.system() as session:
+async def _only_organization(database: Database) -> UUID:
+    async with database.system() as session:
         found = (await session.exec(select(Organization.id).limit(2))).all()
     if len(found) != 1:
         raise click.UsageError(
@@ -104,8 +105,8 @@ async def _only_organization(runtime: Runtime) -> UUID:
     return found[0]
 
 
-async def _agent(runtime: Runtime, organization_id: UUID, name: str) -> Agent:
-    async with runtime.database.tenant(organization_id) as session:
+async def _agent(database: Database, organization_id: UUID, name: str) -> Agent:
+    async with database.tenant(organization_id) as session:
         rows = agents.list_agents(session).where(or_(col(Agent.id) == parse_id(name), col(Agent.name) == name)).limit(2)
         found = (await session.exec(rows)).all()
     if len(found) != 1:

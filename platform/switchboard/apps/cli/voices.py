@@ -7,11 +7,12 @@ from pydantic import JsonValue
 from sqlmodel import col, select
 
 from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
+from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.service import list_provider_names
+from switchboard.foundation.database import Database
 from switchboard.plugin_sdk import ProviderError, TextToSpeechProvider
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.identity.models import Organization
-from switchboard.runtime import Runtime
 
 Row = dict[str, JsonValue]
 
@@ -25,13 +26,13 @@ async def voices(organization_id: UUID | None, as_json: bool) -> None:
     found: list[JsonValue] = []
     faults: list[JsonValue] = []
     async with open_runtime() as runtime:
-        for organization in await _organizations(runtime, organization_id):
+        for organization in await _organizations(runtime.database, organization_id):
             async with runtime.database.tenant(organization.id) as session:
                 names = await list_provider_names(session, Capability.TEXT_TO_SPEECH)
             for name in names:
                 whose: Row = {"organization_id": str(organization.id), "provider": name}
                 try:
-                    rows = await _voices(runtime, organization.id, name)
+                    rows = await _voices(runtime.providers, organization.id, name)
                 except ProviderError as error:
                     faults.append({**whose, "message": error.message})
                     rows = []
@@ -46,19 +47,19 @@ async def voices(organization_id: UUID | None, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-async def _organizations(runtime: Runtime, organization_id: UUID | None) -> list[Organization]:
+async def _organizations(database: Database, organization_id: UUID | None) -> list[Organization]:
     rows = select(Organization).order_by(col(Organization.created_at))
     if organization_id is not None:
         rows = rows.where(col(Organization.id) == organization_id)
-    async with runtime.database.system() as session:
+    async with database.system() as session:
         found = list((await session.exec(rows)).all())
     if organization_id is not None and not found:
         raise Failure(f"there is no organization {organization_id}")
     return found
 
 
-async def _voices(runtime: Runtime, organization_id: UUID, name: str) -> list[Row]:
-    async with runtime.providers.use(organization_id, TextToSpeechProvider, name) as speaker:
+async def _voices(providers: Providers, organization_id: UUID, name: str) -> list[Row]:
+    async with providers.use(organization_id, TextToSpeechProvider, name) as speaker:
         listed = await speaker.list_voices()
     return [
         {"id": voice.id, "name": voice.name, "language": voice.language, "gender": voice.gender} for voice in listed

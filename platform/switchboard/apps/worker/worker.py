@@ -83,7 +83,9 @@ async def run_worker(runtime: Runtime, stop: asyncio.Event) -> None:
     """Run jobs, deliver events, and advance automation runs until `stop` is set."""
     worker = runtime.queue.worker(jobs=JOBS, clock=CLOCK, context=runtime)
     running = asyncio.create_task(worker.start())
-    loops = [asyncio.create_task(pump.run(stop)) for pump in (DeliveryWorker(runtime), RunWorker(runtime))]
+    deliveries = DeliveryWorker(runtime)
+    automation_runs = RunWorker(runtime.database, runtime.registry, runtime.outbound, due=runtime.runs_due)
+    loops = [asyncio.create_task(pump.run(stop)) for pump in (deliveries, automation_runs)]
     loops += [
         asyncio.create_task(run_reconciler(reconciler, runtime, stop))
         for reconciler in build_reconcilers(runtime.settings)

@@ -722,7 +722,10 @@ def upgrade() -> None:
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("due_at", sa.DateTime(timezone=True), nullable=False),
         sa.ForeignKeyConstraint(
-            ["organization_id"], ["organization.id"], name=op.f("fk_vector_maintenance_organization_id"), ondelete="CASCADE"
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_vector_maintenance_organization_id"),
+            ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_vector_maintenance")),
     )

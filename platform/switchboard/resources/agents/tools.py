@@ -6,13 +6,14 @@ from typing import Any, ClassVar, Final
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from switchboard.foundation.database import Database
 from switchboard.foundation.events.targets import decrypt_secret
-from switchboard.foundation.outbound import OutboundError
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.outbound import OutboundClient, OutboundError
 from switchboard.foundation.web.signatures import signature_headers
 from switchboard.plugin_sdk import AgentTool, JsonObject, ToolContext, ToolError, ToolParameters
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.schemas import DeclaredTool
-from switchboard.runtime import Runtime
 
 ANSWER_BYTES: Final = 64 * 1024
 _answer: TypeAdapter[JsonObject] = TypeAdapter(JsonObject)
@@ -26,7 +27,7 @@ class AnyArguments(ToolParameters):
 
 @dataclass(frozen=True, slots=True)
 class _Endpoint:
-    runtime: Runtime
+    outbound: OutboundClient
     declared: DeclaredTool
     secrets: tuple[str, ...]
 
@@ -51,9 +52,8 @@ class HttpTool(AgentTool[AnyArguments]):
             {"tool": self.name, "arguments": parameters.model_dump(mode="json"), **_describe_context(context)}
         ).encode()
         headers = signature_headers(body, *self._endpoint.secrets)
-        outbound = self._endpoint.runtime.outbound
         try:
-            reply = await outbound.post(
+            reply = await self._endpoint.outbound.post(
                 self._endpoint.declared.url,
                 body,
                 headers=headers,
@@ -80,13 +80,15 @@ def _describe_context(context: ToolContext) -> dict[str, str | None]:
     return {**told, "from_number": context.from_number, "to_number": context.to_number}
 
 
-async def build_declared_tools(runtime: Runtime, agent: Agent) -> list[HttpTool]:
+async def build_declared_tools(
+    database: Database, keyring: KeyRing, outbound: OutboundClient, agent: Agent
+) -> list[HttpTool]:
     """Build the tools that an agent declares."""
     if not agent.tools:
         return []
-    async with runtime.database.tenant(agent.organization_id) as session:
-        secret = await decrypt_secret(session, "agent", agent.id, runtime.keyring)
+    async with database.tenant(agent.organization_id) as session:
+        secret = await decrypt_secret(session, "agent", agent.id, keyring)
     return [
-        HttpTool(_Endpoint(runtime, DeclaredTool.model_validate(tool), (secret,) if secret else ()))
+        HttpTool(_Endpoint(outbound, DeclaredTool.model_validate(tool), (secret,) if secret else ()))
         for tool in agent.tools
     ]

@@ -13,7 +13,7 @@ BATCH = 5000
 
 async def evaluate_triggers(runtime: Runtime, *, organization_id: str, event_id: str) -> None:
     """Record the runs that a new event triggers."""
-    await triggers.record_triggered_runs(runtime, UUID(organization_id), UUID(event_id))
+    await triggers.record_triggered_runs(runtime.database, UUID(organization_id), UUID(event_id))
 
 
 async def wake_run_worker(runtime: Runtime) -> None:

@@ -9,12 +9,12 @@ from uuid import UUID
 
 import structlog
 from pydantic import ValidationError
-from sqlmodel import col, select
-from sqlmodel.sql.expression import SelectOfScalar
+from sqlmodel import col
 
-from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.database import Database, TenantSession, new_id, now
 from switchboard.foundation.events.triggers import set_cause_depth
 from switchboard.foundation.observability import metrics
+from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.errors import ApiError, ValidationFailed
 from switchboard.plugin_sdk import (
     ActionContext,
@@ -24,10 +24,10 @@ from switchboard.plugin_sdk import (
     AutomationAction,
     JsonObject,
 )
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import templates
 from switchboard.resources.automations.action_dependencies import DatabaseAction, OutboundAction
 from switchboard.resources.automations.models import ActionRecord, AutomationRun
-from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 RETRY_DELAYS = (timedelta(seconds=5), timedelta(seconds=30))
@@ -56,30 +56,32 @@ class _Step:
         )
 
 
-async def advance_run(runtime: Runtime, organization_id: UUID, run_id: UUID) -> bool:
+async def advance_run(
+    database: Database, registry: Registry, outbound: OutboundClient, organization_id: UUID, run_id: UUID
+) -> bool:
     """Take a run's next action; return False if it is not due or another worker has claimed it."""
-    step = await _claim(runtime, organization_id, run_id)
+    step = await _claim(database, organization_id, run_id)
     if step is None:
         return False
     try:
-        await _act(runtime, step)
+        await _act(database, registry, outbound, step)
     except ActionPostponed as postponed:
-        await _postpone(runtime, step, postponed.until)
+        await _postpone(database, step, postponed.until)
     except ActionError as error:
-        await _fail(runtime, step, error.message, retryable=error.retryable)
+        await _fail(database, step, error.message, retryable=error.retryable)
     except ApiError as error:
-        await _fail(runtime, step, error.detail, retryable=False)
+        await _fail(database, step, error.detail, retryable=False)
     except TimeoutError:
-        await _fail(runtime, step, f"The action took longer than {ACTION_SECONDS:.0f} seconds.", retryable=True)
+        await _fail(database, step, f"The action took longer than {ACTION_SECONDS:.0f} seconds.", retryable=True)
     except Exception as error:  # a plugin's action may raise anything, and its run must end all the same
         logger.exception("action broke", run_id=str(run_id), action=step.record.type)
-        await _fail(runtime, step, f"The action raised {type(error).__name__}.", retryable=True)
+        await _fail(database, step, f"The action raised {type(error).__name__}.", retryable=True)
     return True
 
 
-async def _claim(runtime: Runtime, organization_id: UUID, run_id: UUID) -> _Step | None:
-    async with runtime.database.tenant(organization_id) as session:
-        due = _one(organization_id, run_id).where(col(AutomationRun.due_at) <= now())
+async def _claim(database: Database, organization_id: UUID, run_id: UUID) -> _Step | None:
+    async with database.tenant(organization_id) as session:
+        due = session.select(AutomationRun).where(col(AutomationRun.id) == run_id, col(AutomationRun.due_at) <= now())
         run = (await session.exec(due.with_for_update(skip_locked=True))).one_or_none()
         if run is None:
             return None
@@ -96,28 +98,28 @@ async def _claim(runtime: Runtime, organization_id: UUID, run_id: UUID) -> _Step
         return _Step(run, index, record, run.lease_token)
 
 
-async def _act(runtime: Runtime, step: _Step) -> None:
+async def _act(database: Database, registry: Registry, outbound: OutboundClient, step: _Step) -> None:
     """Run the action and record its result. Any exception of the action propagates and rolls back what it wrote."""
-    kind = runtime.registry.action(step.record.type)
+    kind = registry.action(step.record.type)
     if kind is None:
         raise ActionError(f"no plugin provides the action {step.record.type}", retryable=False)
     params = _params(kind, step)
     async with asyncio.timeout(ACTION_SECONDS):
         if issubclass(kind, DatabaseAction):
-            await _act_within(runtime, step, kind, params)
+            await _act_within(database, step, kind, params)
             return
-        action = kind(runtime.outbound) if issubclass(kind, OutboundAction) else kind()
+        action = kind(outbound) if issubclass(kind, OutboundAction) else kind()
         result = await action.run(step.context, params)
-    async with runtime.database.tenant(step.run.organization_id) as session:
+    async with database.tenant(step.run.organization_id) as session:
         run = await _lock_claimed_run(session, step)
         if run is not None:
             _complete(run, step, result)
 
 
 async def _act_within(
-    runtime: Runtime, step: _Step, kind: type[DatabaseAction[ActionParams]], params: ActionParams
+    database: Database, step: _Step, kind: type[DatabaseAction[ActionParams]], params: ActionParams
 ) -> None:
-    async with runtime.database.tenant(step.run.organization_id) as session:
+    async with database.tenant(step.run.organization_id) as session:
         run = await _lock_claimed_run(session, step)
         if run is not None:
             set_cause_depth(session, run.depth)
@@ -136,14 +138,10 @@ def _params(kind: type[AutomationAction[ActionParams]], step: _Step) -> ActionPa
 
 async def _lock_claimed_run(session: TenantSession, step: _Step) -> AutomationRun | None:
     """Return the run, locked; None if it was deleted or another worker has claimed it."""
-    mine = _one(step.run.organization_id, step.run.id).where(col(AutomationRun.lease_token) == step.token)
-    return (await session.exec(mine.with_for_update())).one_or_none()
-
-
-def _one(organization_id: UUID, run_id: UUID) -> SelectOfScalar[AutomationRun]:
-    return select(AutomationRun).where(
-        col(AutomationRun.organization_id) == organization_id, col(AutomationRun.id) == run_id
+    mine = session.select(AutomationRun).where(
+        col(AutomationRun.id) == step.run.id, col(AutomationRun.lease_token) == step.token
     )
+    return (await session.exec(mine.with_for_update())).one_or_none()
 
 
 def _complete(run: AutomationRun, step: _Step, result: JsonObject) -> None:
@@ -167,9 +165,9 @@ def _complete(run: AutomationRun, step: _Step, result: JsonObject) -> None:
         run.due_at = moment
 
 
-async def _postpone(runtime: Runtime, step: _Step, until: datetime) -> None:
+async def _postpone(database: Database, step: _Step, until: datetime) -> None:
     """Make the run due again at the postponed time."""
-    async with runtime.database.tenant(step.run.organization_id) as session:
+    async with database.tenant(step.run.organization_id) as session:
         run = await _lock_claimed_run(session, step)
         if run is not None:
             records = run.records()
@@ -178,9 +176,9 @@ async def _postpone(runtime: Runtime, step: _Step, until: datetime) -> None:
             run.lease_token, run.due_at = None, until
 
 
-async def _fail(runtime: Runtime, step: _Step, message: str, *, retryable: bool) -> None:
+async def _fail(database: Database, step: _Step, message: str, *, retryable: bool) -> None:
     """Record a failed attempt, and schedule another one if a retry may help; otherwise end the run."""
-    async with runtime.database.tenant(step.run.organization_id) as session:
+    async with database.tenant(step.run.organization_id) as session:
         run = await _lock_claimed_run(session, step)
         if run is None:
             return

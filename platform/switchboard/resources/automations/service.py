@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from sqlmodel import col, select
+from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
@@ -36,10 +36,7 @@ async def list_runs(
 ) -> SelectOfScalar[AutomationRun]:
     """Select an automation's runs. Raises `NotFound`."""
     automation = await get_automation(session, automation_id)
-    rows = select(AutomationRun).where(
-        col(AutomationRun.organization_id) == automation.organization_id,
-        col(AutomationRun.automation_id) == automation.id,
-    )
+    rows = session.select(AutomationRun).where(col(AutomationRun.automation_id) == automation.id)
     return rows if status is None else rows.where(col(AutomationRun.status) == status)
 
 

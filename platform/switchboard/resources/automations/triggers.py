@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import func, update
 from sqlmodel import col, select
 
-from switchboard.foundation.database import TenantSession, new_id
+from switchboard.foundation.database import Database, TenantSession, new_id
 from switchboard.foundation.events.models import Event
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.observability import metrics
@@ -19,7 +19,6 @@ from switchboard.resources.automations import service as automations
 from switchboard.resources.automations.conditions import condition_holds, matches_filters
 from switchboard.resources.automations.models import ActionRecord, Automation, AutomationRun
 from switchboard.resources.automations.schemas import Condition
-from switchboard.runtime import Runtime
 
 MAX_DEPTH = 5
 """Depth above which an automation does not run on events that its own run caused
@@ -30,11 +29,11 @@ LOOP = f"Stopped by the loop guard: a chain of {MAX_DEPTH} automation runs led t
 _timestamp: TypeAdapter[Any] = TypeAdapter(Moment)
 
 
-async def record_triggered_runs(runtime: Runtime, organization_id: UUID, event_id: UUID) -> None:
+async def record_triggered_runs(database: Database, organization_id: UUID, event_id: UUID) -> None:
     """Record the runs of an event, unless they have been recorded."""
-    async with runtime.database.tenant(organization_id) as session:
+    async with database.tenant(organization_id) as session:
         waiting = (
-            col(Event.organization_id) == organization_id,
+            session.owns(Event),
             col(Event.id) == event_id,
             col(Event.trigger_due_at).is_not(None),
         )
@@ -92,9 +91,7 @@ async def _record(session: TenantSession, automation: Automation, event: Event, 
         metrics.automation_runs.labels(run.status).inc()
     run.keep(records)
     session.add(run)
-    counted = update(Automation).where(
-        col(Automation.organization_id) == automation.organization_id, col(Automation.id) == automation.id
-    )
+    counted = update(Automation).where(session.owns(Automation), col(Automation.id) == automation.id)
     last = func.greatest(col(Automation.last_run_at), run.created_at)
     await session.exec(counted.values(run_count=col(Automation.run_count) + 1, last_run_at=last))
 

@@ -51,9 +51,7 @@ async def settle_hold(session: TenantSession, kind: Spending, reference: UUID, a
     """Release a hold and charge the actual cost; repeated calls change nothing."""
     organization_id = session.organization_id
     account = await _lock_account(session)
-    await session.exec(
-        delete(LedgerHold).where(col(LedgerHold.organization_id) == organization_id, col(LedgerHold.id) == reference)
-    )
+    await session.exec(delete(LedgerHold).where(session.owns(LedgerHold), col(LedgerHold.id) == reference))
     if not amount:
         return
     row = LedgerEntry(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.plugin_sdk import BrowserPhone, ProviderError, TelephonyProvider
 from switchboard.resources.browser_calls.service import PREFIX
@@ -24,9 +25,9 @@ logger = structlog.get_logger()
 STOP_SECONDS = 3.0
 
 
-async def _until_stopping(runtime: Runtime, call: Coroutine[None, None, None]) -> None:
+async def _until_stopping(engine: CallEngine, call: Coroutine[None, None, None]) -> None:
     """Hold a call until it ends or this process stops; then end a call whose agent runs in another process."""
-    holding, stopping = asyncio.create_task(call), asyncio.create_task(runtime.engine.stopping.wait())
+    holding, stopping = asyncio.create_task(call), asyncio.create_task(engine.stopping.wait())
     try:
         await asyncio.wait({holding, stopping}, return_when=asyncio.FIRST_COMPLETED)
         await asyncio.wait({holding}, timeout=STOP_SECONDS)
@@ -54,7 +55,8 @@ async def browser_phone_socket(
             await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
             socket = AsgiMediaSocket(receive, send)
             await _until_stopping(
-                runtime, carrier.serve_browser(socket, build_callback_urls(runtime, organization_id, name))
+                runtime.engine,
+                carrier.serve_browser(socket, build_callback_urls(runtime.settings.base_url, organization_id, name)),
             )
             await socket.close()
             await socket.drain()

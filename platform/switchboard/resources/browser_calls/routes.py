@@ -30,7 +30,14 @@ async def create_browser_call_token(
         raise InvalidState("None of the organization's carriers supports browser calls.")
     # Every carrier accepts letters, digits, and underscores.
     identity = f"credential_{principal.credential_id.hex}"
-    return await browser_calls.create_browser_token(runtime, session, name, identity, query.platform)
+    return await browser_calls.create_browser_token(
+        session,
+        runtime.providers,
+        runtime.settings.base_url,
+        carrier=name,
+        identity=identity,
+        platform=query.platform,
+    )
 
 
 @blueprint.get("/v1/browser-call/phone-numbers")

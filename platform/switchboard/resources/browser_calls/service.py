@@ -4,10 +4,10 @@ from collections.abc import Callable, Collection
 from datetime import timedelta
 from uuid import UUID
 
+from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.service import list_provider_names
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, now
-from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, ProviderFailed
 from switchboard.plugin_sdk import (
     BrowserPhone,
@@ -19,7 +19,6 @@ from switchboard.plugin_sdk import (
 )
 from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.resources.browser_calls.schemas import BrowserTokenOut, Platform
-from switchboard.runtime import Runtime
 
 PREFIX = "/browser-calls/"
 NO_SOCKET = (
@@ -36,13 +35,13 @@ async def find_browser_carrier(session: TenantSession, registry: Registry) -> st
 
 
 async def create_browser_token(
-    runtime: Runtime, session: TenantSession, carrier: str, identity: str, platform: Platform
+    session: TenantSession, providers: Providers, base_url: str, *, carrier: str, identity: str, platform: Platform
 ) -> BrowserTokenOut:
     """Create a token of one of the organization's carriers. Raises `ProviderFailed`."""
     try:
-        async with runtime.providers.use(session.organization_id, TelephonyProvider, carrier) as provider:
+        async with providers.use(session.organization_id, TelephonyProvider, carrier) as provider:
             minted = await provider.create_browser_token(identity=identity, platform=platform)
-            connection = _connection(runtime.settings, session.organization_id, provider, minted)
+            connection = _connection(base_url, session.organization_id, provider, minted)
     except ProviderError as error:
         raise ProviderFailed(error.message) from error
     record_audit(session, AuditAction.BROWSER_CALL_TOKEN_CREATED, carrier)
@@ -56,25 +55,27 @@ async def create_browser_token(
     )
 
 
-async def find_talk_carrier(runtime: Runtime, session: TenantSession, with_sdk: Collection[str]) -> str:
+async def find_talk_carrier(
+    session: TenantSession, providers: Providers, registry: Registry, with_sdk: Collection[str]
+) -> str:
     """Return the carrier over which the dashboard's pages talk to agents by dialing `agent:<id>`, whatever carrier
     the agent's phone numbers use.
 
     The organization's first carrier with browser calls, if it is set up and among `with_sdk`, the carriers whose client
     SDKs the page has; otherwise the first one over the platform's WebSocket. Raises `InvalidState` if there is none.
     """
-    first = await find_browser_carrier(session, runtime.registry)
-    if first is not None and first in with_sdk and await _is_set_up(runtime, session.organization_id, first):
+    first = await find_browser_carrier(session, registry)
+    if first is not None and first in with_sdk and await _is_set_up(providers, session.organization_id, first):
         return first
-    own = await _first(session, runtime.registry, lambda kind: issubclass(kind, BrowserPhone))
+    own = await _first(session, registry, lambda kind: issubclass(kind, BrowserPhone))
     if own is None:
         raise InvalidState(NO_SOCKET)
     return own
 
 
-async def _is_set_up(runtime: Runtime, organization_id: UUID, carrier: str) -> bool:
+async def _is_set_up(providers: Providers, organization_id: UUID, carrier: str) -> bool:
     try:
-        async with runtime.providers.use(organization_id, TelephonyProvider, carrier) as provider:
+        async with providers.use(organization_id, TelephonyProvider, carrier) as provider:
             return provider.has_browser_calling
     except ProviderError:
         return False
@@ -91,11 +92,11 @@ async def _first(
 
 
 def _connection(
-    settings: Settings, organization_id: UUID, carrier: TelephonyProvider[ProviderSettings], minted: BrowserToken
+    base_url: str, organization_id: UUID, carrier: TelephonyProvider[ProviderSettings], minted: BrowserToken
 ) -> dict[str, str]:
     """Return what a client needs besides its token: the address, for a carrier that uses the platform's WebSocket."""
     connection = dict(minted.connection)
     if isinstance(carrier, BrowserPhone):
-        scheme, _, rest = settings.base_url.partition("://")
+        scheme, _, rest = base_url.partition("://")
         connection["url"] = f"{'wss' if scheme == 'https' else 'ws'}://{rest}{PREFIX}{carrier.name}/{organization_id}"
     return connection

@@ -14,7 +14,7 @@ import structlog
 from sqlalchemy import func, update
 from sqlmodel import col, select
 
-from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.events.triggers import set_cause_depth
 from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.resources.agents import service as agents
@@ -30,7 +30,6 @@ from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
-from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 BATCH = 200
@@ -38,13 +37,13 @@ BATCH = 200
 NO_MONEY = "The balance does not cover another call."
 
 
-async def dial_due_contacts(runtime: Runtime, organization_id: UUID) -> None:
+async def dial_due_contacts(database: Database, tick_seconds: float, organization_id: UUID) -> None:
     """Dial contacts of all of an organization's running campaigns, those with the fewest calls in flight first."""
-    tick = timedelta(seconds=runtime.settings.campaign_tick)
-    async with runtime.database.tenant(organization_id) as session:
+    tick = timedelta(seconds=tick_seconds)
+    async with database.tenant(organization_id) as session:
         waiting = deque(await _under_way(session))
     while waiting:
-        async with runtime.database.tenant(organization_id) as session:
+        async with database.tenant(organization_id) as session:
             room = await calls.acquire_call_capacity(session)
             dialler = await _Dialler.of(session, waiting[0], room=-(-room // len(waiting)))
             if not await dialler.dial(tick):

@@ -11,7 +11,7 @@ LEASE = timedelta(seconds=5)
 
 async def dial_campaigns(runtime: Runtime, *, organization_id: str) -> None:
     """Dial for an organization that started a campaign or whose call ended."""
-    await dialer.dial_due_contacts(runtime, UUID(organization_id))
+    await dialer.dial_due_contacts(runtime.database, runtime.settings.campaign_tick, UUID(organization_id))
 
 
 async def reconcile_campaigns(runtime: Runtime) -> None:

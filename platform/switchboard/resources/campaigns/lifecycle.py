@@ -75,7 +75,7 @@ async def end_campaign(
     campaign.status, campaign.status_reason, campaign.due_at = status, reason, None
     await session.flush()
     rows = update(CampaignContact).where(
-        col(CampaignContact.organization_id) == campaign.organization_id,
+        session.owns(CampaignContact),
         col(CampaignContact.campaign_id) == campaign.id,
         col(CampaignContact.status) == "pending",
     )

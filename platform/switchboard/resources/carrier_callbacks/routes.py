@@ -101,7 +101,7 @@ async def _translate(
             else:
                 instruction = await inbound_calls.answer_inbound_call(runtime, organization_id, provider.name, event)
             reply = await provider.instruct(
-                event, instruction, build_callback_urls(runtime, organization_id, provider.name)
+                event, instruction, build_callback_urls(runtime.settings.base_url, organization_id, provider.name)
             )
         else:
             await _apply(runtime, organization_id, provider.name, event, subject_id)
@@ -115,9 +115,11 @@ async def _apply(
     one.
     """
     if isinstance(event, TextMessageReceived):
-        await inbound_texts.receive_message(runtime, organization_id, carrier, event)
+        await inbound_texts.receive_message(runtime.database, organization_id, carrier, event)
     elif isinstance(event, TextMessageStatus):
-        await text_callbacks.apply_message_event(runtime, organization_id, carrier, event, message_id=subject_id)
+        await text_callbacks.apply_message_event(
+            runtime.database, organization_id, carrier, event, message_id=subject_id
+        )
     elif isinstance(event, TransferTargetReady | TransferTargetGone):
         await call_callbacks.apply_transfer_event(runtime, organization_id, carrier, event, call_id=subject_id)
     elif not isinstance(event, IncomingCall):

@@ -41,12 +41,8 @@ async def find_matching_contacts(
     The counting pass also collects the newest matches. With many matches the page is among them, so that not all have
     to be sorted; with few matches a second pass is cheap.
     """
-    organization_id = session.organization_id
-    ours, newest = (
-        col(Contact.organization_id) == organization_id,
-        (col(Contact.created_at).desc(), col(Contact.id).desc()),
-    )
-    matches = [col(ContactSearch.organization_id) == organization_id]
+    ours, newest = session.owns(Contact), (col(Contact.created_at).desc(), col(Contact.id).desc())
+    matches = [session.owns(ContactSearch)]
     patterns = [f"%{_literal(word)}%" for word in wanted]
     matches += [
         or_(col(ContactSearch.content).like(pattern), col(ContactSearch.notes).like(pattern)) for pattern in patterns

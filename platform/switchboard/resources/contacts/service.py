@@ -104,9 +104,7 @@ async def update_contact(session: TenantSession, contact_id: UUID, data: Contact
     contact.updated_at = now()
     await _flush(session)
     if (compared := search.build_search_columns(contact)) != before:
-        rows = update_rows(ContactSearch).where(
-            col(ContactSearch.organization_id) == contact.organization_id, col(ContactSearch.id) == contact.id
-        )
+        rows = update_rows(ContactSearch).where(session.owns(ContactSearch), col(ContactSearch.id) == contact.id)
         await session.exec(rows.values(compared))
     record_audit(session, AuditAction.CONTACT_UPDATED, contact.id, fields=data.model_fields_set)
     return contact

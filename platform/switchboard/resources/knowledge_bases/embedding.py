@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from switchboard.foundation.database import new_id
+from switchboard.engine.providers.instances import Providers
+from switchboard.foundation.database import Database, new_id
 from switchboard.plugin_sdk import EmbeddingProvider, ModelUsage, ProviderError
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_embedding_cost
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.knowledge_bases.models import KnowledgeBase
-from switchboard.runtime import Runtime
 
 Vector = tuple[float, ...]
 
@@ -47,7 +47,7 @@ def get_embedding_model(base: KnowledgeBase) -> EmbeddingModel | None:
 
 
 async def embed_texts(
-    runtime: Runtime,
+    providers: Providers,
     organization_id: UUID,
     texts: Sequence[str],
     *,
@@ -58,7 +58,7 @@ async def embed_texts(
 
     Raises `ProviderError`, also if the provider returns vectors of another model.
     """
-    async with runtime.providers.use(organization_id, EmbeddingProvider, model.provider if model else None) as provider:
+    async with providers.use(organization_id, EmbeddingProvider, model.provider if model else None) as provider:
         answered = await provider.embed(texts, purpose=purpose, model=model.name if model else None)
         made_by = EmbeddingModel(provider.name, answered.model, len(answered.vectors[0]))
     if model is not None and made_by != model:
@@ -74,10 +74,10 @@ async def embed_texts(
     )
 
 
-async def charge_embedding(runtime: Runtime, organization_id: UUID, usage: Sequence[ModelUsage]) -> None:
+async def charge_embedding(database: Database, organization_id: UUID, usage: Sequence[ModelUsage]) -> None:
     """Charge the organization for embeddings that belong to no call, text message, or simulation."""
     if all(used.cost == 0 for used in usage):
         return
-    async with runtime.database.tenant(organization_id) as session:
+    async with database.tenant(organization_id) as session:
         cost = calculate_embedding_cost((await get_policy(session, organization_id)).prices, usage)
         await ledger.settle_hold(session, "embedding", new_id(), cost)

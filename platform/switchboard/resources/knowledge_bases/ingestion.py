@@ -8,20 +8,19 @@ from uuid import UUID
 from sqlmodel import col
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.database import Database, TenantSession, new_id, now
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.idempotency import KEPT_FOR
 from switchboard.resources.billing import ledger
-from switchboard.resources.knowledge_bases import indexing
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.knowledge_bases.extraction import Extracted, InvalidDocument, extract_file, extract_text
+from switchboard.resources.knowledge_bases.indexing import LEASE, DocumentIndexer
 from switchboard.resources.knowledge_bases.models import KnowledgeDocument, KnowledgeText
 from switchboard.resources.knowledge_bases.schemas import DocumentCreate
-from switchboard.runtime import Runtime
 
 
 async def add_document(
-    runtime: Runtime,
+    indexer: DocumentIndexer,
     organization_id: UUID,
     base_id: UUID,
     data: DocumentCreate,
@@ -36,46 +35,49 @@ async def add_document(
     match its type.
     """
     extracted = await _read(
-        runtime, organization_id, base_id, extract_text(data.filename, data.content, data.content_type)
+        indexer.database,
+        organization_id,
+        base_id,
+        extract_text(data.filename, data.content, data.content_type),
     )
-    async with runtime.database.tenant(organization_id, actor=actor) as session:
+    async with indexer.database.tenant(organization_id, actor=actor) as session:
         await knowledge.get_knowledge_base(session, base_id, lock=True)
-        document = await _known_or_written(
+        document = await _find_or_save(
             session, base_id, data, extracted, request_key=_digest(base_id, data, idempotency_key)
         )
     if document.status == "processing":
-        await indexing.index_claimed_document(runtime, organization_id, document.id)
-    async with runtime.database.tenant(organization_id) as session:
+        await indexer.index_claimed_document(organization_id, document.id)
+    async with indexer.database.tenant(organization_id) as session:
         return await knowledge.get_document(session, document.id)
 
 
 async def add_file(
-    runtime: Runtime, organization_id: UUID, base_id: UUID, filename: str, data: bytes, *, actor: str | None = None
+    database: Database, organization_id: UUID, base_id: UUID, filename: str, data: bytes, *, actor: str | None = None
 ) -> KnowledgeDocument:
     """Add a document from a file of at most 5 MiB; it is `processing`, and a worker indexes it.
 
     Raises `NotFound` for the knowledge base, `InsufficientBalance`, and `ValidationFailed` for a file that cannot be
     read.
     """
-    extracted = await _read(runtime, organization_id, base_id, extract_file(filename, data))
-    return await _handed_over(runtime, organization_id, base_id, filename, extracted, actor=actor)
+    extracted = await _read(database, organization_id, base_id, extract_file(filename, data))
+    return await _save_for_worker(database, organization_id, base_id, filename, extracted, actor=actor)
 
 
 async def add_text(
-    runtime: Runtime, organization_id: UUID, base_id: UUID, data: DocumentCreate, *, actor: str | None = None
+    database: Database, organization_id: UUID, base_id: UUID, data: DocumentCreate, *, actor: str | None = None
 ) -> KnowledgeDocument:
     """Add a document that a worker indexes. Raises what `add_document` raises."""
     extracted = await _read(
-        runtime, organization_id, base_id, extract_text(data.filename, data.content, data.content_type)
+        database, organization_id, base_id, extract_text(data.filename, data.content, data.content_type)
     )
-    return await _handed_over(runtime, organization_id, base_id, data.filename, extracted, actor=actor)
+    return await _save_for_worker(database, organization_id, base_id, data.filename, extracted, actor=actor)
 
 
 async def _read(
-    runtime: Runtime, organization_id: UUID, base_id: UUID, reading: Coroutine[None, None, Extracted]
+    database: Database, organization_id: UUID, base_id: UUID, reading: Coroutine[None, None, Extracted]
 ) -> Extracted:
     with closing(reading):
-        async with runtime.database.tenant(organization_id) as session:
+        async with database.tenant(organization_id) as session:
             await knowledge.get_knowledge_base(session, base_id)
             await ledger.require_solvency(session)
         try:
@@ -84,17 +86,17 @@ async def _read(
             raise ValidationFailed.field(error.field, str(error)) from None
 
 
-async def _handed_over(
-    runtime: Runtime, organization_id: UUID, base_id: UUID, filename: str, extracted: Extracted, *, actor: str | None
+async def _save_for_worker(
+    database: Database, organization_id: UUID, base_id: UUID, filename: str, extracted: Extracted, *, actor: str | None
 ) -> KnowledgeDocument:
-    async with runtime.database.tenant(organization_id, actor=actor) as session:
+    async with database.tenant(organization_id, actor=actor) as session:
         await knowledge.get_knowledge_base(session, base_id, lock=True)
         document = await _save_document(session, base_id, filename, extracted)
         knowledge.wake_document_job(session, document)
         return document
 
 
-async def _known_or_written(
+async def _find_or_save(
     session: TenantSession, base_id: UUID, data: DocumentCreate, extracted: Extracted, *, request_key: bytes | None
 ) -> KnowledgeDocument:
     if request_key is not None:
@@ -105,7 +107,7 @@ async def _known_or_written(
             known.request_key = None
             await session.flush()
     document = await _save_document(session, base_id, data.filename, extracted)
-    document.process_after, document.attempts, document.request_key = now() + indexing.LEASE, 1, request_key
+    document.process_after, document.attempts, document.request_key = now() + LEASE, 1, request_key
     await session.flush()
     return document
 

@@ -5,7 +5,8 @@ from uuid import UUID
 import structlog
 
 from switchboard.plugin_sdk import ProviderError
-from switchboard.resources.knowledge_bases import indexing, system_queries, vector_maintenance
+from switchboard.resources.knowledge_bases import system_queries, vector_maintenance
+from switchboard.resources.knowledge_bases.indexing import DocumentIndexer
 from switchboard.resources.knowledge_bases.service import LONG_SECONDS
 from switchboard.runtime import Runtime
 
@@ -14,14 +15,15 @@ logger = structlog.get_logger()
 
 async def process_document(runtime: Runtime, *, organization_id: str, document_id: str) -> None:
     """Resume a document whose processing was interrupted."""
-    if await indexing.claim_document(runtime, UUID(organization_id), UUID(document_id)):
-        await indexing.index_claimed_document(runtime, UUID(organization_id), UUID(document_id))
+    indexer = DocumentIndexer(runtime.database, runtime.providers)
+    if await indexer.claim_document(UUID(organization_id), UUID(document_id)):
+        await indexer.index_claimed_document(UUID(organization_id), UUID(document_id))
 
 
 async def delete_vectors(runtime: Runtime, *, organization_id: str) -> None:
     """Delete the vectors of deleted documents and knowledge bases."""
     try:
-        await vector_maintenance.delete_due_vectors(runtime, UUID(organization_id))
+        await vector_maintenance.delete_due_vectors(runtime.database, runtime.providers, UUID(organization_id))
     except ProviderError as error:
         logger.warning(
             "vectors could not be deleted, will be retried", organization_id=organization_id, reason=error.message
@@ -30,7 +32,7 @@ async def delete_vectors(runtime: Runtime, *, organization_id: str) -> None:
 
 async def maintain_vectors(runtime: Runtime, *, organization_id: str) -> None:
     """Compact and index an organization's vectors."""
-    await vector_maintenance.maintain_due_vectors(runtime, UUID(organization_id))
+    await vector_maintenance.maintain_due_vectors(runtime.database, runtime.providers, UUID(organization_id))
 
 
 async def reconcile_knowledge(runtime: Runtime) -> None:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from sqlmodel import col, delete
 
-from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.knowledge_bases import indexing
 from switchboard.resources.knowledge_bases import service as knowledge
@@ -22,7 +22,6 @@ from switchboard.resources.knowledge_bases.embedding import (
     get_embedding_model,
 )
 from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument, VectorDeletion
-from switchboard.runtime import Runtime
 
 PROBE = "Which model is this?"
 
@@ -38,40 +37,42 @@ class ReindexResult:
     error: str | None = None
 
 
-async def reindex_knowledge_bases(runtime: Runtime, organization_id: UUID) -> list[ReindexResult]:
+async def reindex_knowledge_bases(indexer: indexing.DocumentIndexer, organization_id: UUID) -> list[ReindexResult]:
     """Rebuild the vectors of each of the organization's knowledge bases with its first embedding model.
 
     Raises `ProviderError` if there are some and the model does not answer.
     """
-    async with runtime.database.tenant(organization_id) as session:
+    async with indexer.database.tenant(organization_id) as session:
         bases = (
             await session.exec(knowledge.list_knowledge_bases(session).order_by(col(KnowledgeBase.created_at)))
         ).all()
     if not bases:
         return []
-    probed = await embed_texts(runtime, organization_id, [PROBE], purpose="document", model=None)
-    await charge_embedding(runtime, organization_id, [probed.usage])
-    return [await _reindex_base(runtime, organization_id, base.id, probed.model) for base in bases]
+    probed = await embed_texts(indexer.providers, organization_id, [PROBE], purpose="document", model=None)
+    await charge_embedding(indexer.database, organization_id, [probed.usage])
+    return [await _reindex_base(indexer, organization_id, base.id, probed.model) for base in bases]
 
 
-async def _reindex_base(runtime: Runtime, organization_id: UUID, base_id: UUID, model: EmbeddingModel) -> ReindexResult:
+async def _reindex_base(
+    indexer: indexing.DocumentIndexer, organization_id: UUID, base_id: UUID, model: EmbeddingModel
+) -> ReindexResult:
     done: dict[UUID, indexing.IndexedDocument] = {}
-    async with runtime.database.tenant(organization_id) as session:
+    async with indexer.database.tenant(organization_id) as session:
         # A knowledge base may return to this model soon after leaving it: cancel the pending deletion of these vectors.
         left = (col(VectorDeletion.knowledge_base_id) == base_id, col(VectorDeletion.model) == model.label)
         await session.exec(delete(VectorDeletion).where(*left))
     try:
-        while rest := await _rest_or_change_over(runtime, organization_id, base_id, model, done):
+        while rest := await _find_rest_or_switch(indexer.database, organization_id, base_id, model, done):
             for document_id in rest:
                 with suppress(indexing.DocumentDeleted):
-                    done[document_id] = await indexing.index_document(runtime, organization_id, document_id, model)
+                    done[document_id] = await indexer.index_document(organization_id, document_id, model)
     except ProviderError as error:
-        return ReindexResult(base_id, model.label, len(done), _passages(done), error.message)
-    return ReindexResult(base_id, model.label, len(done), _passages(done))
+        return ReindexResult(base_id, model.label, len(done), _count_passages(done), error.message)
+    return ReindexResult(base_id, model.label, len(done), _count_passages(done))
 
 
-async def _rest_or_change_over(
-    runtime: Runtime,
+async def _find_rest_or_switch(
+    database: Database,
     organization_id: UUID,
     base_id: UUID,
     model: EmbeddingModel,
@@ -81,7 +82,7 @@ async def _rest_or_change_over(
 
     A document that is being processed sees the switch when it finishes, and is processed again.
     """
-    async with runtime.database.tenant(organization_id) as session:
+    async with database.tenant(organization_id) as session:
         base = (
             await session.exec(
                 knowledge.list_knowledge_bases(session).where(col(KnowledgeBase.id) == base_id).with_for_update()
@@ -93,14 +94,14 @@ async def _rest_or_change_over(
         documents = (await session.exec(whole.order_by(col(KnowledgeDocument.created_at)))).all()
         rest = [document.id for document in documents if document.id not in done]
         if not rest:
-            await _change_over(session, base, model)
+            await _switch_model(session, base, model)
             for document in documents:
                 document.status, document.error_message, document.process_after = "ready", None, None
                 document.chunk_count = done[document.id].chunk_count
     return rest
 
 
-async def _change_over(session: TenantSession, base: KnowledgeBase, model: EmbeddingModel) -> None:
+async def _switch_model(session: TenantSession, base: KnowledgeBase, model: EmbeddingModel) -> None:
     old = get_embedding_model(base)
     base.embedding_provider, base.embedding_model, base.embedding_dimension = (
         model.provider,
@@ -113,5 +114,5 @@ async def _change_over(session: TenantSession, base: KnowledgeBase, model: Embed
     await knowledge.schedule_vector_maintenance(session)
 
 
-def _passages(done: dict[UUID, indexing.IndexedDocument]) -> int:
+def _count_passages(done: dict[UUID, indexing.IndexedDocument]) -> int:
     return sum(indexed.chunk_count for indexed in done.values())

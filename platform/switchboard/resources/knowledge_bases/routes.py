@@ -13,6 +13,7 @@ from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.knowledge_bases import ingestion
 from switchboard.resources.knowledge_bases import service as knowledge
+from switchboard.resources.knowledge_bases.indexing import DocumentIndexer
 from switchboard.resources.knowledge_bases.schemas import (
     DocumentCreate,
     DocumentOut,
@@ -22,7 +23,7 @@ from switchboard.resources.knowledge_bases.schemas import (
     PassageOut,
     PassagesOut,
 )
-from switchboard.resources.knowledge_bases.search import search_passages
+from switchboard.resources.knowledge_bases.search import PassageSearch
 from switchboard.runtime import Runtime
 
 blueprint = Blueprint("knowledge_bases", __name__)
@@ -50,8 +51,7 @@ async def search_knowledge_bases(principal: Principal, data: KnowledgeSearch, ru
     The search combines meaning and words: it finds paraphrases as well as names and numbers.
     """
     try:
-        found = await search_passages(
-            runtime,
+        found = await PassageSearch(runtime.database, runtime.providers).search_passages(
             principal.organization_id,
             data.query,
             knowledge_base_ids=data.knowledge_base_ids,
@@ -96,8 +96,9 @@ async def create_document(principal: Principal, kb_id: UUID, data: DocumentCreat
     the vector store fails, the document is kept as `failed`, with an `error_message`.
     """
     key = request.headers.get("Idempotency-Key")
+    indexer = DocumentIndexer(runtime.database, runtime.providers)
     document = await ingestion.add_document(
-        runtime, principal.organization_id, kb_id, data, idempotency_key=key, actor=principal.actor
+        indexer, principal.organization_id, kb_id, data, idempotency_key=key, actor=principal.actor
     )
     return DocumentOut.of(document)
 

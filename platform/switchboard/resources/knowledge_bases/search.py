@@ -8,6 +8,8 @@ from uuid import UUID
 
 from sqlmodel import col
 
+from switchboard.engine.providers.instances import Providers
+from switchboard.foundation.database import Database
 from switchboard.plugin_sdk import ChunkMatch, ModelUsage, VectorStore
 from switchboard.resources.billing import ledger
 from switchboard.resources.knowledge_bases import service as knowledge
@@ -19,7 +21,6 @@ from switchboard.resources.knowledge_bases.embedding import (
     get_embedding_model,
 )
 from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
-from switchboard.runtime import Runtime
 
 SPARE = 10
 """Factor of extra hits, because some may belong to documents that were just deleted."""
@@ -55,53 +56,88 @@ class _Question:
     everywhere: bool
 
 
-async def search_passages(
-    runtime: Runtime,
-    organization_id: UUID,
-    query: str,
-    *,
-    knowledge_base_ids: Sequence[str] | None = None,
-    limit: int = 5,
-) -> list[Passage]:
-    """Return the best passages of these knowledge bases, or of all, best first, and charge the organization. Deleted
-    documents never match.
+@dataclass(frozen=True, slots=True)
+class PassageSearch:
+    """Searches the passages of an organization's knowledge bases."""
 
-    Raises `ValidationFailed` for an id that is not one of the organization's knowledge bases, `InsufficientBalance`,
-    and `ProviderError`.
-    """
-    async with runtime.database.tenant(organization_id) as session:
-        bases = await knowledge.resolve_knowledge_bases(session, knowledge_base_ids)
-        await ledger.require_solvency(session)
-    found = await search_knowledge_bases(
-        runtime, organization_id, query, bases, everywhere=knowledge_base_ids is None, limit=limit
-    )
-    await charge_embedding(runtime, organization_id, found.usage)
-    return found.passages
+    database: Database
+    providers: Providers
 
+    async def search_passages(
+        self,
+        organization_id: UUID,
+        query: str,
+        *,
+        knowledge_base_ids: Sequence[str] | None = None,
+        limit: int = 5,
+    ) -> list[Passage]:
+        """Return the best passages of these knowledge bases, or of all, best first, and charge the organization.
+        Deleted documents never match.
 
-async def search_knowledge_bases(
-    runtime: Runtime,
-    organization_id: UUID,
-    query: str,
-    bases: Sequence[KnowledgeBase],
-    *,
-    everywhere: bool = False,
-    limit: int,
-) -> SearchResult:
-    """Return the best passages of these knowledge bases (`everywhere`: they are all of the organization's). Raises
-    `ProviderError`.
-    """
-    rankings, usage = list[list[ChunkMatch]](), list[ModelUsage]()
-    for model, ids in _by_model(bases).items():
-        embedded = await embed_texts(runtime, organization_id, [query], purpose="query", model=model)
-        usage.append(embedded.usage)
-        question = _Question(query, embedded, ids, everywhere)
-        rankings.append(await _matches(runtime, organization_id, question, limit=2 * limit + SPARE))
-    # Scores of two models cannot be compared, so their rankings are interleaved.
-    matches = [match for row in zip_longest(*rankings) for match in row if match is not None]
-    return SearchResult(
-        (await _of_documents(runtime, organization_id, matches, {base.id for base in bases}))[:limit], usage
-    )
+        Raises `ValidationFailed` for an id that is not one of the organization's knowledge bases,
+        `InsufficientBalance`, and `ProviderError`.
+        """
+        async with self.database.tenant(organization_id) as session:
+            bases = await knowledge.resolve_knowledge_bases(session, knowledge_base_ids)
+            await ledger.require_solvency(session)
+        found = await self.search_knowledge_bases(
+            organization_id, query, bases, everywhere=knowledge_base_ids is None, limit=limit
+        )
+        await charge_embedding(self.database, organization_id, found.usage)
+        return found.passages
+
+    async def search_knowledge_bases(
+        self,
+        organization_id: UUID,
+        query: str,
+        bases: Sequence[KnowledgeBase],
+        *,
+        everywhere: bool = False,
+        limit: int,
+    ) -> SearchResult:
+        """Return the best passages of these knowledge bases (`everywhere`: they are all of the organization's). Raises
+        `ProviderError`.
+        """
+        rankings, usage = list[list[ChunkMatch]](), list[ModelUsage]()
+        for model, ids in _by_model(bases).items():
+            embedded = await embed_texts(self.providers, organization_id, [query], purpose="query", model=model)
+            usage.append(embedded.usage)
+            question = _Question(query, embedded, ids, everywhere)
+            rankings.append(await self._list_matches(organization_id, question, limit=2 * limit + SPARE))
+        # Scores of two models cannot be compared, so their rankings are interleaved.
+        matches = [match for row in zip_longest(*rankings) for match in row if match is not None]
+        return SearchResult(
+            (await self._keep_existing(organization_id, matches, {base.id for base in bases}))[:limit], usage
+        )
+
+    async def _list_matches(self, organization_id: UUID, question: _Question, *, limit: int) -> list[ChunkMatch]:
+        label, vector = question.embedded.model.label, question.embedded.vectors[0]
+        bases = None if question.everywhere else question.bases
+        async with self.providers.use(organization_id, VectorStore) as store:
+            found = await store.search(
+                organization_id, label, text=question.text, vector=vector, knowledge_base_ids=bases, limit=limit
+            )
+        # A knowledge base that is switching to this model already has some of its vectors here.
+        return [match for match in found if match.knowledge_base_id in question.bases]
+
+    async def _keep_existing(
+        self, organization_id: UUID, matches: Sequence[ChunkMatch], bases: set[UUID]
+    ) -> list[Passage]:
+        """Keep the hits of existing documents: the database decides what exists, whatever the vector store still
+        holds.
+        """
+        async with self.database.tenant(organization_id) as session:
+            wanted = {match.document_id for match in matches}
+            rows = knowledge.list_documents(session).where(
+                col(KnowledgeDocument.id).in_(wanted), col(KnowledgeDocument.status) == "ready"
+            )
+            known = {document.id: document for document in (await session.exec(rows)).all()}
+        return [
+            Passage(match.document_id, match.knowledge_base_id, document.filename, match.index, match.text, match.score)
+            for match in matches
+            if (document := known.get(match.document_id)) is not None
+            and document.knowledge_base_id == match.knowledge_base_id in bases
+        ]
 
 
 def _by_model(bases: Sequence[KnowledgeBase]) -> dict[EmbeddingModel, list[UUID]]:
@@ -110,32 +146,3 @@ def _by_model(bases: Sequence[KnowledgeBase]) -> dict[EmbeddingModel, list[UUID]
         if (model := get_embedding_model(base)) is not None:
             found[model].append(base.id)
     return found
-
-
-async def _matches(runtime: Runtime, organization_id: UUID, question: _Question, *, limit: int) -> list[ChunkMatch]:
-    label, vector = question.embedded.model.label, question.embedded.vectors[0]
-    bases = None if question.everywhere else question.bases
-    async with runtime.providers.use(organization_id, VectorStore) as store:
-        found = await store.search(
-            organization_id, label, text=question.text, vector=vector, knowledge_base_ids=bases, limit=limit
-        )
-    # A knowledge base that is switching to this model already has some of its vectors here.
-    return [match for match in found if match.knowledge_base_id in question.bases]
-
-
-async def _of_documents(
-    runtime: Runtime, organization_id: UUID, matches: Sequence[ChunkMatch], bases: set[UUID]
-) -> list[Passage]:
-    """Keep the hits of existing documents: the database decides what exists, whatever the vector store still holds."""
-    async with runtime.database.tenant(organization_id) as session:
-        wanted = {match.document_id for match in matches}
-        rows = knowledge.list_documents(session).where(
-            col(KnowledgeDocument.id).in_(wanted), col(KnowledgeDocument.status) == "ready"
-        )
-        known = {document.id: document for document in (await session.exec(rows)).all()}
-    return [
-        Passage(match.document_id, match.knowledge_base_id, document.filename, match.index, match.text, match.score)
-        for match in matches
-        if (document := known.get(match.document_id)) is not None
-        and document.knowledge_base_id == match.knowledge_base_id in bases
-    ]

@@ -5,15 +5,15 @@ from uuid import UUID
 
 import structlog
 from sqlalchemy import update
-from sqlmodel import col, delete, select
+from sqlmodel import col, delete
 
-from switchboard.foundation.database import now
+from switchboard.engine.providers.instances import Providers
+from switchboard.foundation.database import Database, now
 from switchboard.plugin_sdk import ProviderError, VectorStore
 from switchboard.resources.knowledge_bases import indexing
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.knowledge_bases.embedding import get_embedding_model
 from switchboard.resources.knowledge_bases.models import KnowledgeBase, VectorDeletion, VectorMaintenance
-from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 LEASE = timedelta(minutes=2)
@@ -23,12 +23,10 @@ SETTLED = 2 * indexing.LEASE
 BATCH = 50
 
 
-async def delete_due_vectors(runtime: Runtime, organization_id: UUID) -> None:
+async def delete_due_vectors(database: Database, providers: Providers, organization_id: UUID) -> None:
     """Delete the vectors whose deletion is due; a failure is retried. Raises `ProviderError`."""
-    async with runtime.database.tenant(organization_id) as session:
-        ours = select(VectorDeletion).where(
-            col(VectorDeletion.organization_id) == organization_id, col(VectorDeletion.due_at) < now()
-        )
+    async with database.tenant(organization_id) as session:
+        ours = session.select(VectorDeletion).where(col(VectorDeletion.due_at) < now())
         due = (
             await session.exec(ours.order_by(col(VectorDeletion.due_at)).limit(BATCH).with_for_update(skip_locked=True))
         ).all()
@@ -45,8 +43,8 @@ async def delete_due_vectors(runtime: Runtime, organization_id: UUID) -> None:
     for deletion in due:
         # A knowledge base that has returned to a model keeps its vectors.
         if deletion.model is None or current.get(deletion.knowledge_base_id) != deletion.model:
-            await _delete(runtime, deletion)
-        async with runtime.database.tenant(organization_id) as session:
+            await _delete(providers, deletion)
+        async with database.tenant(organization_id) as session:
             await knowledge.schedule_vector_maintenance(session)
             mine = col(VectorDeletion.id) == deletion.id
             again = deletion.created_at + SETTLED
@@ -58,33 +56,34 @@ async def delete_due_vectors(runtime: Runtime, organization_id: UUID) -> None:
             await session.exec(done)
 
 
-async def maintain_due_vectors(runtime: Runtime, organization_id: UUID) -> None:
+async def maintain_due_vectors(database: Database, providers: Providers, organization_id: UUID) -> None:
     """Compact and index an organization's vectors, once for all changes so far. Raises `ProviderError`."""
-    ours = (col(VectorMaintenance.organization_id) == organization_id, col(VectorMaintenance.id) == organization_id)
-    async with runtime.database.tenant(organization_id) as session:
-        row = (
-            await session.exec(
-                select(VectorMaintenance)
-                .where(*ours, col(VectorMaintenance.due_at) < now())
-                .with_for_update(skip_locked=True)
-            )
-        ).one_or_none()
+    async with database.tenant(organization_id) as session:
+        due = session.select(VectorMaintenance).where(
+            col(VectorMaintenance.id) == organization_id, col(VectorMaintenance.due_at) < now()
+        )
+        row = (await session.exec(due.with_for_update(skip_locked=True))).one_or_none()
         if row is None:
             return
         claimed = row.due_at = now() + UPKEEP_LEASE
     try:
-        async with runtime.providers.use(organization_id, VectorStore) as store:
+        async with providers.use(organization_id, VectorStore) as store:
             await store.maintain(organization_id)
     except ProviderError as error:
         logger.warning("vectors could not be compacted, will be retried", reason=error.message)
         return
-    async with runtime.database.tenant(organization_id) as session:
+    async with database.tenant(organization_id) as session:
         # A change meanwhile has made it due again.
-        await session.exec(delete(VectorMaintenance).where(*ours, col(VectorMaintenance.due_at) == claimed))
+        unchanged = (
+            session.owns(VectorMaintenance),
+            col(VectorMaintenance.id) == organization_id,
+            col(VectorMaintenance.due_at) == claimed,
+        )
+        await session.exec(delete(VectorMaintenance).where(*unchanged))
 
 
-async def _delete(runtime: Runtime, deletion: VectorDeletion) -> None:
-    async with runtime.providers.use(deletion.organization_id, VectorStore) as store:
+async def _delete(providers: Providers, deletion: VectorDeletion) -> None:
+    async with providers.use(deletion.organization_id, VectorStore) as store:
         if deletion.document_id is not None:
             await store.delete_document(deletion.organization_id, deletion.document_id)
         else:

@@ -58,5 +58,6 @@ async def _respond(endpoint: str, act: Callable[[OAuthServer, OAuthRequest], OAu
         mimetype=request.mimetype,
         body=await request.get_data(as_text=False, cache=False, parse_form_data=False),
     )
-    answer = await serve_token_request(current_runtime(), sent, act)
+    runtime = current_runtime()
+    answer = await serve_token_request(runtime.database, runtime.limiter, runtime.settings.base_url, sent, act)
     return Response(json.dumps(dict(answer.body)), answer.status, answer.headers)

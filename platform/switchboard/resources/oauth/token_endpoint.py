@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from authlib.oauth2 import OAuth2Error
 from sqlalchemy.orm import Session
 
+from switchboard.foundation.database import Database
 from switchboard.foundation.web import rate_limits
 from switchboard.foundation.web.principal import Limit
+from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.oauth.clients import authenticate_client
 from switchboard.resources.oauth.errors import TooManyRequests
 from switchboard.resources.oauth.parameters import get_client_credentials, parse_body
 from switchboard.resources.oauth.server import OAuthRequest, OAuthResponse, OAuthServer
 from switchboard.resources.oauth.token_families import TokenFamilies
-from switchboard.runtime import Runtime
 
 # Guessing is hopeless at any rate; the limits keep one address, or one client in a loop, from occupying the database.
 PER_ADDRESS, PER_CLIENT = Limit(50, 200), Limit(100, 400)
@@ -31,33 +32,37 @@ class TokenRequest:
 
 
 async def serve_token_request(
-    runtime: Runtime, sent: TokenRequest, act: Callable[[OAuthServer, OAuthRequest], OAuthResponse]
+    database: Database,
+    limiter: RateLimiter,
+    base_url: str,
+    sent: TokenRequest,
+    act: Callable[[OAuthServer, OAuthRequest], OAuthResponse],
 ) -> OAuthResponse:
     """Authenticate the client and serve its request. The transaction commits before the response is sent, even for a
     refusal.
     """
     try:
-        await _count(runtime, sent, f"address:{sent.address}", PER_ADDRESS)
+        await _count(limiter, sent, f"address:{sent.address}", PER_ADDRESS)
         parameters = parse_body(sent.body, sent.mimetype)
         client_id, secret = get_client_credentials(sent.authorization, parameters)
-        request = OAuthRequest(runtime.settings.base_url, parameters)
-        async with runtime.database.system() as session:
+        request = OAuthRequest(base_url, parameters)
+        async with database.system() as session:
             client = await authenticate_client(session, client_id, secret)
-            await _count(runtime, sent, f"client:{client.client_id}", PER_CLIENT)
+            await _count(limiter, sent, f"client:{client.client_id}", PER_CLIENT)
 
             def serve(sync: Session) -> tuple[OAuthResponse, TokenFamilies]:
-                server = OAuthServer(sync, runtime.settings.base_url, client)
+                server = OAuthServer(sync, base_url, client)
                 return act(server, request), server.families
 
             answer, families = await session.run_sync(serve)
     except OAuth2Error as error:
         return OAuthResponse.of(error)
     for grant in families.ended:
-        await runtime.limiter.announce_revocation(str(grant))
+        await limiter.announce_revocation(str(grant))
     return answer
 
 
-async def _count(runtime: Runtime, sent: TokenRequest, who: str, limit: Limit) -> None:
-    verdict = await runtime.limiter.check(sent.endpoint, who, limit)
+async def _count(limiter: RateLimiter, sent: TokenRequest, who: str, limit: Limit) -> None:
+    verdict = await limiter.check(sent.endpoint, who, limit)
     if not verdict.allowed:
         raise TooManyRequests(rate_limits.build_rate_limit_headers(limit, verdict))

@@ -21,7 +21,8 @@ async def repair_purchases(runtime: Runtime) -> None:
         async with runtime.database.tenant(organization_id) as session:
             number = await session.get_one(PhoneNumber, number_id)
         try:
-            await purchases.ask_carrier(runtime, organization_id, number)
+            buyer = purchases.NumberBuyer(runtime.database, runtime.providers, runtime.settings.base_url)
+            await buyer.complete_purchase(organization_id, number)
         except ProviderFailed as error:
             logger.warning("purchase still not finished", number_id=str(number_id), reason=error.detail)
 

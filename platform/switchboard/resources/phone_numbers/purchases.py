@@ -3,64 +3,73 @@ what a crash interrupted.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 import structlog
 
-from switchboard.engine.providers import service as providers
+from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.service import choose_provider
+from switchboard.foundation.database import Database
 from switchboard.foundation.web.errors import ProviderFailed
 from switchboard.plugin_sdk import AvailableNumber, CallbackUrls, ProviderError, TelephonyProvider
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schemas import NumberSearch, PhoneNumberBuy
-from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 SEARCH_LIMIT = 20
 
 
-def build_callback_urls(runtime: Runtime, organization_id: UUID, carrier: str) -> CallbackUrls:
+def build_callback_urls(base_url: str, organization_id: UUID, carrier: str) -> CallbackUrls:
     """Build the callback URLs of a carrier for an organization, for everything but its outbound calls."""
-    return CallbackUrls(events=f"{runtime.settings.base_url}/carriers/{carrier}/{organization_id}/events")
+    return CallbackUrls(events=f"{base_url}/carriers/{carrier}/{organization_id}/events")
 
 
 async def search_available_numbers(
-    runtime: Runtime, organization_id: UUID, data: NumberSearch
+    providers: Providers, organization_id: UUID, data: NumberSearch
 ) -> Sequence[AvailableNumber]:
     """Search phone numbers that the organization's first carrier sells. Raises `ProviderFailed` with the carrier's
     message.
     """
     try:
-        async with runtime.providers.use(organization_id, TelephonyProvider) as carrier:
+        async with providers.use(organization_id, TelephonyProvider) as carrier:
             return await carrier.search_numbers(country=data.country, area_code=data.area_code, limit=SEARCH_LIMIT)
     except ProviderError as error:
         raise ProviderFailed(error.message) from error
 
 
-async def buy_number(
-    runtime: Runtime, organization_id: UUID, data: PhoneNumberBuy, *, actor: str | None = None
-) -> PhoneNumber:
-    """Buy a phone number. Raises `ValidationFailed`, `Conflict`, and `ProviderFailed` with the carrier's message."""
-    async with runtime.database.tenant(organization_id, actor=actor) as session:
-        carrier = await providers.choose_provider(session, Capability.TELEPHONY, None, field="phone_number")
-        number = await numbers.begin_purchase(session, data, carrier=carrier)
-    return await ask_carrier(runtime, organization_id, number)
+@dataclass(frozen=True, slots=True)
+class NumberBuyer:
+    """Buys phone numbers from carriers for organizations."""
 
+    database: Database
+    providers: Providers
+    base_url: str
 
-async def ask_carrier(runtime: Runtime, organization_id: UUID, number: PhoneNumber) -> PhoneNumber:
-    """Ask the carrier for a number whose purchase has begun; safe to repeat. Raises `ProviderFailed`."""
-    try:
-        async with runtime.providers.use(organization_id, TelephonyProvider, number.carrier) as carrier:
-            bought = await carrier.buy_number(
-                number.phone_number, build_callback_urls(runtime, organization_id, number.carrier)
+    async def buy_number(self, organization_id: UUID, data: PhoneNumberBuy, *, actor: str | None = None) -> PhoneNumber:
+        """Buy a phone number. Raises `ValidationFailed`, `Conflict`, and `ProviderFailed` with the carrier's
+        message.
+        """
+        async with self.database.tenant(organization_id, actor=actor) as session:
+            carrier = await choose_provider(session, Capability.TELEPHONY, None, field="phone_number")
+            number = await numbers.begin_purchase(session, data, carrier=carrier)
+        return await self.complete_purchase(organization_id, number)
+
+    async def complete_purchase(self, organization_id: UUID, number: PhoneNumber) -> PhoneNumber:
+        """Ask the carrier for a number whose purchase has begun; safe to repeat. Raises `ProviderFailed`."""
+        try:
+            async with self.providers.use(organization_id, TelephonyProvider, number.carrier) as carrier:
+                bought = await carrier.buy_number(
+                    number.phone_number, build_callback_urls(self.base_url, organization_id, number.carrier)
+                )
+        except ProviderError as error:
+            if not error.retryable:
+                async with self.database.tenant(organization_id) as session:
+                    await numbers.fail_purchase(session, number.id)
+            raise ProviderFailed(error.message) from error
+        async with self.database.tenant(organization_id) as session:
+            return await numbers.finish_purchase(
+                session, number.id, carrier_number_id=bought.carrier_number_id, sms=bought.sms
             )
-    except ProviderError as error:
-        if not error.retryable:
-            async with runtime.database.tenant(organization_id) as session:
-                await numbers.fail_purchase(session, number.id)
-        raise ProviderFailed(error.message) from error
-    async with runtime.database.tenant(organization_id) as session:
-        return await numbers.finish_purchase(
-            session, number.id, carrier_number_id=bought.carrier_number_id, sms=bought.sms
-        )

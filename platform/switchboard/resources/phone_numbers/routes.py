@@ -49,15 +49,16 @@ async def buy_phone_number(principal: Principal, data: PhoneNumberBuy, runtime: 
 
     It is bought from the organization's first carrier and routed to this server; `inbound_agent_id` answers its calls.
     """
-    bought = purchases.buy_number(runtime, principal.organization_id, data, actor=principal.actor)
-    return PhoneNumberOut.of(await bought)
+    buyer = purchases.NumberBuyer(runtime.database, runtime.providers, runtime.settings.base_url)
+    bought = await buyer.buy_number(principal.organization_id, data, actor=principal.actor)
+    return PhoneNumberOut.of(bought)
 
 
 @blueprint.post("/v1/phone-numbers/search")
 @endpoint(scope="phone-numbers:read", body=NumberSearch, answer=AvailableNumbers, errors=[ProviderFailed])
 async def search_phone_numbers(principal: Principal, data: NumberSearch, runtime: Runtime) -> AvailableNumbers:
     """Search phone numbers to buy."""
-    found = await purchases.search_available_numbers(runtime, principal.organization_id, data)
+    found = await purchases.search_available_numbers(runtime.providers, principal.organization_id, data)
     return AvailableNumbers(items=[AvailableNumberOut.of(number) for number in found])
 
 

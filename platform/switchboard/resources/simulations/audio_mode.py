@@ -2,6 +2,7 @@
 
 import json
 
+from switchboard.engine.providers.instances import Providers
 from switchboard.plugin_sdk import CallProgress, SimulatedCall, SimulatedCarrier, SpokenLine, TelephonyProvider
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import service as calls
@@ -38,7 +39,7 @@ async def run_audio_conversation(
         number = await simulations.find_simulated_number(session, runtime.registry, agent.id)
     if number is None:
         raise SimulationError("the agent no longer answers a number whose carrier can simulate callers")
-    rung = await _ring(runtime, simulation, number, played)
+    rung = await _ring(runtime.providers, runtime.settings.base_url, simulation, number, played)
     if not rung.answered:
         raise SimulationError(f"the call was not answered: {rung.refused_reason}")
     try:
@@ -55,20 +56,20 @@ async def run_audio_conversation(
 
 
 async def _ring(
-    runtime: Runtime, simulation: Simulation, number: PhoneNumber, played: SimulatedConversation
+    providers: Providers, base_url: str, simulation: Simulation, number: PhoneNumber, played: SimulatedConversation
 ) -> SimulatedCall:
     def note(progress: CallProgress) -> None:
         if progress.line is not None:
             played.add("user", simulation.lines[progress.line - 1])
 
-    async with runtime.providers.use(simulation.organization_id, TelephonyProvider, number.carrier) as carrier:
+    async with providers.use(simulation.organization_id, TelephonyProvider, number.carrier) as carrier:
         if not isinstance(carrier, SimulatedCarrier):
             raise SimulationError(f"{number.carrier} is a real carrier: it cannot simulate callers")
         return await carrier.simulate_call(
             from_number=CALLER,
             to_number=number.phone_number,
             lines=[SpokenLine(text=line) for line in simulation.lines[: simulation.max_turns]],
-            callbacks=build_callback_urls(runtime, simulation.organization_id, number.carrier),
+            callbacks=build_callback_urls(base_url, simulation.organization_id, number.carrier),
             progress=note,
         )
 

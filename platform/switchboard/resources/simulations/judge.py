@@ -7,6 +7,8 @@ from typing import assert_never
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from switchboard.engine.providers.conversation import open_agent_model
+from switchboard.engine.providers.instances import Providers
+from switchboard.foundation.database import Database
 from switchboard.foundation.events.catalog import SimulationCriterion
 from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, TextDelta
 from switchboard.resources.agents.models import Agent
@@ -20,7 +22,6 @@ from switchboard.resources.simulations.assertions import (
     ToolCalled,
 )
 from switchboard.resources.simulations.result import SimulatedConversation, SimulationError
-from switchboard.runtime import Runtime
 
 INSTRUCTION = (
     "You judge how an automated agent did on the phone. Read the transcript and say whether this holds: {question}\n"
@@ -38,7 +39,11 @@ class JudgeVerdict(BaseModel):
 
 
 async def evaluate_assertions(
-    runtime: Runtime, agent: Agent, assertions: Sequence[Assertion], played: SimulatedConversation
+    database: Database,
+    providers: Providers,
+    agent: Agent,
+    assertions: Sequence[Assertion],
+    played: SimulatedConversation,
 ) -> list[SimulationCriterion]:
     """Evaluate each assertion, in order. Raises `ProviderError`, and `SimulationError` for a model that returns no
     verdict.
@@ -46,7 +51,7 @@ async def evaluate_assertions(
     found = []
     for assertion in assertions:
         verdict = (
-            await _ask_model(runtime, agent, assertion, played)
+            await _ask_model(database, providers, agent, assertion, played)
             if isinstance(assertion, Judged)
             else _evaluate(assertion, played)
         )
@@ -122,7 +127,9 @@ def _has(given: JsonValue, wanted: JsonValue) -> bool:
     return given == wanted and isinstance(given, bool) == isinstance(wanted, bool)
 
 
-async def _ask_model(runtime: Runtime, agent: Agent, assertion: Judged, played: SimulatedConversation) -> JudgeVerdict:
+async def _ask_model(
+    database: Database, providers: Providers, agent: Agent, assertion: Judged, played: SimulatedConversation
+) -> JudgeVerdict:
     transcript = "\n".join(f"{entry.role}: {entry.content}" for entry in played.spoken)
     request = ChatRequest(
         messages=(Message("system", INSTRUCTION.format(question=assertion.question)), Message("user", transcript)),
@@ -130,7 +137,7 @@ async def _ask_model(runtime: Runtime, agent: Agent, assertion: Judged, played: 
         temperature=0.0,
         response_schema=JudgeVerdict.model_json_schema(),
     )
-    async with open_agent_model(runtime.database, runtime.providers, agent.organization_id, agent) as model:
+    async with open_agent_model(database, providers, agent.organization_id, agent) as model:
         events = [event async for event in model.chat(request)]
     text = "".join(event.text for event in events if isinstance(event, TextDelta))
     played.models.extend(event for event in events if isinstance(event, ModelUsage))

@@ -17,7 +17,7 @@ import structlog
 from sqlalchemy import func, update
 from sqlmodel import col, select
 
-from switchboard.foundation.database import now
+from switchboard.foundation.database import Database, now
 from switchboard.foundation.events.catalog import SimulationCompleted, SimulationCriterion
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.web.errors import NotFound
@@ -49,29 +49,29 @@ LOST = "the worker was lost in each attempt"
 
 async def run_claimed_simulation(runtime: Runtime, organization_id: UUID, agent_id: UUID, simulation_id: UUID) -> None:
     """Run a due simulation, unless another worker has claimed it or it was deleted."""
-    claimed = await _take(runtime, organization_id, agent_id, simulation_id)
+    claimed = await _take(runtime.database, organization_id, agent_id, simulation_id)
     if claimed is None:
         return
     simulation, agent = claimed
     began, played, criteria, fault = time.monotonic(), SimulatedConversation(), list[SimulationCriterion](), None
     try:
-        async with _renew_claim(runtime, simulation, played), asyncio.timeout(MAX_SECONDS):
+        async with _renew_claim(runtime.database, simulation, played), asyncio.timeout(MAX_SECONDS):
             run_conversation = run_audio_conversation if simulation.mode == "audio" else run_text_conversation
             await run_conversation(runtime, simulation, agent, played)
             criteria = await evaluate_assertions(
-                runtime, agent, ASSERTIONS.validate_python(simulation.assertions), played
+                runtime.database, runtime.providers, agent, ASSERTIONS.validate_python(simulation.assertions), played
             )
     except (ProviderError, SimulationError) as error:
         fault = error.message
     except TimeoutError:
         fault = f"it took longer than {MAX_SECONDS:.0f} seconds"
-    await _conclude(runtime, simulation, played, criteria, fault=fault, seconds=time.monotonic() - began)
+    await _conclude(runtime.database, simulation, played, criteria, fault=fault, seconds=time.monotonic() - began)
 
 
 async def _take(
-    runtime: Runtime, organization_id: UUID, agent_id: UUID, simulation_id: UUID
+    database: Database, organization_id: UUID, agent_id: UUID, simulation_id: UUID
 ) -> tuple[Simulation, Agent] | None:
-    async with runtime.database.tenant(organization_id) as session:
+    async with database.tenant(organization_id) as session:
         try:
             simulation = await service.get_simulation(session, agent_id, simulation_id, lock=True)
         except NotFound:
@@ -79,7 +79,7 @@ async def _take(
         if simulation.due_at is None or simulation.due_at > now():
             return None
         others = select(func.count()).where(
-            col(Simulation.organization_id) == organization_id,
+            session.owns(Simulation),
             col(Simulation.status) == "running",
             col(Simulation.due_at) > now(),
         )
@@ -92,13 +92,15 @@ async def _take(
         simulation.attempts += 1
         agent = await agents.get_agent(session, agent_id)
     if simulation.attempts > MAX_ATTEMPTS:
-        await _conclude(runtime, simulation, SimulatedConversation(), [], fault=LOST, seconds=0.0)
+        await _conclude(database, simulation, SimulatedConversation(), [], fault=LOST, seconds=0.0)
         return None
     return simulation, agent
 
 
 @asynccontextmanager
-async def _renew_claim(runtime: Runtime, simulation: Simulation, played: SimulatedConversation) -> AsyncIterator[None]:
+async def _renew_claim(
+    database: Database, simulation: Simulation, played: SimulatedConversation
+) -> AsyncIterator[None]:
     """Renew the claim during the conversation, and show its progress."""
 
     async def renew() -> None:
@@ -113,7 +115,7 @@ async def _renew_claim(runtime: Runtime, simulation: Simulation, played: Simulat
                 "turns": played.turns,
                 "due_at": now() + LEASE,
             }
-            async with runtime.database.tenant(simulation.organization_id) as session:
+            async with database.tenant(simulation.organization_id) as session:
                 mine = (
                     col(Simulation.id) == simulation.id,
                     col(Simulation.attempts) == simulation.attempts,
@@ -136,7 +138,7 @@ async def _renew_claim(runtime: Runtime, simulation: Simulation, played: Simulat
 
 
 async def _conclude(
-    runtime: Runtime,
+    database: Database,
     ran: Simulation,
     played: SimulatedConversation,
     criteria: list[SimulationCriterion],
@@ -145,7 +147,7 @@ async def _conclude(
     seconds: float,
 ) -> None:
     """Save the result and publish the event, unless another worker has the claim or the agent was deleted."""
-    async with runtime.database.tenant(ran.organization_id) as session:
+    async with database.tenant(ran.organization_id) as session:
         try:
             simulation = await service.get_simulation(session, ran.agent_id, ran.id, lock=True)
         except NotFound:

@@ -23,9 +23,14 @@ async def run_text_conversation(
     runtime: Runtime, simulation: Simulation, agent: Agent, played: SimulatedConversation
 ) -> None:
     """Hold the conversation; `played` holds what was said even if it fails. Raises `ProviderError`."""
-    knowledge = build_agent_knowledge(runtime, agent.organization_id, agent.knowledge_base_ids, played.embeddings)
+    knowledge = build_agent_knowledge(
+        runtime.database, runtime.providers, agent.organization_id, agent.knowledge_base_ids, played.embeddings
+    )
     context = ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED)
-    others: list[Tool] = [*(tool() for tool in runtime.registry.tools), *await build_declared_tools(runtime, agent)]
+    others: list[Tool] = [
+        *(tool() for tool in runtime.registry.tools),
+        *await build_declared_tools(runtime.database, runtime.keyring, runtime.outbound, agent),
+    ]
     tools = RecordedTools(played, context, knowledge, others)
     async with open_agent_model(runtime.database, runtime.providers, simulation.organization_id, agent) as llm:
         caller = (

@@ -24,7 +24,7 @@ from switchboard.engine.conversation.text_response import TextResponder
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.tools import OptOut
 from switchboard.engine.providers.conversation import open_agent_model
-from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.events.triggers import set_cause_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InsufficientBalance, NotFound
@@ -87,7 +87,7 @@ def schedule_answer(session: TenantSession, conversation: SmsConversation) -> No
 
 async def answer_conversation(runtime: Runtime, organization_id: UUID, conversation_id: UUID) -> None:
     """Answer a conversation whose answer is due, unless another worker has claimed it."""
-    claim = await _take(runtime, organization_id, conversation_id)
+    claim = await _take(runtime.database, organization_id, conversation_id)
     if claim is None:
         return
     try:
@@ -95,14 +95,14 @@ async def answer_conversation(runtime: Runtime, organization_id: UUID, conversat
             asyncio.timeout(THINKING_SECONDS),
             open_agent_model(runtime.database, runtime.providers, organization_id, claim.agent) as model,
         ):
-            while not await _conclude(runtime, claim, await _think(runtime, claim, model)):
+            while not await _conclude(runtime.database, claim, await _think(runtime, claim, model)):
                 logger.debug("messages arrived while the agent was answering", conversation_id=str(conversation_id))
     except (ProviderError, TimeoutError) as error:
-        await _put_off(runtime, claim, error)
+        await _put_off(runtime.database, claim, error)
 
 
-async def _take(runtime: Runtime, organization_id: UUID, conversation_id: UUID) -> _Claim | None:
-    async with runtime.database.tenant(organization_id) as session:
+async def _take(database: Database, organization_id: UUID, conversation_id: UUID) -> _Claim | None:
+    async with database.tenant(organization_id) as session:
         conversation = await sms.get_conversation(session, conversation_id, lock=True)
         taken = conversation.answering_until is not None and conversation.answering_until > now()
         if conversation.reply_due_at is None or conversation.reply_due_at > now() or taken:
@@ -186,10 +186,20 @@ async def _think(runtime: Runtime, claim: _Claim, model: LLMProvider[ProviderSet
         claim.number.phone_number,
         conversation_id=conversation.id,
     )
-    knowledge = build_agent_knowledge(runtime, agent.organization_id, agent.knowledge_base_ids, claim.embeddings)
-    own: list[Tool] = [OptOut(partial(_opt_out, runtime, claim)), *([SearchKnowledge(knowledge)] if knowledge else [])]
+    knowledge = build_agent_knowledge(
+        runtime.database, runtime.providers, agent.organization_id, agent.knowledge_base_ids, claim.embeddings
+    )
+    own: list[Tool] = [
+        OptOut(partial(_opt_out, runtime.database, claim)),
+        *([SearchKnowledge(knowledge)] if knowledge else []),
+    ]
     toolbox = Toolbox(
-        [*own, *(tool() for tool in runtime.registry.tools), *await build_declared_tools(runtime, agent)], context
+        [
+            *own,
+            *(tool() for tool in runtime.registry.tools),
+            *await build_declared_tools(runtime.database, runtime.keyring, runtime.outbound, agent),
+        ],
+        context,
     )
     known = await retrieve_context(
         knowledge, claim.history[-1].content if claim.history else "", seconds=UNHURRIED_SECONDS
@@ -199,20 +209,20 @@ async def _think(runtime: Runtime, claim: _Claim, model: LLMProvider[ProviderSet
     return shorten_answer(await responder.respond(system, claim.history))
 
 
-async def _opt_out(runtime: Runtime, claim: _Claim) -> None:
+async def _opt_out(database: Database, claim: _Claim) -> None:
     """Handle a contact who opts out in other words than STOP: the platform confirms, and the agent's answer is
     dropped.
     """
-    async with runtime.database.tenant(claim.conversation.organization_id) as session:
+    async with database.tenant(claim.conversation.organization_id) as session:
         conversation = await sms.get_conversation(session, claim.conversation.id, lock=True)
         await obey_keyword(session, conversation, claim.number, "stop", answered=False)
 
 
-async def _conclude(runtime: Runtime, claim: _Claim, text: str) -> bool:
+async def _conclude(database: Database, claim: _Claim, text: str) -> bool:
     """Save the answer and clear the due time; return False if messages have arrived since, which must be answered
     too.
     """
-    async with runtime.database.tenant(claim.conversation.organization_id) as session:
+    async with database.tenant(claim.conversation.organization_id) as session:
         conversation = await sms.get_conversation(session, claim.conversation.id, lock=True)
         if conversation.answering_until != claim.until:
             return True
@@ -239,8 +249,8 @@ async def _conclude(runtime: Runtime, claim: _Claim, text: str) -> bool:
         return True
 
 
-async def _put_off(runtime: Runtime, claim: _Claim, error: Exception) -> None:
-    async with runtime.database.tenant(claim.conversation.organization_id) as session:
+async def _put_off(database: Database, claim: _Claim, error: Exception) -> None:
+    async with database.tenant(claim.conversation.organization_id) as session:
         conversation = await sms.get_conversation(session, claim.conversation.id, lock=True)
         if conversation.answering_until != claim.until:
             return

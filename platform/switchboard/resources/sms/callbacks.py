@@ -7,22 +7,21 @@ from uuid import UUID
 import structlog
 from sqlmodel import col
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import Database, TenantSession
 from switchboard.plugin_sdk import TextMessageStatus
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsMessage
 from switchboard.resources.sms.sender import record_carrier_opt_out
 from switchboard.resources.sms.states import advance_message
-from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 
 
 async def apply_message_event(
-    runtime: Runtime, organization_id: UUID, carrier: str, told: TextMessageStatus, *, message_id: UUID | None
+    database: Database, organization_id: UUID, carrier: str, told: TextMessageStatus, *, message_id: UUID | None
 ) -> None:
     """Apply one event. `message_id` is the id in the callback's address, if it has one."""
-    async with runtime.database.tenant(organization_id) as session:
+    async with database.tenant(organization_id) as session:
         message = await _find(session, carrier, told.carrier_text_id, message_id)
         if message is None:
             logger.warning("callback for an unknown message", carrier=carrier)
@@ -30,7 +29,7 @@ async def apply_message_event(
         await advance_message(session, message, told.status, error=told.error_message)
         message.carrier_text_id = message.carrier_text_id or told.carrier_text_id
     if told.opted_out:
-        await record_carrier_opt_out(runtime, message)
+        await record_carrier_opt_out(database, message)
 
 
 async def _find(

@@ -8,7 +8,7 @@ from uuid import UUID
 import structlog
 from sqlmodel import col
 
-from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.database import Database, TenantSession, new_id, now
 from switchboard.foundation.events.catalog import SmsReceived
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.events.triggers import set_cause_depth
@@ -22,17 +22,18 @@ from switchboard.resources.sms.keywords import obey_keyword, parse_keyword
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.resources.sms.segments import count_segments
 from switchboard.resources.sms.states import build_message_event
-from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 CARRIER_DELAY = timedelta(hours=1)
 
 
-async def receive_message(runtime: Runtime, organization_id: UUID, carrier: str, incoming: TextMessageReceived) -> None:
+async def receive_message(
+    database: Database, organization_id: UUID, carrier: str, incoming: TextMessageReceived
+) -> None:
     """Receive a message; a repeated callback changes nothing. A message to a number that is not the organization's
     is logged and dropped.
     """
-    async with runtime.database.tenant(organization_id) as session:
+    async with database.tenant(organization_id) as session:
         number = await numbers.find_phone_number(session, incoming.to_number)
         if number is None:
             logger.warning(

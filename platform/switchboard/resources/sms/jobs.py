@@ -2,18 +2,21 @@
 
 from uuid import UUID
 
-from switchboard.resources.sms import auto_reply, sender, system_queries
+from switchboard.resources.sms import auto_reply, system_queries
+from switchboard.resources.sms.sender import MessageSender
 from switchboard.runtime import Runtime
 
 
 async def send_text(runtime: Runtime, *, organization_id: str, message_id: str) -> None:
     """Send a new outbound message."""
-    await sender.send_queued_message(runtime, UUID(organization_id), UUID(message_id))
+    sender = MessageSender(runtime.database, runtime.providers, runtime.settings.base_url)
+    await sender.send_queued_message(UUID(organization_id), UUID(message_id))
 
 
 async def recover_text(runtime: Runtime, *, organization_id: str, message_id: str) -> None:
     """Retry a message without progress, or give it up."""
-    await sender.recover_message(runtime, UUID(organization_id), UUID(message_id))
+    sender = MessageSender(runtime.database, runtime.providers, runtime.settings.base_url)
+    await sender.recover_message(UUID(organization_id), UUID(message_id))
 
 
 async def answer_text(runtime: Runtime, *, organization_id: str, conversation_id: str) -> None:

@@ -3,13 +3,15 @@ twice.
 """
 
 import asyncio
+from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
 import structlog
 from sqlmodel import col
 
-from switchboard.foundation.database import TenantSession, now
+from switchboard.engine.providers.instances import Providers
+from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.plugin_sdk import (
     CallbackUrls,
     OutboundTextMessage,
@@ -23,7 +25,6 @@ from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.keywords import obey_keyword
 from switchboard.resources.sms.models import SmsMessage
 from switchboard.resources.sms.states import advance_message
-from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 CARRIER_SECONDS = 30.0
@@ -31,86 +32,89 @@ CARRIER_PATIENCE = timedelta(seconds=60)
 UNKNOWN_FATE = "The carrier never confirmed the message, so it was not sent again."
 
 
-async def send_queued_message(runtime: Runtime, organization_id: UUID, message_id: UUID) -> None:
-    """Ask the carrier to send a queued message, unless that has begun already."""
-    async with runtime.database.tenant(organization_id) as session:
-        message = await _lock_message(session, message_id)
-        if message is None or message.status != "queued":
-            return
-        conversation = await sms.get_conversation(session, message.conversation_id)
-        if message.author != "platform" and await sms.has_opted_out(session, conversation):
-            await advance_message(
-                session, message, "failed", error="The recipient opted out before the message was sent."
+@dataclass(frozen=True, slots=True)
+class MessageSender:
+    """Sends outbound messages through their carriers."""
+
+    database: Database
+    providers: Providers
+    base_url: str
+
+    async def send_queued_message(self, organization_id: UUID, message_id: UUID) -> None:
+        """Ask the carrier to send a queued message, unless that has begun already."""
+        async with self.database.tenant(organization_id) as session:
+            message = await _lock_message(session, message_id)
+            if message is None or message.status != "queued":
+                return
+            conversation = await sms.get_conversation(session, message.conversation_id)
+            if message.author != "platform" and await sms.has_opted_out(session, conversation):
+                await advance_message(
+                    session, message, "failed", error="The recipient opted out before the message was sent."
+                )
+                return
+            await advance_message(session, message, "sending")
+            message.watch_at = now() + CARRIER_PATIENCE
+        try:
+            carrier_text_id = await self._request_sending(message)
+        except UnsubscribedRecipient as error:
+            await self._settle(message, error=error.message)
+            await record_carrier_opt_out(self.database, message)
+        except (OutcomeUnknown, TimeoutError):
+            await self._settle(message, error=UNKNOWN_FATE)
+        except ProviderError as error:
+            await self._settle(message, error=error.message)
+        else:
+            await self._settle(message, carrier_text_id=carrier_text_id)
+
+    async def recover_message(self, organization_id: UUID, message_id: UUID) -> None:
+        """Recover a message without progress: send it if nobody has begun to; otherwise a crash came between claim and
+        response.
+
+        Carriers cannot be asked for a message by our id. A carrier that accepted it has reported so by callback, whose
+        address names the message, and the message is no longer `sending`.
+        """
+        async with self.database.tenant(organization_id) as session:
+            message = await _lock_message(session, message_id)
+            if message is None or message.watch_at is None or message.watch_at >= now():
+                return
+            if message.status == "sending":
+                logger.warning("message given up by the reconciler", message_id=str(message_id))
+                await advance_message(session, message, "failed", error=UNKNOWN_FATE)
+                return
+        await self.send_queued_message(organization_id, message_id)
+
+    async def _request_sending(self, message: SmsMessage) -> str:
+        async with (
+            asyncio.timeout(CARRIER_SECONDS),
+            self.providers.use(message.organization_id, TelephonyProvider, message.carrier) as carrier,
+        ):
+            if not carrier.capabilities.text_messages:
+                raise ProviderError(f"{carrier.title} cannot send text messages", retryable=False)
+            base = f"{self.base_url}/carriers/{message.carrier}/{message.organization_id}/texts/{message.id}"
+            order = OutboundTextMessage(
+                str(message.id), message.from_number, message.to_number, message.body, CallbackUrls(events=base)
             )
-            return
-        await advance_message(session, message, "sending")
-        message.watch_at = now() + CARRIER_PATIENCE
-    try:
-        carrier_text_id = await _ask(runtime, message)
-    except UnsubscribedRecipient as error:
-        await _settle(runtime, message, error=error.message)
-        await record_carrier_opt_out(runtime, message)
-    except (OutcomeUnknown, TimeoutError):
-        await _settle(runtime, message, error=UNKNOWN_FATE)
-    except ProviderError as error:
-        await _settle(runtime, message, error=error.message)
-    else:
-        await _settle(runtime, message, carrier_text_id=carrier_text_id)
+            return await carrier.send_text_message(order)
+
+    async def _settle(self, asked: SmsMessage, *, carrier_text_id: str | None = None, error: str | None = None) -> None:
+        """Record the carrier's response; its callbacks may have arrived first and know more."""
+        async with self.database.tenant(asked.organization_id) as session:
+            message = await _lock_message(session, asked.id)
+            if message is None:
+                return
+            message.carrier_text_id = message.carrier_text_id or carrier_text_id
+            if error is None:
+                await advance_message(session, message, "sent")
+            elif message.status == "sending":
+                await advance_message(session, message, "failed", error=error)
 
 
-async def recover_message(runtime: Runtime, organization_id: UUID, message_id: UUID) -> None:
-    """Recover a message without progress: send it if nobody has begun to; otherwise a crash came between claim and
-    response.
-
-    Carriers cannot be asked for a message by our id. A carrier that accepted it has reported so by callback, whose
-    address names the message, and the message is no longer `sending`.
-    """
-    async with runtime.database.tenant(organization_id) as session:
-        message = await _lock_message(session, message_id)
-        if message is None or message.watch_at is None or message.watch_at >= now():
-            return
-        if message.status == "sending":
-            logger.warning("message given up by the reconciler", message_id=str(message_id))
-            await advance_message(session, message, "failed", error=UNKNOWN_FATE)
-            return
-    await send_queued_message(runtime, organization_id, message_id)
-
-
-async def record_carrier_opt_out(runtime: Runtime, message: SmsMessage) -> None:
+async def record_carrier_opt_out(database: Database, message: SmsMessage) -> None:
     """Record a STOP that only the carrier has seen, as if it had been sent to us; the carrier has confirmed it."""
-    async with runtime.database.tenant(message.organization_id) as session:
+    async with database.tenant(message.organization_id) as session:
         conversation = await sms.get_conversation(session, message.conversation_id, lock=True)
         number = await session.get_one(PhoneNumber, conversation.phone_number_id)
         await obey_keyword(session, conversation, number, "stop", answered=True)
-
-
-async def _ask(runtime: Runtime, message: SmsMessage) -> str:
-    async with (
-        asyncio.timeout(CARRIER_SECONDS),
-        runtime.providers.use(message.organization_id, TelephonyProvider, message.carrier) as carrier,
-    ):
-        if not carrier.capabilities.text_messages:
-            raise ProviderError(f"{carrier.title} cannot send text messages", retryable=False)
-        base = f"{runtime.settings.base_url}/carriers/{message.carrier}/{message.organization_id}/texts/{message.id}"
-        order = OutboundTextMessage(
-            str(message.id), message.from_number, message.to_number, message.body, CallbackUrls(events=base)
-        )
-        return await carrier.send_text_message(order)
-
-
-async def _settle(
-    runtime: Runtime, asked: SmsMessage, *, carrier_text_id: str | None = None, error: str | None = None
-) -> None:
-    """Record the carrier's response; its callbacks may have arrived first and know more."""
-    async with runtime.database.tenant(asked.organization_id) as session:
-        message = await _lock_message(session, asked.id)
-        if message is None:
-            return
-        message.carrier_text_id = message.carrier_text_id or carrier_text_id
-        if error is None:
-            await advance_message(session, message, "sent")
-        elif message.status == "sending":
-            await advance_message(session, message, "failed", error=error)
 
 
 async def _lock_message(session: TenantSession, message_id: UUID) -> SmsMessage | None:

@@ -5,7 +5,7 @@ from decimal import Decimal
 from uuid import UUID
 
 from pydantic import JsonValue
-from sqlmodel import col, select
+from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
@@ -47,10 +47,7 @@ async def get_delivery(session: TenantSession, delivery_id: UUID) -> Delivery:
 async def list_attempts(session: TenantSession, delivery_id: UUID) -> list[DeliveryAttempt]:
     """List a delivery's attempts, in order. Raises `NotFound`."""
     delivery = await get_delivery(session, delivery_id)
-    rows = select(DeliveryAttempt).where(
-        col(DeliveryAttempt.organization_id) == delivery.organization_id,
-        col(DeliveryAttempt.delivery_id) == delivery.id,
-    )
+    rows = session.select(DeliveryAttempt).where(col(DeliveryAttempt.delivery_id) == delivery.id)
     return list((await session.exec(rows.order_by(col(DeliveryAttempt.number)))).all())
 
 
@@ -59,9 +56,7 @@ async def replay_delivery(session: TenantSession, delivery_id: UUID) -> Delivery
     disabled.
     """
     original = await get_delivery(session, delivery_id)
-    rows = select(EventTarget).where(
-        col(EventTarget.organization_id) == original.organization_id, col(EventTarget.id) == original.target_id
-    )
+    rows = session.select(EventTarget).where(col(EventTarget.id) == original.target_id)
     target = (await session.exec(rows)).one_or_none()
     if target is None or target.url is None:
         raise InvalidState("The receiver of this delivery has been deleted.")

@@ -21,7 +21,7 @@ from switchboard.resources.knowledge_bases import ingestion
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.knowledge_bases.extraction import ENDINGS
 from switchboard.resources.knowledge_bases.schemas import DocumentCreate, KnowledgeBaseCreate
-from switchboard.resources.knowledge_bases.search import search_passages
+from switchboard.resources.knowledge_bases.search import PassageSearch
 from switchboard.runtime import Runtime
 
 SHOWN_CHARACTERS = 50_000
@@ -70,8 +70,8 @@ async def search_knowledge_page(viewer: Viewer, query: SearchQuery, runtime: Run
     chosen = [query.knowledge_base_id] if query.knowledge_base_id else None
     if query.query:
         try:
-            found = await search_passages(
-                runtime, viewer.organization_id, query.query, knowledge_base_ids=chosen, limit=query.top_k
+            found = await PassageSearch(runtime.database, runtime.providers).search_passages(
+                viewer.organization_id, query.query, knowledge_base_ids=chosen, limit=query.top_k
             )
         except ProviderError as error:
             fault = error.message
@@ -128,7 +128,9 @@ async def upload_documents(
     for file in given:
         try:
             filename, actor = (file.filename or "")[-255:], viewer.principal.actor
-            await ingestion.add_file(runtime, viewer.organization_id, base_id, filename, file.read(), actor=actor)
+            await ingestion.add_file(
+                runtime.database, viewer.organization_id, base_id, filename, file.read(), actor=actor
+            )
         except ValidationFailed as refusal:
             faults += [
                 FieldError(field="files", message=f"{file.filename} {fault['message']}.") for fault in refusal.errors
@@ -147,7 +149,7 @@ async def upload_documents(
 @action(form=DocumentCreate, invalid=knowledge_base_page)
 async def paste_document(viewer: Viewer, base_id: UUID, data: DocumentCreate, runtime: Runtime) -> Next:
     """Add pasted text as a document."""
-    await ingestion.add_text(runtime, viewer.organization_id, base_id, data, actor=viewer.principal.actor)
+    await ingestion.add_text(runtime.database, viewer.organization_id, base_id, data, actor=viewer.principal.actor)
     return Next(_address(base_id), f"{data.filename} is being processed.")
 
 

@@ -79,7 +79,7 @@ async def _search(viewer: Viewer, query: SearchQuery) -> tuple[Form, list[Availa
     try:
         wanted = parse_form(NumberSearch, values)
         return Form(values), list(
-            await purchases.search_available_numbers(current_runtime(), viewer.organization_id, wanted)
+            await purchases.search_available_numbers(current_runtime().providers, viewer.organization_id, wanted)
         )
     except ApiError as error:
         return Form(values, errors=error.errors, message=error.detail), None
@@ -102,7 +102,8 @@ async def order_page(session: TenantSession, query: OrderQuery, form: Form) -> s
 @action(role="owner", form=PhoneNumberBuy, invalid=order_page)
 async def buy_number(viewer: Viewer, data: PhoneNumberBuy, runtime: Runtime) -> Next:
     """Buy a phone number."""
-    number = await purchases.buy_number(runtime, viewer.organization_id, data, actor=viewer.principal.actor)
+    buyer = purchases.NumberBuyer(runtime.database, runtime.providers, runtime.settings.base_url)
+    number = await buyer.buy_number(viewer.organization_id, data, actor=viewer.principal.actor)
     return Next(url_for("dashboard.number_page", number_id=number.id), f"{phone(number.phone_number)} was bought.")
 
 

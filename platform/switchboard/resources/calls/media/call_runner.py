@@ -188,7 +188,9 @@ async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: ProviderCar
             hints=tuple(providers.llm.list_expected_phrases(agent.system_prompt)),
             voicemail=call.voicemail,
             digits_as_tones=not leg.carrier.capabilities.send_digits,
-            knowledge=build_agent_knowledge(runtime, call.organization_id, agent.knowledge_base_ids, embeddings),
+            knowledge=build_agent_knowledge(
+                runtime.database, runtime.providers, call.organization_id, agent.knowledge_base_ids, embeddings
+            ),
         )
         result = await runtime.engine.run_call(live, socket)
     result.usage.embeddings.extend(embeddings)
@@ -201,7 +203,11 @@ async def _build_tools(runtime: Runtime, call: Call, agent: Agent) -> list[Tool]
         SendTextMessage(CallTextSender(runtime.database, call)),
         OptOut(partial(_opt_out, runtime.database, call)),
     ]
-    return [*own, *(tool() for tool in runtime.registry.tools), *await build_declared_tools(runtime, agent)]
+    return [
+        *own,
+        *(tool() for tool in runtime.registry.tools),
+        *await build_declared_tools(runtime.database, runtime.keyring, runtime.outbound, agent),
+    ]
 
 
 async def _opt_out(database: Database, call: Call) -> None:

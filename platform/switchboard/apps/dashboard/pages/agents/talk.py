@@ -60,7 +60,12 @@ async def begin_talking(session: TenantSession, viewer: Viewer, agent_id: UUID, 
             raise InvalidState("The agent is paused: it does not take or place calls.")
         carrier = await _carrier(session)
         minted = await browser_calls.create_browser_token(
-            runtime, session, carrier, f"user_{viewer.user.id.hex}", "web"
+            session,
+            runtime.providers,
+            runtime.settings.base_url,
+            carrier=carrier,
+            identity=f"user_{viewer.user.id.hex}",
+            platform="web",
         )
     except ApiError as refusal:
         return _refuse(refusal)
@@ -93,7 +98,9 @@ async def follow_talk(
 
 async def _carrier(session: TenantSession) -> str:
     runtime = current_runtime()
-    return await browser_calls.find_talk_carrier(runtime, session, list_installed_sdks(runtime.settings))
+    return await browser_calls.find_talk_carrier(
+        session, runtime.providers, runtime.registry, list_installed_sdks(runtime.settings)
+    )
 
 
 def _refuse(refusal: ApiError) -> Response:
