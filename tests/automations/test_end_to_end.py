@@ -93,7 +93,7 @@ async def test_an_automation_that_triggers_itself_stops_at_depth_five(live: Live
 
 
 def test_the_page_for_users_names_everything_there_is() -> None:
-    page = (REPOSITORY / "docs" / "automations.md").read_text()
+    page = (REPOSITORY / "docs" / "reference" / "automations.md").read_text()
     named = [
         *FILTERS,
         *CHECKS,

@@ -1,11 +1,11 @@
 """The command line over a running database: one JSON object, or one line of error."""
 
+import asyncio
 import contextlib
 import json
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -13,6 +13,7 @@ from urllib.request import urlopen
 import pytest
 
 from tests.fixtures.command_line import Operator
+from tests.fixtures.eventually import eventually
 
 
 def test_organizations_keys_users_and_clients(operator: Operator) -> None:
@@ -92,7 +93,14 @@ def test_without_servers_it_says_what_to_do(operator: Operator, tmp_path: Path) 
     assert "Traceback" not in done.stderr
 
 
-def test_a_worker_shows_its_metrics_and_stops_when_told(operator: Operator) -> None:
+def _read_page(url: str) -> str:
+    """Return the page, or an empty text as long as nothing listens there."""
+    with contextlib.suppress(URLError), urlopen(url, timeout=2) as answer:  # noqa: S310 - the address is the test's own worker
+        return str(answer.read().decode())
+    return ""
+
+
+async def test_a_worker_shows_its_metrics_and_stops_when_told(operator: Operator) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -102,14 +110,10 @@ def test_a_worker_shows_its_metrics_and_stops_when_told(operator: Operator) -> N
     )
     worker = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
     try:
-        for _ in range(200):
-            with contextlib.suppress(URLError), urlopen(f"http://127.0.0.1:{port}/metrics", timeout=2) as answer:
-                page = answer.read().decode()
-                break
-            time.sleep(0.05)
+        page = await eventually(lambda: asyncio.to_thread(_read_page, f"http://127.0.0.1:{port}/metrics"), seconds=60)
         for name in ("delivery_attempts", "delivery_latency_seconds", "deliveries_under_way", "endpoints_disabled"):
             assert f"switchboard_{name}" in page
-        second = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=20)
+        second = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
         assert "set SWITCHBOARD_WORKER_PORT" in second.stderr
         assert second.returncode == 1
     finally:

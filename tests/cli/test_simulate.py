@@ -38,7 +38,8 @@ def simulate(caller: Caller, operator: Operator, tmp_path: Path) -> Simulate:
 
 
 async def test_the_example_passes_and_fails_with_the_agent(caller: Caller, simulate: Simulate) -> None:
-    example = re.findall(r"```toml\n(.*?)```", (REPOSITORY / "docs" / "simulations.md").read_text(), re.DOTALL)[0]
+    page = (REPOSITORY / "docs" / "how-to" / "simulations.md").read_text()
+    example = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0]
     agent = (await caller.post("/v1/agents", {"name": "Bakery", "system_prompt": PROMPT})).json["id"]
     done = await simulate(example)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "1 of 1 passed"), done.stderr

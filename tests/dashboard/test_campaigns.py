@@ -69,7 +69,7 @@ async def test_a_campaign_is_made_of_pasted_lines_started_and_seen_to_reach_its_
     await page.get_by_role("link", name="New campaign").first.click()
     await page.get_by_label("Name", exact=False).first.fill("Reminders")
     await page.get_by_label("Agent").select_option(label="Agent")
-    await page.get_by_label("IP address").select_option(index=1)
+    await page.get_by_label("From").select_option(index=1)
     await page.get_by_label("Lines", exact=True).fill(
         "+15550100020, Ada\n555 010 0022, Bob\n12, Nobody\n+15550100040, Eve"
     )

@@ -40,7 +40,7 @@ async def test_a_token_may_do_what_was_granted_in_its_organization(
 
 async def test_every_scope_can_be_granted(application: Application) -> None:
     holder = application.holder(await application.tokens(scope=" ".join(SCOPES)))
-    for path in ("agents", "voice", "contacts", "campaigns", "billing/balance", "webhook-endpoints"):
+    for path in ("agents", "calls", "contacts", "campaigns", "billing/balance", "webhook-endpoints"):
         assert (await holder.get(f"/v1/{path}")).status == 200
 
 

@@ -20,6 +20,7 @@ from switchboard_offline.pocketsphinx import recognize_speech
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
 KEY = "the-key-of-the-vendor"
 SENTENCE = "can i speak to a human"
+SILENCE = b"\xff" * 800
 PHRASES = (SENTENCE, "thank you", "goodbye", "what are your opening hours")
 
 
@@ -58,6 +59,8 @@ class SpeechVendor(ABC):
     @classmethod
     @asynccontextmanager
     async def listening(cls) -> AsyncIterator[Self]:
+        # The recognizer's processes take seconds to start on a busy machine, longer than an utterance may take.
+        await recognize_mulaw(SILENCE)
         vendor = cls()
         application = web.Application(middlewares=[vendor._admit])
         application.add_routes(vendor.routes())

@@ -13,11 +13,11 @@ from switchboard.resources.calls import service as calls
 
 RECENT = 8
 STEPS = {
-    "endpoint": "their turn is over",
-    "transcript": "words are known",
-    "first_token": "the model begins",
-    "first_audio": "speech is made",
-    "first_frame": "the caller hears",
+    "endpoint": "End of turn",
+    "transcript": "Transcript",
+    "first_token": "First token",
+    "first_audio": "First audio",
+    "first_frame": "Heard",
 }
 
 
