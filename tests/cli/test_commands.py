@@ -95,7 +95,7 @@ def test_without_servers_it_says_what_to_do(operator: Operator, tmp_path: Path) 
 
 def _read_page(url: str) -> str:
     """Return the page, or an empty text as long as nothing listens there."""
-    with contextlib.suppress(URLError), urlopen(url, timeout=2) as answer:  # noqa: S310 - the address is the test's own worker
+    with contextlib.suppress(URLError), urlopen(url, timeout=2) as answer:  # noqa: S310 - our own worker
         return str(answer.read().decode())
     return ""
 

@@ -55,6 +55,7 @@ class TranscriptionStream:
         """Ask for the final transcript, because the speaker has stopped."""
         self._finalize = True
         self._wake.set()
+        self._cancel_deadline()
         self._deadline = asyncio.get_running_loop().call_later(FINAL_SECONDS, self._finish_utterance)
 
     async def run(self) -> None:
@@ -125,8 +126,11 @@ class TranscriptionStream:
         self._utterance.clear()
         self._sent = 0
         self._finalize = False
+        self._cancel_deadline()
+        self._on_transcript(text, True)
+        self.idle.set()
+
+    def _cancel_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
-        self._on_transcript(text, True)
-        self.idle.set()
