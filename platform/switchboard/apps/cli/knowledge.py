@@ -73,5 +73,5 @@ def _to_json(result: ReindexResult) -> dict[str, JsonValue]:
 
 
 def _line(result: ReindexResult) -> str:
-    told = f"{result.knowledge_base_id}: {result.documents} documents, {result.passages} passages by {result.model}"
-    return told if result.error is None else f"{told}, then it failed and stays as it was: {result.error}"
+    summary = f"{result.knowledge_base_id}: {result.documents} documents, {result.passages} passages by {result.model}"
+    return summary if result.error is None else f"{summary}, then it failed and stays as it was: {result.error}"

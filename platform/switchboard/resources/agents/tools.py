@@ -76,8 +76,8 @@ def _describe_context(context: ToolContext) -> dict[str, str | None]:
         "call_id": context.call_id,
         "conversation_id": context.conversation_id,
     }
-    told = {name: str(value) if value is not None else None for name, value in ids.items()}
-    return {**told, "from_number": context.from_number, "to_number": context.to_number}
+    id_texts = {name: str(value) if value is not None else None for name, value in ids.items()}
+    return {**id_texts, "from_number": context.from_number, "to_number": context.to_number}
 
 
 async def build_declared_tools(

@@ -171,8 +171,10 @@ def _add(found: ContactList, line: int, cells: Sequence[str], region: str | None
         person = ContactToCall(phone_number=given if as_dialled else _number(given, region) or given, name=name or None)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        told = fault["msg"].removeprefix("Value error, ") if fault["loc"] != ("phone_number",) else _why(given, region)
-        found.faults.append(LineError(line, ", ".join(cells)[:SHOWN], told))
+        problem = (
+            fault["msg"].removeprefix("Value error, ") if fault["loc"] != ("phone_number",) else _why(given, region)
+        )
+        found.faults.append(LineError(line, ", ".join(cells)[:SHOWN], problem))
     else:
         found.people.append(person)
         found.lines.append(line)

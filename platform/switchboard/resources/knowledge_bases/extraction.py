@@ -164,12 +164,12 @@ def extract_json_text(content: str) -> str:
         value: JsonValue = json.loads(content)
         return _join_bounded("\n\n", (_join_bounded("\n", _lines(entry, path, 0)) for path, entry in _entries(value)))
     except (ValueError, RecursionError) as error:
-        told = (
+        parse_error = (
             str(error)
             if isinstance(error, json.JSONDecodeError | FormatError)
             else "nested too deeply, or a number too long"
         )
-        raise FormatError(f"is not readable JSON: {told}") from None
+        raise FormatError(f"is not readable JSON: {parse_error}") from None
 
 
 def _entries(value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
@@ -191,8 +191,8 @@ def _lines(value: JsonValue, path: str, depth: int) -> Iterator[str]:
         for part in value:
             yield from _lines(part, path, depth + 1)
     elif value is not None and value != "":
-        told = {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
-        yield f"{path}: {told}" if path else told
+        value_text = {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+        yield f"{path}: {value_text}" if path else value_text
 
 
 def _join_bounded(between: str, parts: Iterable[str]) -> str:

@@ -30,7 +30,7 @@ async def parse_file(kind: str, data: bytes) -> str:
         )
         try:
             async with asyncio.timeout(SECONDS):
-                text, told = await process.communicate(data)
+                text, error_output = await process.communicate(data)
         except TimeoutError:
             raise FormatError(f"takes longer than {SECONDS} seconds to read") from None
         finally:
@@ -38,7 +38,7 @@ async def parse_file(kind: str, data: bytes) -> str:
                 process.kill()
                 await process.wait()
     if process.returncode == UNREADABLE:
-        raise FormatError(told.decode().strip())
+        raise FormatError(error_output.decode().strip())
     if process.returncode != 0:
         raise FormatError("needs more memory or time to read than one file is allowed")
     return text.decode()

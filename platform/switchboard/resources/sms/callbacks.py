@@ -18,17 +18,22 @@ logger = structlog.get_logger()
 
 
 async def apply_message_event(
-    database: Database, organization_id: UUID, carrier: str, told: TextMessageStatus, *, message_id: UUID | None
+    database: Database,
+    organization_id: UUID,
+    carrier: str,
+    status_report: TextMessageStatus,
+    *,
+    message_id: UUID | None,
 ) -> None:
     """Apply one event. `message_id` is the id in the callback's address, if it has one."""
     async with database.tenant(organization_id) as session:
-        message = await _find(session, carrier, told.carrier_text_id, message_id)
+        message = await _find(session, carrier, status_report.carrier_text_id, message_id)
         if message is None:
             logger.warning("callback for an unknown message", carrier=carrier)
             return
-        await advance_message(session, message, told.status, error=told.error_message)
-        message.carrier_text_id = message.carrier_text_id or told.carrier_text_id
-    if told.opted_out:
+        await advance_message(session, message, status_report.status, error=status_report.error_message)
+        message.carrier_text_id = message.carrier_text_id or status_report.carrier_text_id
+    if status_report.opted_out:
         await record_carrier_opt_out(database, message)
 
 

@@ -88,12 +88,12 @@ def _json(text: JsonValue, faults: list[FieldError], *, field: str) -> JsonValue
         try:
             value: JsonValue = json.loads(str(text))
         except (ValueError, RecursionError) as error:
-            told = (
+            parse_error = (
                 f"line {error.lineno}, column {error.colno}: {error.msg}"
                 if isinstance(error, json.JSONDecodeError)
                 else "too deep"
             )
-            faults.append(FieldError(field=field, message=f"This is not JSON: {told}."))
+            faults.append(FieldError(field=field, message=f"This is not JSON: {parse_error}."))
         else:
             return value
     return {"type": "object", "properties": {}}

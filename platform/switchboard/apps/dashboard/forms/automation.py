@@ -189,7 +189,7 @@ def read_automation_form(values: Mapping[str, JsonValue], kinds: ActionTypes) ->
 
 def move_errors_to_fields(errors: Sequence[FieldError], filters: Sequence[str]) -> list[FieldError]:
     """Move errors to the form's fields: an error within a parameter to that parameter, a filter's error to its row."""
-    told: dict[str, str] = {}
+    messages_by_field: dict[str, str] = {}
     for error in errors:
         parts, message = error["field"].split("."), error["message"]
         field = error["field"]
@@ -198,8 +198,8 @@ def move_errors_to_fields(errors: Sequence[FieldError], filters: Sequence[str]) 
             field = f"filters.{row}.field"
         elif len(parts) > 4 and parts[0] == "actions":
             field, message = ".".join(parts[:4]), f"{'.'.join(parts[4:])}: {message}"
-        told[field] = f"{told[field]}; {message}" if field in told else message
-    return [{"field": field, "message": message} for field, message in told.items()]
+        messages_by_field[field] = f"{messages_by_field[field]}; {message}" if field in messages_by_field else message
+    return [{"field": field, "message": message} for field, message in messages_by_field.items()]
 
 
 def _rows(values: Mapping[str, JsonValue], name: str) -> list[JsonObject]:

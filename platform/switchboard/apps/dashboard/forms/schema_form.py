@@ -125,11 +125,11 @@ def read_form_values(
 
 def merge_errors_by_field(faults: Sequence[tuple[str, str]], prefix: str) -> list[FieldError]:
     """Merge errors within a field, such as `headers.X-Name`, into one error of that field."""
-    told: dict[str, list[str]] = {}
+    messages_by_field: dict[str, list[str]] = {}
     for place, message in faults:
         name, _, within = place.partition(".")
-        told.setdefault(name, []).append(f"{within}: {message}" if within else message)
-    return [{"field": prefix + name, "message": "; ".join(messages)} for name, messages in told.items()]
+        messages_by_field.setdefault(name, []).append(f"{within}: {message}" if within else message)
+    return [{"field": prefix + name, "message": "; ".join(messages)} for name, messages in messages_by_field.items()]
 
 
 def make_label(name: str) -> str:

@@ -142,8 +142,8 @@ async def add_campaign_people(session: TenantSession, campaign_id: UUID) -> Next
     people = _sound(await _people(session, values, campaign), values, faults)
     after = await campaigns.add_contacts(session, campaign_id, people.people)
     added = after.total_contacts - before
-    told = "1 person was added." if added == 1 else f"{added:,} people were added."
-    return Next(url_for("dashboard.campaign_page", campaign_id=campaign_id), told)
+    notice = "1 person was added." if added == 1 else f"{added:,} people were added."
+    return Next(url_for("dashboard.campaign_page", campaign_id=campaign_id), notice)
 
 
 async def _open_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
@@ -219,8 +219,8 @@ def _sound(people: ContactList, values: Mapping[str, JsonValue], faults: list[Fi
         raise ValidationFailed(faults[0]["message"], errors=faults)
     if people.faults and values.get("leave_out") != "true":
         lines = "1 line cannot" if len(people.faults) == 1 else f"{len(people.faults):,} lines cannot"
-        told = f"{lines} be used. Correct the list, or skip the invalid lines."
-        raise ValidationFailed(told, errors=[{"field": "people", "message": told}])
+        notice = f"{lines} be used. Correct the list, or skip the invalid lines."
+        raise ValidationFailed(notice, errors=[{"field": "people", "message": notice}])
     if not people.people:
         raise ValidationFailed.field("people", "is empty")
     return people

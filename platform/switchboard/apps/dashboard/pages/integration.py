@@ -48,7 +48,7 @@ async def forget_integration_secret(session: TenantSession, data: Forgotten) -> 
     return await _update(session, IntegrationUpdate.model_validate({data.secret: None}), "Secret deleted.")
 
 
-async def _update(session: TenantSession, data: IntegrationUpdate, told: str) -> Next:
+async def _update(session: TenantSession, data: IntegrationUpdate, notice: str) -> Next:
     runtime = current_runtime()
     await integrations.update_integration(session, data, keyring=runtime.keyring, outbound=runtime.outbound)
-    return Next(url_for("dashboard.integration_page"), told)
+    return Next(url_for("dashboard.integration_page"), notice)

@@ -135,11 +135,11 @@ async def upload_documents(
             faults += [
                 FieldError(field="files", message=f"{file.filename} {fault['message']}.") for fault in refusal.errors
             ]
-    told = " ".join(fault["message"] for fault in faults)
+    problems = " ".join(fault["message"] for fault in faults)
     if request.headers.get("Accept") == "text/plain":
-        return Response(told, content_type="text/plain; charset=utf-8")
+        return Response(problems, content_type="text/plain; charset=utf-8")
     if faults:
-        raise ValidationFailed(errors=[FieldError(field="files", message=told)])
+        raise ValidationFailed(errors=[FieldError(field="files", message=problems)])
     return Next(
         _address(base_id), f"{len(given)} {'document is' if len(given) == 1 else 'documents are'} being processed."
     )

@@ -120,8 +120,8 @@ async def save_provider(session: TenantSession, viewer: Viewer, capability: str,
             session, runtime.registry, runtime.keyring, wanted, by_operator=viewer.has_role("superadmin")
         )
     except ValidationFailed as error:
-        told = [(fault["field"], fault["message"]) for fault in error.errors]
-        raise ValidationFailed(error.detail, errors=schema_form.merge_errors_by_field(told, PREFIX)) from None
+        problems = [(fault["field"], fault["message"]) for fault in error.errors]
+        raise ValidationFailed(error.detail, errors=schema_form.merge_errors_by_field(problems, PREFIX)) from None
     return Next(url_for("dashboard.providers_page"), f"{kind.title} was saved. Use Check to test it.")
 
 
@@ -171,12 +171,12 @@ async def check_provider(viewer: Viewer, capability: str, name: str, runtime: Ru
             runtime.providers.use(viewer.organization_id, _capability(capability).base_class, name) as provider,
         ):
             await provider.check()
-            told = f"{provider.title} works."
+            notice = f"{provider.title} works."
     except ProviderError as error:
-        told = f"{name} does not work: {error.message}"
+        notice = f"{name} does not work: {error.message}"
     except TimeoutError:
-        told = f"{name} did not respond within {CHECK_SECONDS} seconds."
-    return Next(url_for("dashboard.providers_page"), told)
+        notice = f"{name} did not respond within {CHECK_SECONDS} seconds."
+    return Next(url_for("dashboard.providers_page"), notice)
 
 
 def _file(viewer: Viewer) -> str:

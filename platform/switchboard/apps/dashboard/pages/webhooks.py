@@ -102,12 +102,12 @@ async def save_webhook(session: TenantSession, endpoint_id: UUID, data: Endpoint
 async def switch_webhook(session: TenantSession, endpoint_id: UUID, data: EndpointUpdate, runtime: Runtime) -> Next:
     """Enable or disable an endpoint."""
     endpoint = await endpoints.update_endpoint(session, endpoint_id, data, outbound=runtime.outbound)
-    told = (
+    notice = (
         "Endpoint enabled. Pending deliveries continue."
         if endpoint.enabled
         else "Endpoint disabled. Pending deliveries wait for seven days."
     )
-    return Next(url_for("dashboard.webhook_page", endpoint_id=endpoint_id), told)
+    return Next(url_for("dashboard.webhook_page", endpoint_id=endpoint_id), notice)
 
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/rotate")

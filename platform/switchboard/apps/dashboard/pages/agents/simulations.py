@@ -146,10 +146,10 @@ def _line(entry: dict[str, str]) -> dict[str, str]:
     """Return a transcript entry; a tool's name is separate from its arguments and result."""
     if entry["role"] != "tool":
         return entry
-    told: dict[str, JsonValue] = json.loads(entry["content"])
-    name = str(told.pop("tool", ""))
+    tool_result: dict[str, JsonValue] = json.loads(entry["content"])
+    name = str(tool_result.pop("tool", ""))
     return {
         **entry,
         "tool": name,
-        "content": "\n".join(f"{part}: {json.dumps(value, ensure_ascii=False)}" for part, value in told.items()),
+        "content": "\n".join(f"{part}: {json.dumps(value, ensure_ascii=False)}" for part, value in tool_result.items()),
     }
