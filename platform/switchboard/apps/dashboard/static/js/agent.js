@@ -5,23 +5,23 @@ import "./form-rows.js";
  * Offer the choices of the selected provider in a field.
  * @param {{provider: string, field: string, list: string, atOnce?: boolean}} names  `atOnce`: load them now, because the page is rendered without them (providers can be slow).
  */
-function offer({ provider, field, list, atOnce = false }) {
-  const chosen = document.getElementById(`field-${provider}`);
-  const choices = document.getElementById(list);
+function offerChoices({ provider, field, list, atOnce = false }) {
+  const providerField = document.getElementById(`field-${provider}`);
+  const choiceList = document.getElementById(list);
 
-  async function fill() {
-    const answer = await fetch(`${choices.dataset.address}?provider=${encodeURIComponent(chosen.value)}`);
-    const offered = answer.ok ? await answer.text() : "";
-    if (offered) choices.innerHTML = offered;
+  async function loadChoices() {
+    const response = await fetch(`${choiceList.dataset.address}?provider=${encodeURIComponent(providerField.value)}`);
+    const html = response.ok ? await response.text() : "";
+    if (html) choiceList.innerHTML = html;
   }
 
-  chosen.addEventListener("change", () => {
+  providerField.addEventListener("change", () => {
     document.getElementById(`field-${field}`).value = "";
-    choices.replaceChildren();
-    fill();
+    choiceList.replaceChildren();
+    loadChoices();
   });
-  if (atOnce && chosen.value) fill();
+  if (atOnce && providerField.value) loadChoices();
 }
 
-offer({ provider: "tts_provider", field: "tts_voice_id", list: "voices" });
-offer({ provider: "llm_provider", field: "llm_model", list: "models-llm", atOnce: true });
+offerChoices({ provider: "tts_provider", field: "tts_voice_id", list: "voices" });
+offerChoices({ provider: "llm_provider", field: "llm_model", list: "models-llm", atOnce: true });

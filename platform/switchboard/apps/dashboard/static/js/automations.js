@@ -1,29 +1,29 @@
 // Changes the builder's rows without reloading the page: the server returns the same page as without this module, and its builder replaces the old one.
 
-const there = () => document.getElementById("builder");
+const getBuilder = () => document.getElementById("builder");
 
 /** The element to focus after a change: the new row's first field, the button that moved a row, or the list's last button. */
-function next(builder, change) {
-  const [verb, list, place] = change.split(":");
-  const part = builder.querySelector(`[data-list="${list}"]`);
-  if (!part) return builder.querySelector('[name="trigger_type"]');
-  const rows = part.querySelectorAll(".builder-row");
-  if (verb === "add") return rows[rows.length - 1]?.querySelector("input:not([type=hidden]), select, textarea, button");
-  if (verb === "remove") return part.querySelector(`[value="add:${list}"]`);
-  const moved = rows[Number(place) + (verb === "up" ? -1 : 1)];
-  return moved?.querySelector(`[value^="${verb}:"]`) ?? moved?.querySelector('[name="change"]');
+function findNextFocus(builder, change) {
+  const [action, list, index] = change.split(":");
+  const listElement = builder.querySelector(`[data-list="${list}"]`);
+  if (!listElement) return builder.querySelector('[name="trigger_type"]');
+  const rows = listElement.querySelectorAll(".builder-row");
+  if (action === "add") return rows[rows.length - 1]?.querySelector("input:not([type=hidden]), select, textarea, button");
+  if (action === "remove") return listElement.querySelector(`[value="add:${list}"]`);
+  const movedRow = rows[Number(index) + (action === "up" ? -1 : 1)];
+  return movedRow?.querySelector(`[value^="${action}:"]`) ?? movedRow?.querySelector('[name="change"]');
 }
 
-async function change(form, button) {
-  const builder = there();
+async function applyChange(form, button) {
+  const builder = getBuilder();
   builder.setAttribute("aria-busy", "true");
   try {
-    const answer = await fetch(button.formAction, { method: "POST", body: new URLSearchParams(new FormData(form, button)) });
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const fresh = page.getElementById("builder");
-    if (!answer.ok || !fresh) throw new Error(String(answer.status));
-    builder.replaceWith(fresh);
-    next(fresh, button.value)?.focus();
+    const response = await fetch(button.formAction, { method: "POST", body: new URLSearchParams(new FormData(form, button)) });
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    const newBuilder = page.getElementById("builder");
+    if (!response.ok || !newBuilder) throw new Error(String(response.status));
+    builder.replaceWith(newBuilder);
+    findNextFocus(newBuilder, button.value)?.focus();
   } catch {
     builder.removeAttribute("aria-busy");
     builder.querySelector("[data-trouble]").hidden = false;
@@ -31,11 +31,11 @@ async function change(form, button) {
 }
 
 document.addEventListener("submit", (event) => {
-  if (!there()?.contains(event.target) || event.submitter?.name !== "change") return;
+  if (!getBuilder()?.contains(event.target) || event.submitter?.name !== "change") return;
   event.preventDefault();
-  change(event.target, event.submitter);
+  applyChange(event.target, event.submitter);
 });
 
 document.addEventListener("change", (event) => {
-  if (event.target.name === "trigger_type") event.target.form.requestSubmit(there().querySelector('[value="trigger"]'));
+  if (event.target.name === "trigger_type") event.target.form.requestSubmit(getBuilder().querySelector('[value="trigger"]'));
 });

@@ -1,5 +1,5 @@
 // Talks to an agent by microphone, over the platform's own socket (docs/how-to/browser-calls.md).
-import { loudness } from "./level.js";
+import { measureLoudness } from "./level.js";
 import { openMicrophone } from "./microphone.js";
 import { followCall } from "./monitor.js";
 import { openSpeaker } from "./speaker.js";
@@ -30,47 +30,47 @@ import { openSpeaker } from "./speaker.js";
  */
 export async function startCall(options) {
   const { connection, token, toNumber, fromNumber = "", transcriptOf } = options;
-  const { onTranscript = nothing, onLevel = nothing, onState = nothing } = options;
+  const { onTranscript = ignore, onLevel = ignore, onState = ignore } = options;
   const speaker = await openSpeaker();
   let socket = null;
   let message = null;
   const send = (data) => socket?.readyState === WebSocket.OPEN && socket.send(data);
-  const tell = (told) => send(JSON.stringify(told));
+  const sendMessage = (body) => send(JSON.stringify(body));
   const microphone = await openMicrophone({ onAudio: send, onLevel: (you) => onLevel({ you }) }).catch(async (error) => {
     await speaker.close();
     throw error;
   });
 
-  async function connected(callId) {
+  async function handleConnected(callId) {
     onState("connected", null);
     if (transcriptOf) await followCall({ url: await transcriptOf(callId), onTranscript });
   }
 
   // The first message must precede any audio.
-  const opened = new WebSocket(connection.url);
-  opened.binaryType = "arraybuffer";
-  opened.onopen = () => {
-    opened.send(JSON.stringify({ event: "dial", token, to_number: toNumber, from_number: fromNumber }));
-    socket = opened;
+  const webSocket = new WebSocket(connection.url);
+  webSocket.binaryType = "arraybuffer";
+  webSocket.onopen = () => {
+    webSocket.send(JSON.stringify({ event: "dial", token, to_number: toNumber, from_number: fromNumber }));
+    socket = webSocket;
     onState("ringing", null);
   };
-  opened.onmessage = ({ data }) => {
+  webSocket.onmessage = ({ data }) => {
     if (typeof data === "string") {
-      const told = JSON.parse(data);
-      if (told.event === "connected") connected(told.call_id).catch((error) => console.warn("no live transcript:", error));
-      else if (told.event === "ended") message = told.message;
+      const received = JSON.parse(data);
+      if (received.event === "connected") handleConnected(received.call_id).catch((error) => console.warn("no live transcript:", error));
+      else if (received.event === "ended") message = received.message;
       return;
     }
     const samples = new Int16Array(data);
-    onLevel({ agent: loudness(samples) });
+    onLevel({ agent: measureLoudness(samples) });
     speaker.play(samples);
   };
-  opened.onerror = () => (message ??= "The connection was lost.");
-  opened.onclose = async () => {
+  webSocket.onerror = () => (message ??= "The connection was lost.");
+  webSocket.onclose = async () => {
     await Promise.allSettled([microphone.close(), speaker.close()]);
     onState("ended", message);
   };
-  return { hangUp: () => (socket ? tell({ event: "hang_up" }) : opened.close()), press: (digit) => tell({ event: "digit", digit }), mute: microphone.mute };
+  return { hangUp: () => (socket ? sendMessage({ event: "hang_up" }) : webSocket.close()), press: (digit) => sendMessage({ event: "digit", digit }), mute: microphone.mute };
 }
 
-function nothing() {}
+function ignore() {}

@@ -4,24 +4,24 @@
  * @param {HTMLElement} list an element whose `data-rows` is the prefix of its fields' names; the empty row is in its `details`. A `template`
  *   replaces it as the pattern of a new row.
  */
-function take(list) {
-  const spare = list.querySelector(":scope > details");
-  const pattern = list.querySelector(":scope > template")?.content.firstElementChild ?? spare.querySelector("[data-row]");
+function enableRows(list) {
+  const emptyRow = list.querySelector(":scope > details");
+  const pattern = list.querySelector(":scope > template")?.content.firstElementChild ?? emptyRow.querySelector("[data-row]");
   const add = list.querySelector("[data-add]");
-  spare.remove();
+  emptyRow.remove();
   add.hidden = false;
-  for (const row of list.querySelectorAll("[data-row]")) arm(row);
+  for (const row of list.querySelectorAll("[data-row]")) enableRemoval(row);
 
   add.addEventListener("click", () => {
     const row = pattern.cloneNode(true);
-    const places = [...list.querySelectorAll("[data-row]")].map((one) => placeOf(one, list.dataset.rows));
-    renumber(row, list.dataset.rows, 1 + Math.max(-1, ...places));
-    arm(row);
+    const indexes = [...list.querySelectorAll("[data-row]")].map((listRow) => getRowIndex(listRow, list.dataset.rows));
+    renumber(row, list.dataset.rows, 1 + Math.max(-1, ...indexes));
+    enableRemoval(row);
     add.before(row);
     row.querySelector("input:not([type=hidden]), select, textarea").focus();
   });
 
-  function arm(row) {
+  function enableRemoval(row) {
     const remove = row.querySelector("[data-remove]");
     remove.hidden = false;
     remove.addEventListener("click", () => {
@@ -32,20 +32,20 @@ function take(list) {
 }
 
 /** @returns {number} a row's index in its fields' names: 2 for `tools.2.name`; 0 for names without an index, such as `days[]` */
-function placeOf(row, prefix) {
+function getRowIndex(row, prefix) {
   return Number.parseInt(row.querySelector("[name]").name.slice(prefix.length + 1), 10) || 0;
 }
 
-function renumber(row, prefix, place) {
-  const own = new RegExp(`(^|[ -])${prefix}\\.\\d+\\.`, "g");
-  for (const part of row.querySelectorAll("*")) {
+function renumber(row, prefix, index) {
+  const ownNames = new RegExp(`(^|[ -])${prefix}\\.\\d+\\.`, "g");
+  for (const element of row.querySelectorAll("*")) {
     for (const name of ["id", "name", "for", "aria-describedby"]) {
-      const value = part.getAttribute(name);
-      if (value) part.setAttribute(name, value.replace(own, `$1${prefix}.${place}.`));
+      const value = element.getAttribute(name);
+      if (value) element.setAttribute(name, value.replace(ownNames, `$1${prefix}.${index}.`));
     }
   }
   const legend = row.querySelector("legend");
-  if (legend) legend.textContent = legend.textContent.replace(/\d+/, String(place + 1));
+  if (legend) legend.textContent = legend.textContent.replace(/\d+/, String(index + 1));
 }
 
-for (const list of document.querySelectorAll("[data-rows]")) take(list);
+for (const list of document.querySelectorAll("[data-rows]")) enableRows(list);

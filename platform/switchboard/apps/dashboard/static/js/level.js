@@ -8,7 +8,7 @@ const QUIETEST = -60;
  * @param {number} loudest  The largest value of a sample.
  * @returns {number}
  */
-export function loudness(samples, loudest = 32768) {
+export function measureLoudness(samples, loudest = 32768) {
   if (samples.length === 0) return 0;
   let sum = 0;
   for (const sample of samples) sum += (sample / loudest) ** 2;
@@ -23,15 +23,15 @@ export function loudness(samples, loudest = 32768) {
  */
 export function watchLevel(stream, onLevel) {
   const context = new AudioContext();
-  const analyser = context.createAnalyser();
-  const samples = new Float32Array(analyser.fftSize);
-  context.createMediaStreamSource(stream).connect(analyser);
-  const ticking = setInterval(() => {
-    analyser.getFloatTimeDomainData(samples);
-    onLevel(loudness(samples, 1));
+  const analyzer = context.createAnalyser();
+  const samples = new Float32Array(analyzer.fftSize);
+  context.createMediaStreamSource(stream).connect(analyzer);
+  const timer = setInterval(() => {
+    analyzer.getFloatTimeDomainData(samples);
+    onLevel(measureLoudness(samples, 1));
   }, 100);
   return () => {
-    clearInterval(ticking);
+    clearInterval(timer);
     return context.close();
   };
 }
@@ -43,7 +43,7 @@ export function watchLevel(stream, onLevel) {
  */
 export function showLevel(meter) {
   return (level) => {
-    const shown = level > 0 ? Math.max(0, 1 - (20 * Math.log10(level)) / QUIETEST) : 0;
-    meter.value = Math.max(shown, meter.value * 0.8);
+    const shownLevel = level > 0 ? Math.max(0, 1 - (20 * Math.log10(level)) / QUIETEST) : 0;
+    meter.value = Math.max(shownLevel, meter.value * 0.8);
   };
 }

@@ -2,110 +2,110 @@
 import { showLevel } from "./level.js";
 import { followCall } from "./monitor.js";
 
-const COME_BACK_MILLISECONDS = 1000;
-const COME_BACKS = 3;
+const RECONNECT_MILLISECONDS = 1000;
+const MAX_RECONNECTIONS = 3;
 
-const desk = document.querySelector("[data-desk]");
-const part = (name) => desk.querySelector(`[data-${name}]`);
-const levels = { caller: showLevel(part(`level="caller"`)), agent: showLevel(part(`level="agent"`)) };
-const listen = part("listen");
+const panel = document.querySelector("[data-desk]");
+const find = (name) => panel.querySelector(`[data-${name}]`);
+const levels = { caller: showLevel(find(`level="caller"`)), agent: showLevel(find(`level="agent"`)) };
+const listen = find("listen");
 
 /** @type {import("./monitor.js").Monitor | null} */
 let monitor = null;
-let mine = false;
-let leaving = false;
-let gone = false;
-let lost = 0;
+let hasCall = false;
+let isClosing = false;
+let isNavigating = false;
+let reconnections = 0;
 
-function complain(message) {
-  part("fault").textContent = message;
-  part("fault").hidden = !message;
+function showError(message) {
+  find("fault").textContent = message;
+  find("fault").hidden = !message;
 }
 
 /** Show the available actions. If the focused button disappears, focus its replacement. */
-function show(holder) {
-  const following = monitor !== null;
-  const had = desk.contains(document.activeElement) && document.activeElement;
-  mine = holder?.you === true;
-  part("take-over").hidden = !following || holder !== null;
-  part("hand-back").hidden = !mine;
-  part("hang-up").hidden = !mine;
-  part("whisper").hidden = !following || holder !== null;
-  listen.classList.toggle("primary", !following);
-  listen.querySelector("span").textContent = following ? "Stop listening" : "Listen";
-  part("hint").textContent = mine ? "They hear you. The agent is waiting." : "You hear both sides. They do not hear you.";
-  part("our-side").textContent = mine ? "You" : holder?.name ?? "Agent";
-  part("dot").className = `dot ${holder ? "busy" : "good"}`;
-  if (had?.hidden) (mine ? part("hand-back") : part("take-over")).focus();
+function showHolder(holder) {
+  const isMonitoring = monitor !== null;
+  const focused = panel.contains(document.activeElement) && document.activeElement;
+  hasCall = holder?.you === true;
+  find("take-over").hidden = !isMonitoring || holder !== null;
+  find("hand-back").hidden = !hasCall;
+  find("hang-up").hidden = !hasCall;
+  find("whisper").hidden = !isMonitoring || holder !== null;
+  listen.classList.toggle("primary", !isMonitoring);
+  listen.querySelector("span").textContent = isMonitoring ? "Stop listening" : "Listen";
+  find("hint").textContent = hasCall ? "They hear you. The agent is waiting." : "You hear both sides. They do not hear you.";
+  find("our-side").textContent = hasCall ? "You" : holder?.name ?? "Agent";
+  find("dot").className = `dot ${holder ? "busy" : "good"}`;
+  if (focused?.hidden) (hasCall ? find("hand-back") : find("take-over")).focus();
 }
 
-function told({ holder, agent }) {
-  lost = 0;
-  const doing = { listening: "is listening", thinking: "is thinking", speaking: "is speaking", silent: "is silent" };
-  const state = holder === null ? `The agent ${doing[agent]}.` : holder.you ? "You have the call." : `${holder.name} has the call.`;
-  if (part("state").textContent !== state) part("state").textContent = state;
-  show(holder);
+function showState({ holder, agent }) {
+  reconnections = 0;
+  const activities = { listening: "is listening", thinking: "is thinking", speaking: "is speaking", silent: "is silent" };
+  const state = holder === null ? `The agent ${activities[agent]}.` : holder.you ? "You have the call." : `${holder.name} has the call.`;
+  if (find("state").textContent !== state) find("state").textContent = state;
+  showHolder(holder);
 }
 
-async function ticket() {
-  const answer = await fetch(desk.dataset.ticket, { method: "POST", body: new URLSearchParams({ csrf_token: desk.dataset.token }) });
-  if (!answer.ok) throw new Error(answer.headers.get("Content-Type").startsWith("text/plain") ? await answer.text() : "The call cannot be monitored.");
-  return (await answer.json()).url;
+async function createTicket() {
+  const response = await fetch(panel.dataset.ticket, { method: "POST", body: new URLSearchParams({ csrf_token: panel.dataset.token }) });
+  if (!response.ok) throw new Error(response.headers.get("Content-Type").startsWith("text/plain") ? await response.text() : "The call cannot be monitored.");
+  return (await response.json()).url;
 }
 
-async function follow() {
-  complain("");
+async function startMonitoring() {
+  showError("");
   listen.disabled = true;
-  leaving = false;
+  isClosing = false;
   try {
-    const url = await ticket();
-    monitor = await followCall({ url, sound: true, onState: told, onRefused: complain, onEnded: over, onLevel: loud });
+    const url = await createTicket();
+    monitor = await followCall({ url, sound: true, onState: showState, onRefused: showError, onEnded: handleEnd, onLevel: showLevels });
   } catch (error) {
-    complain(error.message);
+    showError(error.message);
   }
   listen.disabled = false;
   return monitor !== null;
 }
 
-function loud({ caller, agent }) {
+function showLevels({ caller, agent }) {
   levels.caller(caller);
   levels.agent(agent);
 }
 
 /** Open the details of the ended call. Both the socket and the page's live part report the end; the second must not interrupt the navigation. */
-function leave() {
-  if (gone) return;
-  gone = true;
-  location.assign(desk.dataset.after);
+function openDetails() {
+  if (isNavigating) return;
+  isNavigating = true;
+  location.assign(panel.dataset.after);
 }
 
 /** Handle the end of the call or of the connection. After a lost connection, reconnect, and take the call over again before the agent does. */
-async function over(reason) {
-  const had = mine;
+async function handleEnd(reason) {
+  const hadCall = hasCall;
   monitor = null;
-  loud({ caller: 0, agent: 0 });
-  if (reason !== null) return leave();
-  show(null);
-  if (leaving) return;
-  complain("The connection was lost.");
-  if (lost >= COME_BACKS) return;
-  lost += 1;
-  await new Promise((resolve) => setTimeout(resolve, COME_BACK_MILLISECONDS));
-  if (monitor === null && (await follow()) && had) await monitor.takeOver();
+  showLevels({ caller: 0, agent: 0 });
+  if (reason !== null) return openDetails();
+  showHolder(null);
+  if (isClosing) return;
+  showError("The connection was lost.");
+  if (reconnections >= MAX_RECONNECTIONS) return;
+  reconnections += 1;
+  await new Promise((resolve) => setTimeout(resolve, RECONNECT_MILLISECONDS));
+  if (monitor === null && (await startMonitoring()) && hadCall) await monitor.takeOver();
 }
 
 listen.addEventListener("click", () => {
-  if (monitor === null) return follow();
-  leaving = true;
+  if (monitor === null) return startMonitoring();
+  isClosing = true;
   monitor.close();
 });
-part("take-over").addEventListener("click", () => {
-  complain("");
+find("take-over").addEventListener("click", () => {
+  showError("");
   monitor?.takeOver();
 });
-part("hand-back").addEventListener("click", () => monitor?.handBack());
-part("hang-up").addEventListener("click", () => confirm("End this call?") && monitor?.hangUp());
-part("whisper").addEventListener("submit", (event) => {
+find("hand-back").addEventListener("click", () => monitor?.handBack());
+find("hang-up").addEventListener("click", () => confirm("End this call?") && monitor?.hangUp());
+find("whisper").addEventListener("submit", (event) => {
   event.preventDefault();
   const field = event.target.querySelector("textarea");
   if (!field.value.trim()) return;
@@ -113,6 +113,6 @@ part("whisper").addEventListener("submit", (event) => {
   field.value = "";
 });
 document.addEventListener("live", () => {
-  if (monitor === null && document.querySelector("[data-over]")) leave();
+  if (monitor === null && document.querySelector("[data-over]")) openDetails();
 });
 listen.disabled = false;

@@ -1,5 +1,5 @@
 // The microphone: 16-bit samples, one channel, 8 kHz, in blocks of 40 ms.
-import { loudness } from "./level.js";
+import { measureLoudness } from "./level.js";
 
 /**
  * @typedef {object} Microphone
@@ -23,18 +23,18 @@ export async function openMicrophone({ onAudio, onLevel = () => {} }) {
     node.port.onmessage = ({ data }) => {
       if (muted) data.fill(0);
       onAudio(data);
-      onLevel(loudness(data));
+      onLevel(measureLoudness(data));
     };
     context.createMediaStreamSource(stream).connect(node);
     await context.resume();
   } catch (error) {
-    await letGo(stream, context);
+    await release(stream, context);
     throw error;
   }
-  return { mute: (now) => (muted = now), close: () => letGo(stream, context) };
+  return { mute: (now) => (muted = now), close: () => release(stream, context) };
 }
 
-async function letGo(stream, context) {
+async function release(stream, context) {
   for (const track of stream.getTracks()) track.stop();
   if (context.state !== "closed") await context.close();
 }

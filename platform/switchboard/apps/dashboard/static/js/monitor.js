@@ -48,79 +48,79 @@ const PING_MILLISECONDS = 2000;
  */
 export async function followCall(options) {
   const { url, sound = false } = options;
-  const { onState = nothing, onTranscript = nothing, onLevel = nothing, onRefused = nothing, onEnded = nothing } = options;
+  const { onState = ignore, onTranscript = ignore, onLevel = ignore, onRefused = ignore, onEnded = ignore } = options;
   const speaker = sound ? await openSpeaker(2) : null;
   const socket = new WebSocket(url);
   socket.binaryType = "arraybuffer";
   let microphone = null;
   // True from the click until the response: the microphone stays open although the call is not taken over yet.
-  let asking = false;
-  let mine = false;
+  let isRequesting = false;
+  let hasCall = false;
   let reason = null;
 
-  const tell = (message) => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message));
-  let pinged = 0;
+  const sendMessage = (message) => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message));
+  let pingedAt = 0;
 
-  async function letGoOfMicrophone() {
+  async function releaseMicrophone() {
     const open = microphone;
     microphone = null;
     await open?.close();
   }
 
-  function show(state) {
-    mine = state.holder?.you === true;
+  function handleState(state) {
+    hasCall = state.holder?.you === true;
     // Do not play one's own voice.
-    speaker?.mute([false, mine]);
-    if (mine) asking = false;
-    else if (!asking) letGoOfMicrophone();
+    speaker?.mute([false, hasCall]);
+    if (hasCall) isRequesting = false;
+    else if (!isRequesting) releaseMicrophone();
     onState(state);
   }
 
   socket.onmessage = ({ data }) => {
     // Triggered by messages instead of a timer, because browsers throttle the timers of background pages.
-    if (Date.now() - pinged > PING_MILLISECONDS) {
-      pinged = Date.now();
-      tell({ type: "ping" });
+    if (Date.now() - pingedAt > PING_MILLISECONDS) {
+      pingedAt = Date.now();
+      sendMessage({ type: "ping" });
     }
     if (typeof data !== "string") return speaker?.play(new Int16Array(data));
-    const { type, ...told } = JSON.parse(data);
-    if (type === "state") show(told);
-    else if (type === "transcript") onTranscript(told.entry);
-    else if (type === "levels") onLevel(told);
-    else if (type === "ended") reason = told.reason;
+    const { type, ...message } = JSON.parse(data);
+    if (type === "state") handleState(message);
+    else if (type === "transcript") onTranscript(message.entry);
+    else if (type === "levels") onLevel(message);
+    else if (type === "ended") reason = message.reason;
     else if (type === "refused") {
-      if (told.action === "take_over" && !mine) {
-        asking = false;
-        letGoOfMicrophone();
+      if (message.action === "take_over" && !hasCall) {
+        isRequesting = false;
+        releaseMicrophone();
       }
-      onRefused(told.message);
+      onRefused(message.message);
     }
   };
   socket.onclose = async () => {
-    await Promise.allSettled([letGoOfMicrophone(), speaker?.close()]);
+    await Promise.allSettled([releaseMicrophone(), speaker?.close()]);
     onEnded(reason);
   };
 
   async function takeOver() {
-    if (microphone !== null || asking) return;
-    asking = true;
+    if (microphone !== null || isRequesting) return;
+    isRequesting = true;
     try {
-      microphone = await openMicrophone({ onAudio: (samples) => mine && socket.readyState === WebSocket.OPEN && socket.send(samples) });
-      tell({ type: "take_over" });
+      microphone = await openMicrophone({ onAudio: (samples) => hasCall && socket.readyState === WebSocket.OPEN && socket.send(samples) });
+      sendMessage({ type: "take_over" });
     } catch (error) {
-      asking = false;
+      isRequesting = false;
       onRefused(`The microphone cannot be used: ${error.message}`);
     }
   }
 
   return {
     takeOver,
-    handBack: () => tell({ type: "hand_back" }),
-    hangUp: () => tell({ type: "hang_up" }),
-    whisper: (text) => tell({ type: "whisper", text }),
+    handBack: () => sendMessage({ type: "hand_back" }),
+    hangUp: () => sendMessage({ type: "hang_up" }),
+    whisper: (text) => sendMessage({ type: "whisper", text }),
     mute: (muted) => microphone?.mute(muted),
     close: async () => socket.close(),
   };
 }
 
-function nothing() {}
+function ignore() {}

@@ -4,16 +4,16 @@
 const STEP_SECONDS = 5;
 
 /** @param {number} seconds */
-function clock(seconds) {
-  const whole = Math.max(0, Math.floor(seconds || 0));
-  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
+function formatTime(seconds) {
+  const wholeSeconds = Math.max(0, Math.floor(seconds || 0));
+  return `${Math.floor(wholeSeconds / 60)}:${String(wholeSeconds % 60).padStart(2, "0")}`;
 }
 
 /**
  * Give a player its own controls.
  * @param {HTMLElement} player
  */
-function start(player) {
+function startPlayer(player) {
   const audio = player.querySelector("audio");
   const play = player.querySelector("[data-play]");
   const lines = [...document.querySelectorAll("[data-transcript] [data-end]")];
@@ -22,31 +22,31 @@ function start(player) {
   audio.controls = false;
   player.querySelector("[data-player-bar]").hidden = false;
 
-  const length = () => (Number.isFinite(audio.duration) ? audio.duration : Number(wave.dataset.seconds) || 0);
+  const getLength = () => (Number.isFinite(audio.duration) ? audio.duration : Number(wave.dataset.seconds) || 0);
   const seek = (seconds) => {
-    audio.currentTime = Math.min(Math.max(0, seconds), length() || seconds);
+    audio.currentTime = Math.min(Math.max(0, seconds), getLength() || seconds);
   };
   const toggle = () => (audio.paused ? audio.play() : audio.pause());
 
   function show() {
     const now = audio.currentTime;
-    player.querySelector("[data-time]").textContent = clock(now);
-    if (length()) player.querySelector("[data-length]").textContent = clock(length());
-    wave.querySelector("[data-played]")?.setAttribute("width", `${(now / (length() || 1)) * 100}%`);
+    player.querySelector("[data-time]").textContent = formatTime(now);
+    if (getLength()) player.querySelector("[data-length]").textContent = formatTime(getLength());
+    wave.querySelector("[data-played]")?.setAttribute("width", `${(now / (getLength() || 1)) * 100}%`);
     wave.setAttribute("aria-valuenow", String(Math.round(now)));
-    wave.setAttribute("aria-valuemax", String(Math.round(length())));
-    wave.setAttribute("aria-valuetext", `${clock(now)} of ${clock(length())}`);
-    const said = audio.paused && now === 0 ? undefined : lines.findLast((line) => Number(line.dataset.start) <= now * 1000 + 50);
-    for (const line of lines) line.setAttribute("aria-current", String(line === said));
+    wave.setAttribute("aria-valuemax", String(Math.round(getLength())));
+    wave.setAttribute("aria-valuetext", `${formatTime(now)} of ${formatTime(getLength())}`);
+    const currentLine = audio.paused && now === 0 ? undefined : lines.findLast((line) => Number(line.dataset.start) <= now * 1000 + 50);
+    for (const line of lines) line.setAttribute("aria-current", String(line === currentLine));
   }
 
-  function follow() {
+  function followPlayback() {
     show();
-    if (!audio.paused) requestAnimationFrame(follow);
+    if (!audio.paused) requestAnimationFrame(followPlayback);
   }
 
   for (const event of ["seeked", "loadedmetadata", "timeupdate", "pause", "ended"]) audio.addEventListener(event, show);
-  audio.addEventListener("play", follow);
+  audio.addEventListener("play", followPlayback);
   for (const event of ["play", "pause", "ended"]) {
     audio.addEventListener(event, () => {
       play.classList.toggle("playing", !audio.paused);
@@ -64,7 +64,7 @@ function start(player) {
       audio.play();
     });
   }
-  if (player.dataset.waveform) draw(player.dataset.waveform, wave, { seek, toggle, show, length, now: () => audio.currentTime });
+  if (player.dataset.waveform) loadWaveform(player.dataset.waveform, wave, { seek, toggle, show, length: getLength, now: () => audio.currentTime });
   show();
 }
 
@@ -74,23 +74,23 @@ function start(player) {
  * @param {HTMLElement} wave
  * @param {{seek: (seconds: number) => void, toggle: () => void, show: () => void, length: () => number, now: () => number}} audio
  */
-async function draw(address, wave, audio) {
-  const answer = await fetch(address);
-  if (!answer.ok) return;
-  wave.innerHTML = await answer.text();
+async function loadWaveform(address, wave, audio) {
+  const response = await fetch(address);
+  if (!response.ok) return;
+  wave.innerHTML = await response.text();
   wave.dataset.seconds = wave.firstElementChild.dataset.seconds;
   for (const [name, value] of Object.entries({ role: "slider", tabindex: "0", "aria-label": "Position in the recording", "aria-valuemin": "0" })) {
     wave.setAttribute(name, value);
   }
-  const at = (event) => {
+  const seekToPointer = (event) => {
     const box = wave.getBoundingClientRect();
     audio.seek(((event.clientX - box.left) / box.width) * audio.length());
   };
   wave.addEventListener("pointerdown", (event) => {
     wave.setPointerCapture(event.pointerId);
-    at(event);
+    seekToPointer(event);
   });
-  wave.addEventListener("pointermove", (event) => wave.hasPointerCapture(event.pointerId) && at(event));
+  wave.addEventListener("pointermove", (event) => wave.hasPointerCapture(event.pointerId) && seekToPointer(event));
   const keys = {
     ArrowLeft: () => audio.seek(audio.now() - STEP_SECONDS),
     ArrowRight: () => audio.seek(audio.now() + STEP_SECONDS),
@@ -106,9 +106,9 @@ async function draw(address, wave, audio) {
   audio.show();
 }
 
-function startAll() {
-  for (const player of document.querySelectorAll("[data-player]:not([data-started])")) start(player);
+function startAllPlayers() {
+  for (const player of document.querySelectorAll("[data-player]:not([data-started])")) startPlayer(player);
 }
 
-document.addEventListener("live", startAll);
-startAll();
+document.addEventListener("live", startAllPlayers);
+startAllPlayers();

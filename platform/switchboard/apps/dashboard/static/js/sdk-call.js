@@ -15,38 +15,38 @@ export async function askForMicrophone() {
  * Report each state of a call once, and monitor it from answer to end.
  * @param {Pick<import("./browser-call.js").Options, "transcriptOf" | "onTranscript" | "onLevel" | "onState">} options
  */
-export function tellStates({ transcriptOf, onTranscript = nothing, onLevel = nothing, onState = nothing }) {
-  const reached = new Set();
-  const watching = [];
-  const reach = (state, message) => {
-    if (reached.has("ended") || reached.has(state)) return false;
-    reached.add(state);
+export function reportStates({ transcriptOf, onTranscript = ignore, onLevel = ignore, onState = ignore }) {
+  const reported = new Set();
+  const stopWatching = [];
+  const report = (state, message) => {
+    if (reported.has("ended") || reported.has(state)) return false;
+    reported.add(state);
     onState(state, message);
     return true;
   };
 
   return {
-    ringing: () => reach("ringing", null),
+    ringing: () => report("ringing", null),
 
     /** `callId` is the carrier's call id; `you` and `agent` are the audio streams, if the SDK provides them. */
     connected(callId, you, agent) {
-      if (!reach("connected", null)) return;
-      if (you) watching.push(watchLevel(you, (level) => onLevel({ you: level })));
-      if (agent) watching.push(watchLevel(agent, (level) => onLevel({ agent: level })));
-      if (transcriptOf) follow(callId).catch((error) => console.warn("no live transcript:", error));
+      if (!report("connected", null)) return;
+      if (you) stopWatching.push(watchLevel(you, (level) => onLevel({ you: level })));
+      if (agent) stopWatching.push(watchLevel(agent, (level) => onLevel({ agent: level })));
+      if (transcriptOf) followTranscript(callId).catch((error) => console.warn("no live transcript:", error));
     },
 
     /** Report the end, with a message if the call failed. Returns false if it was reported before. */
     ended(message) {
-      for (const stop of watching.splice(0)) stop();
-      return reach("ended", message);
+      for (const stop of stopWatching.splice(0)) stop();
+      return report("ended", message);
     },
   };
 
-  async function follow(callId) {
+  async function followTranscript(callId) {
     if (!callId) throw new Error("the carrier's SDK does not say which call it is");
     await followCall({ url: await transcriptOf(callId), onTranscript });
   }
 }
 
-function nothing() {}
+function ignore() {}

@@ -1,7 +1,7 @@
 // A new simulation's form: rows, and the value field of each assertion type.
 import "./form-rows.js";
 
-const ASKS = {
+const VALUE_FIELDS = {
   said: ["Words", "In this order, in upper or lower case. * stands for anything.", "open from * to six"],
   never_said: ["Words", "In this order, in upper or lower case. * stands for anything.", "I do not know"],
   tool_called: ["Tool", "The name of the tool.", "transfer_call"],
@@ -11,21 +11,21 @@ const ASKS = {
 };
 
 /** @param {HTMLElement} row */
-function show(row) {
+function showValueField(row) {
   const kind = row.querySelector("select[name$='.type']").value;
   const value = row.querySelector("input[name$='.value']");
-  const [label, hint, example] = ASKS[kind];
+  const [label, hint, example] = VALUE_FIELDS[kind];
   value.labels[0].textContent = label;
   value.closest(".field").querySelector(".hint").textContent = hint;
   value.placeholder = example;
   value.setAttribute("list", `values-${kind}`);
-  for (const part of row.querySelectorAll("[data-only]")) part.hidden = part.dataset.only !== kind;
+  for (const element of row.querySelectorAll("[data-only]")) element.hidden = element.dataset.only !== kind;
 }
 
-function showAll() {
-  document.querySelectorAll("[data-row]").forEach(show);
+function showAllValueFields() {
+  document.querySelectorAll("[data-row]").forEach(showValueField);
 }
 
-showAll();
-document.addEventListener("change", showAll);
-document.querySelector("[data-add]").addEventListener("click", showAll);
+showAllValueFields();
+document.addEventListener("change", showAllValueFields);
+document.querySelector("[data-add]").addEventListener("click", showAllValueFields);

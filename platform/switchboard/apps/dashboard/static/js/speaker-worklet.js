@@ -1,7 +1,7 @@
 // In the audio thread: plays samples with a small jitter buffer.
 
-const CUSHION = 640;
-const MOST = 4000;
+const BUFFER_SAMPLES = 640;
+const MAX_SAMPLES = 4000;
 
 class Speaker extends AudioWorkletProcessor {
   constructor({ processorOptions }) {
@@ -16,13 +16,13 @@ class Speaker extends AudioWorkletProcessor {
 
   /** Add interleaved samples. A backlog of more than half a second is dropped, because it would never be caught up. */
   add(samples) {
-    for (let at = 0; at < samples.length; at += this.channels) {
+    for (let index = 0; index < samples.length; index += this.channels) {
       let sum = 0;
-      for (let channel = 0; channel < this.channels; channel++) if (!this.muted[channel]) sum += samples[at + channel];
+      for (let channel = 0; channel < this.channels; channel++) if (!this.muted[channel]) sum += samples[index + channel];
       this.waiting.push(Math.max(-1, Math.min(1, sum / 32768)));
     }
-    if (this.waiting.length > MOST) this.waiting.splice(0, this.waiting.length - CUSHION);
-    this.started ||= this.waiting.length >= CUSHION;
+    if (this.waiting.length > MAX_SAMPLES) this.waiting.splice(0, this.waiting.length - BUFFER_SAMPLES);
+    this.started ||= this.waiting.length >= BUFFER_SAMPLES;
   }
 
   process(_inputs, [outputs]) {

@@ -1,27 +1,27 @@
 // Talking to an agent: one button, both volume meters, and the transcript.
 import { showLevel } from "./level.js";
 
-const WORDS = { user: "You", agent: "Agent", tool: "Tool", system: "Note" };
+const SPEAKERS = { user: "You", agent: "Agent", tool: "Tool", system: "Note" };
 const FAULTS = {
   NotAllowedError: "Access to the microphone was denied. Allow it for this page in your browser, then try again.",
   NotFoundError: "No microphone was found.",
   NotReadableError: "The microphone is in use by another program.",
 };
-const WAYS = { "switchboard-loopback": "./browser-call.js", "twilio-voice": "./twilio-call.js", "telnyx-webrtc": "./telnyx-call.js" };
-const TRIES = 20;
-const BETWEEN_TRIES = 250;
+const CALL_MODULES = { "switchboard-loopback": "./browser-call.js", "twilio-voice": "./twilio-call.js", "telnyx-webrtc": "./telnyx-call.js" };
+const MAX_ATTEMPTS = 20;
+const RETRY_MILLISECONDS = 250;
 
-const desk = document.getElementById("talk");
-const find = (selector) => desk.querySelector(selector);
+const panel = document.getElementById("talk");
+const find = (selector) => panel.querySelector(selector);
 const button = find("[data-call]");
 const mute = find("[data-mute]");
 const list = find(".talk");
 const showYou = showLevel(find("[data-you]"));
 const showAgent = showLevel(find("[data-agent]"));
 let call = null;
-let ticking = 0;
+let clockTimer = 0;
 
-function say(text) {
+function showStatus(text) {
   find(".state").textContent = text;
 }
 
@@ -32,67 +32,67 @@ function showCalling(on) {
 }
 
 /** @returns {Promise<object>} the server's response; rejects with its error message */
-async function ask(address, fields = {}) {
-  const answer = await fetch(address, { method: "POST", body: new URLSearchParams({ csrf_token: desk.dataset.csrf, ...fields }) });
-  const told = await answer.json().catch(() => ({ fault: "This page is out of date. Reload it." }));
-  if (!answer.ok || told.fault) throw new Error(told.fault);
-  return told;
+async function post(address, fields = {}) {
+  const response = await fetch(address, { method: "POST", body: new URLSearchParams({ csrf_token: panel.dataset.csrf, ...fields }) });
+  const body = await response.json().catch(() => ({ fault: "This page is out of date. Reload it." }));
+  if (!response.ok || body.fault) throw new Error(body.fault);
+  return body;
 }
 
 /** Retry, because the call may be answered shortly before it can be monitored. */
 async function transcriptOf(carrier, carrierCallId) {
-  for (let tried = 1; ; tried++) {
+  for (let attempt = 1; ; attempt++) {
     try {
-      const told = await ask(desk.dataset.transcript, { carrier, carrier_call_id: carrierCallId });
-      find("[data-done] a").href = told.call;
-      return told.url;
+      const body = await post(panel.dataset.transcript, { carrier, carrier_call_id: carrierCallId });
+      find("[data-done] a").href = body.call;
+      return body.url;
     } catch (error) {
-      if (tried === TRIES) throw error;
-      await new Promise((resolve) => setTimeout(resolve, BETWEEN_TRIES));
+      if (attempt === MAX_ATTEMPTS) throw error;
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MILLISECONDS));
     }
   }
 }
 
 /** @param {import("./monitor.js").Entry} entry */
-function show(entry) {
+function showEntry(entry) {
   find("[data-nothing]").hidden = true;
   const line = list.appendChild(document.createElement("li"));
   line.className = `said ${entry.role}`;
-  const who = line.appendChild(document.createElement("span"));
-  who.className = "speaker";
-  who.textContent = WORDS[entry.role] ?? entry.role;
+  const speaker = line.appendChild(document.createElement("span"));
+  speaker.className = "speaker";
+  speaker.textContent = SPEAKERS[entry.role] ?? entry.role;
   line.appendChild(document.createElement(entry.role === "tool" ? "code" : "p")).textContent = entry.content;
   list.parentElement.scrollTop = list.scrollHeight;
 }
 
-function changed(state, message) {
-  if (state === "ringing") say("Ringing …");
+function handleState(state, message) {
+  if (state === "ringing") showStatus("Ringing …");
   if (state === "connected") {
-    const began = Date.now();
-    const tick = () => say(`Connected, ${time(Math.floor((Date.now() - began) / 1000))}`);
-    tick();
-    ticking = setInterval(tick, 1000);
+    const connectedAt = Date.now();
+    const showDuration = () => showStatus(`Connected, ${formatTime(Math.floor((Date.now() - connectedAt) / 1000))}`);
+    showDuration();
+    clockTimer = setInterval(showDuration, 1000);
   }
   if (state === "ended") {
-    clearInterval(ticking);
+    clearInterval(clockTimer);
     call = null;
     showCalling(false);
     showYou(0);
     showAgent(0);
-    say(message ?? "Call ended.");
+    showStatus(message ?? "Call ended.");
     find("[data-done]").hidden = find("[data-done] a").getAttribute("href") === "#";
   }
 }
 
-function time(seconds) {
+function formatTime(seconds) {
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 }
 
-async function begin() {
+async function startTalking() {
   if (!navigator.mediaDevices) throw new Error("Browsers allow the microphone only on HTTPS pages.");
-  const { token, connection, carrier, to_number: toNumber } = await ask(desk.dataset.begin);
-  if (carrier !== desk.dataset.carrier) throw new Error("The carrier has changed. Reload this page.");
-  const { startCall } = await import(WAYS[connection.sdk]);
+  const { token, connection, carrier, to_number: toNumber } = await post(panel.dataset.begin);
+  if (carrier !== panel.dataset.carrier) throw new Error("The carrier has changed. Reload this page.");
+  const { startCall } = await import(CALL_MODULES[connection.sdk]);
   list.replaceChildren();
   find("[data-done]").hidden = true;
   find("[data-done] a").href = "#";
@@ -100,21 +100,21 @@ async function begin() {
     if (you !== undefined) showYou(you);
     if (agent !== undefined) showAgent(agent);
   };
-  const follow = (id) => transcriptOf(carrier, id);
-  const sdk = desk.dataset.sdk;
-  return startCall({ token, connection, sdk, toNumber, transcriptOf: follow, onTranscript: show, onLevel, onState: changed });
+  const requestTranscript = (id) => transcriptOf(carrier, id);
+  const sdk = panel.dataset.sdk;
+  return startCall({ token, connection, sdk, toNumber, transcriptOf: requestTranscript, onTranscript: showEntry, onLevel, onState: handleState });
 }
 
 button.addEventListener("click", async () => {
   if (call) return call.hangUp();
   button.disabled = true;
-  say("Asking for the microphone …");
+  showStatus("Asking for the microphone …");
   try {
-    call = await begin();
+    call = await startTalking();
     showCalling(true);
     mute.setAttribute("aria-pressed", "false");
   } catch (error) {
-    say(FAULTS[error.name] ?? error.message);
+    showStatus(FAULTS[error.name] ?? error.message);
   } finally {
     button.disabled = false;
   }

@@ -1,8 +1,8 @@
 // Talks to an agent over Telnyx's WebRTC SDK 2 (@telnyx/webrtc, lib/bundle.mjs): https://developers.telnyx.com/development/webrtc/js-sdk
-import { askForMicrophone, tellStates } from "./sdk-call.js";
+import { askForMicrophone, reportStates } from "./sdk-call.js";
 
 const NUMBER = /^\+\d+$/;
-const ELSEWHERE = "sip:agent@sip.telnyx.com";
+const PLACEHOLDER_TARGET = "sip:agent@sip.telnyx.com";
 
 /**
  * Start a call in a click handler, like `startCall` of browser-call.js.
@@ -13,7 +13,7 @@ export async function startCall(options) {
   const { sdk, token, toNumber, fromNumber } = options;
   await askForMicrophone();
   const { TelnyxRTC } = await import(sdk);
-  const states = tellStates(options);
+  const states = reportStates(options);
   const remoteElement = new Audio();
   remoteElement.autoplay = true;
   const client = new TelnyxRTC({ login_token: token, enableCallReports: false });
@@ -43,7 +43,7 @@ export async function startCall(options) {
 
   // Telnyx accepts numbers and SIP addresses. The header names any other target; plugins/telephony_telnyx reads it.
   const call = client.newCall({
-    destinationNumber: NUMBER.test(toNumber) ? toNumber : ELSEWHERE,
+    destinationNumber: NUMBER.test(toNumber) ? toNumber : PLACEHOLDER_TARGET,
     customHeaders: [{ name: "X-Switchboard-To", value: toNumber }],
     ...(fromNumber ? { callerNumber: fromNumber } : {}),
     audio: true,

@@ -1,5 +1,5 @@
 // Talks to an agent over Twilio's Voice SDK 2 (@twilio/voice-sdk, dist/twilio.min.js): https://www.twilio.com/docs/voice/sdks/javascript
-import { askForMicrophone, tellStates } from "./sdk-call.js";
+import { askForMicrophone, reportStates } from "./sdk-call.js";
 
 const SILENCE = new URL("../sounds/silence.wav", import.meta.url).href;
 const SOUNDS = ["incoming", "outgoing", "disconnect", ..."0123456789sh".split("").map((key) => `dtmf${key}`)];
@@ -13,24 +13,24 @@ export async function startCall(options) {
   const { sdk, token, toNumber, fromNumber } = options;
   await askForMicrophone();
   await import(sdk);
-  const states = tellStates(options);
+  const states = reportStates(options);
   // The SDK would load its own tones from Twilio's host.
   const device = new globalThis.Twilio.Device(token, { sounds: Object.fromEntries(SOUNDS.map((name) => [name, SILENCE])) });
   let message = null;
   const end = () => states.ended(message) && device.destroy();
-  const failed = (error) => (message = `Twilio: ${error.message}`);
+  const recordFailure = (error) => (message = `Twilio: ${error.message}`);
 
   // The device retries forever, so the first error before a call exists ends the attempt.
-  const refused = new Promise((_, reject) => device.on("error", (error) => reject(new Error(failed(error)))));
+  const refused = new Promise((_, reject) => device.on("error", (error) => reject(new Error(recordFailure(error)))));
   // Twilio posts these parameters to the application; plugins/telephony_twilio reads both.
-  const dialling = device.connect({ params: { To: toNumber, ...(fromNumber ? { CallerId: fromNumber } : {}) } });
-  const call = await Promise.race([dialling, refused]).catch((error) => {
+  const dialing = device.connect({ params: { To: toNumber, ...(fromNumber ? { CallerId: fromNumber } : {}) } });
+  const call = await Promise.race([dialing, refused]).catch((error) => {
     device.destroy();
     throw error;
   });
   states.ringing();
   call.on("accept", () => states.connected(call.parameters.CallSid, call.getLocalStream(), call.getRemoteStream()));
-  call.on("error", failed);
-  for (const over of ["disconnect", "cancel", "reject"]) call.on(over, end);
+  call.on("error", recordFailure);
+  for (const event of ["disconnect", "cancel", "reject"]) call.on(event, end);
   return { hangUp: () => call.disconnect(), press: (digit) => call.sendDigits(digit), mute: (muted) => call.mute(muted) };
 }
