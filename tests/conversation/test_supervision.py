@@ -14,7 +14,7 @@ from switchboard.engine.conversation.handoff.supervision import Supervision, Sup
 from switchboard.plugin_sdk import ProviderError, SpeechToTextStream, TranscriptionRequest
 from switchboard.plugin_sdk.audio import decode_audio
 
-from tests.fixtures.conversation import Log, Model, Socket, Speech, Transcriber, call, voice
+from tests.fixtures.conversation import Log, Model, Socket, Speech, Transcriber, create_call, synthesize_caller
 
 ADA = Supervisor(uuid4(), "Ada")
 BEN = Supervisor(uuid4(), "Ben")
@@ -49,7 +49,7 @@ class Feed:
 
 
 @dataclass(slots=True)
-class Held:
+class MonitoredCall:
     """A call that Ada monitors."""
 
     live: LiveCall
@@ -82,136 +82,160 @@ class Held:
 
 
 def voice_pcm(text: str) -> bytes:
-    return decode_audio(voice(text), "mulaw").tobytes()
+    return decode_audio(synthesize_caller(text), "mulaw").tobytes()
 
 
-async def held(engine: CallEngine, live: LiveCall) -> Held:
+async def start_monitored_call(engine: CallEngine, live: LiveCall) -> MonitoredCall:
     socket, feed, ada = Socket(), Feed(), uuid4()
     holding = asyncio.create_task(engine.run_call(live, socket))
     async with asyncio.timeout(20):
         while (session := engine.find_session(live.call_id)) is None:  # noqa: ASYNC110 - the engine has no event for it
             await asyncio.sleep(0)
-    one = Held(live, socket, session.supervision, feed, ada, holding)
-    one.attach(ada)
-    return one
+    monitored = MonitoredCall(live, socket, session.supervision, feed, ada, holding)
+    monitored.attach(ada)
+    return monitored
 
 
-def said(result: CallResult) -> list[tuple[str, str, bool]]:
+def list_transcript(result: CallResult) -> list[tuple[str, str, bool]]:
     return [(entry.role, entry.content, entry.by_person) for entry in result.transcript if entry.role != "system"]
 
 
-async def test_a_takeover_silences_the_agent_at_once_and_the_agent_goes_on_knowing_what_was_said(
+async def test_a_takeover_silences_the_agent_and_the_agent_knows_what_was_said(
     engine: CallEngine,
 ) -> None:
     model = Model("As my colleague said.")
-    one = await held(engine, call(model, Transcriber("let me help you", "thank you"), greeting_message=GREETING))
-    await one.socket.spoke.wait()
-    await one.keep_attached(0.5)
-    one.supervision.take_over(one.ada)
+    monitored = await start_monitored_call(
+        engine, create_call(model, Transcriber("let me help you", "thank you"), greeting_message=GREETING)
+    )
+    await monitored.socket.spoke.wait()
+    await monitored.keep_attached(0.5)
+    monitored.supervision.take_over(monitored.ada)
     await asyncio.sleep(0.05)
-    assert one.socket.cleared_at is not None
-    assert one.socket.audio_after_clear == 0
-    await one.speak("Let me help you with that.")
-    assert one.socket.audio_after_clear > 0
-    await one.socket.say(voice("Thank you very much."))
-    assert not model.asked, "the model is not asked"
-    one.supervision.hand_back(one.ada)
-    await one.keep_attached(1.0)
-    result = await one.hang_up()
-    greeting, *rest = said(result)
+    assert monitored.socket.cleared_at is not None
+    assert monitored.socket.audio_after_clear == 0
+    await monitored.speak("Let me help you with that.")
+    assert monitored.socket.audio_after_clear > 0
+    await monitored.socket.say(synthesize_caller("Thank you very much."))
+    assert not model.requests, "the model is not asked"
+    monitored.supervision.hand_back(monitored.ada)
+    await monitored.keep_attached(1.0)
+    result = await monitored.hang_up()
+    greeting, *rest = list_transcript(result)
     assert GREETING.startswith(greeting[1])
     assert rest == [
         ("agent", "let me help you", True),
         ("user", "thank you", False),
         ("agent", "As my colleague said.", False),
     ]
-    history = [(message.role, message.content) for message in model.asked[0].messages]
+    history = [(message.role, message.content) for message in model.requests[0].messages]
     assert history[-4:-1] == [
         ("system", supervision_module.TAKEN_OVER_INSTRUCTION),
         ("assistant", "let me help you"),
         ("user", "thank you"),
     ]
     assert history[-1] == ("system", supervision_module.HANDED_BACK_INSTRUCTION)
-    assert isinstance(one.live.log, Log)
-    assert one.live.log.holders == [ADA, None]
-    assert [entry for _, entry in one.feed.seen] == list(result.transcript), "each entry once, in order"
-    assert one.feed.over is EndedReason.CALLER_HUNG_UP
-    assert one.feed.closed
+    assert isinstance(monitored.live.log, Log)
+    assert monitored.live.log.holders == [ADA, None]
+    assert [entry for _, entry in monitored.feed.seen] == list(result.transcript), "each entry once, in order"
+    assert monitored.feed.over is EndedReason.CALLER_HUNG_UP
+    assert monitored.feed.closed
     assert result.usage.speech_to_text_seconds > 2.0, "both voices were transcribed"
 
 
 async def test_a_whisper_reaches_the_model_and_never_the_caller(engine: CallEngine) -> None:
     speech, model = Speech(), Model("Gladly.")
-    one = await held(engine, replace(call(model, Transcriber("how much is it")), text_to_speech=speech))
-    one.supervision.whisper("Offer ten percent off.")
-    await one.socket.say(voice("How much is it then?"))
-    await one.socket.spoke.wait()
-    await one.hang_up()
-    assert any(
-        "Offer ten percent off." in message.content for message in model.asked[0].messages if message.role == "system"
+    monitored = await start_monitored_call(
+        engine, replace(create_call(model, Transcriber("how much is it")), text_to_speech=speech)
     )
-    assert [request.text for request in speech.asked] == ["Gladly."]
+    monitored.supervision.whisper("Offer ten percent off.")
+    await monitored.socket.say(synthesize_caller("How much is it then?"))
+    await monitored.socket.spoke.wait()
+    await monitored.hang_up()
+    assert any(
+        "Offer ten percent off." in message.content
+        for message in model.requests[0].messages
+        if message.role == "system"
+    )
+    assert [request.text for request in speech.requests] == ["Gladly."]
 
 
 async def test_silence_does_not_end_a_call_during_a_takeover(engine: CallEngine) -> None:
-    one = await held(engine, call(Model(), Transcriber(), end_call_silence_seconds=1))
-    one.supervision.take_over(one.ada)
-    await one.keep_attached(1.5)
-    assert not one.holding.done()
-    result = await one.hang_up()
+    monitored = await start_monitored_call(engine, create_call(Model(), Transcriber(), end_call_silence_seconds=1))
+    monitored.supervision.take_over(monitored.ada)
+    await monitored.keep_attached(1.5)
+    assert not monitored.holding.done()
+    result = await monitored.hang_up()
     assert result.ended_reason is EndedReason.TAKEN_OVER
 
 
-async def test_a_supervisor_who_reconnects_in_time_still_has_the_call(
+async def test_a_supervisor_who_reconnects_in_time_keeps_the_call(
     engine: CallEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervision_module, "RECONNECT_SECONDS", 0.6)
-    one = await held(engine, call(Model(), Transcriber()))
-    one.supervision.take_over(one.ada)
+    monitored = await start_monitored_call(engine, create_call(Model(), Transcriber()))
+    monitored.supervision.take_over(monitored.ada)
     ben, ada_again = uuid4(), uuid4()
-    one.attach(ben, BEN)
-    one.supervision.detach(one.ada)
-    one.attach(uuid4(), BEN)
-    one.attach(uuid4(), may_control=False)
-    assert one.feed.states[-1].monitor_id == one.ada, "neither somebody else nor a page of Ada's that may only follow"
+    monitored.attach(ben, BEN)
+    monitored.supervision.detach(monitored.ada)
+    monitored.attach(uuid4(), BEN)
+    monitored.attach(uuid4(), may_control=False)
+    assert monitored.feed.states[-1].monitor_id == monitored.ada, (
+        "neither somebody else nor a page of Ada's that may only follow"
+    )
     with pytest.raises(SupervisionRefused, match="Ada has the call"):
-        one.supervision.take_over(ben)
-    one.attach(ada_again)
+        monitored.supervision.take_over(ben)
+    monitored.attach(ada_again)
     await asyncio.sleep(0.8)
-    assert one.feed.states[-1].monitor_id == ada_again
+    assert monitored.feed.states[-1].monitor_id == ada_again
     with pytest.raises(SupervisionRefused, match="You do not have the call"):
-        one.supervision.hand_back(one.ada)
-    one.supervision.detach(ada_again)
+        monitored.supervision.hand_back(monitored.ada)
+    monitored.supervision.detach(ada_again)
     await asyncio.sleep(0.8)
-    assert one.feed.states[-1].supervisor is None
-    one.supervision.take_over(ben)
-    assert one.feed.states[-1].supervisor == BEN
-    await one.hang_up()
+    assert monitored.feed.states[-1].supervisor is None
+    monitored.supervision.take_over(ben)
+    assert monitored.feed.states[-1].supervisor == BEN
+    await monitored.hang_up()
 
 
 async def test_a_monitor_without_heartbeat_is_dropped(engine: CallEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervision_module, "LEASE_SECONDS", 0.3)
     monkeypatch.setattr(supervision_module, "STATE_INTERVAL_SECONDS", 0.1)
-    one = await held(engine, call(Model(), Transcriber()))
-    await one.keep_attached(0.5)
-    assert not one.feed.closed
+    monitored = await start_monitored_call(engine, create_call(Model(), Transcriber()))
+    await monitored.keep_attached(0.5)
+    assert not monitored.feed.closed
     await asyncio.sleep(0.6)
-    assert one.feed.closed
-    assert one.supervision.feed is None
-    sent = len(one.feed.frames)
+    assert monitored.feed.closed
+    assert monitored.supervision.feed is None
+    sent = len(monitored.feed.frames)
     await asyncio.sleep(0.1)
-    assert len(one.feed.frames) == sent, "a call that nobody follows sends nothing"
-    await one.hang_up()
+    assert len(monitored.feed.frames) == sent, "a call that nobody follows sends nothing"
+    await monitored.hang_up()
 
 
-async def test_an_answering_machine_is_not_taken_over(engine: CallEngine) -> None:
-    one = await held(engine, replace(call(Model(), Transcriber()), voicemail=True))
+async def test_a_lost_supervisor_is_noticed_while_another_follows(
+    engine: CallEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervision_module, "LEASE_SECONDS", 0.3)
+    monkeypatch.setattr(supervision_module, "RECONNECT_SECONDS", 0.1)
+    monitored = await start_monitored_call(engine, create_call(Model(), Transcriber()))
+    monitored.supervision.take_over(monitored.ada)
+    ben = uuid4()
+    async with asyncio.timeout(10):
+        while monitored.supervision.takeover is not None:
+            monitored.attach(ben, BEN)
+            await asyncio.sleep(0.05)
+    assert monitored.feed.states[-1].supervisor is None
+    await monitored.hang_up()
+
+
+async def test_voicemail_calls_cannot_be_taken_over(engine: CallEngine) -> None:
+    monitored = await start_monitored_call(engine, replace(create_call(Model(), Transcriber()), voicemail=True))
     with pytest.raises(SupervisionRefused, match="answering machine"):
-        one.supervision.take_over(one.ada)
-    await one.hang_up()
+        monitored.supervision.take_over(monitored.ada)
+    await monitored.hang_up()
 
 
-async def test_a_supervisor_is_heard_even_if_transcription_fails(engine: CallEngine) -> None:
+async def test_a_supervisor_is_audible_even_if_transcription_fails(engine: CallEngine) -> None:
     class Deaf(Transcriber):
         async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
             if self.texts == ["gone"]:
@@ -219,12 +243,12 @@ async def test_a_supervisor_is_heard_even_if_transcription_fails(engine: CallEng
             return await super().transcribe(request)
 
     deaf = Deaf()
-    one = await held(engine, call(Model(), deaf))
+    monitored = await start_monitored_call(engine, create_call(Model(), deaf))
     await asyncio.sleep(0.1)
     deaf.texts = ["gone"]
-    one.supervision.take_over(one.ada)
-    await one.speak("Can you hear me?")
-    assert not one.holding.done()
-    heard = np.frombuffer(bytes(one.feed.frames), dtype="<i2").reshape(-1, 2)[:, 1]
-    assert np.abs(heard.astype(int)).max() > 1000, "the other monitors hear the person on the agent's side"
-    await one.hang_up()
+    monitored.supervision.take_over(monitored.ada)
+    await monitored.speak("Can you hear me?")
+    assert not monitored.holding.done()
+    agent_channel = np.frombuffer(bytes(monitored.feed.frames), dtype="<i2").reshape(-1, 2)[:, 1]
+    assert np.abs(agent_channel.astype(int)).max() > 1000, "the other monitors hear the person on the agent's side"
+    await monitored.hang_up()

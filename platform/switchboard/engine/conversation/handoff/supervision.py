@@ -206,8 +206,8 @@ class Supervision:
         self._send_entries(self._entries_sent)
         if self._turns.agent_state != self._state or now - self._state_sent_at >= STATE_INTERVAL_SECONDS:
             self._send_state()
-            for monitor_id in [key for key, monitor in self._monitors.items() if now - monitor.seen_at > LEASE_SECONDS]:
-                self.detach(monitor_id)
+        for monitor_id in [key for key, monitor in self._monitors.items() if now - monitor.seen_at > LEASE_SECONDS]:
+            self.detach(monitor_id)
         if (takeover := self.takeover) is not None:
             takeover.speech_input.tick(now)
             if takeover.disconnected_at is not None and now - takeover.disconnected_at >= RECONNECT_SECONDS:
